@@ -30,34 +30,32 @@ def test_modules_have_a_docstring_and_are_not_too_long() -> None:
         assert len(text.splitlines()) <= MOST_LINES, path
 
 
-@pytest.mark.parametrize("folder", ["lm_eval_ext", "tests", "bench", "docs", "examples"])
-def test_what_is_imported_is_declared(folder: str) -> None:
+def test_what_is_imported_is_declared() -> None:
     """The package's own imports among dependencies and extras for users, the others anywhere."""
     tomllib = pytest.importorskip("tomllib")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras: dict[str, list[str]] = dict(project["optional-dependencies"])
-    users = {key for key in extras if key not in ("test", "lint", "docs", "dev")}
-    wanted = users if folder == "lm_eval_ext" else extras
-    texts = [*project["dependencies"], *(text for key in wanted for text in extras[key])]
-    declared = {canonicalize_name(Requirement(text).name) for text in texts}
-    beside = {path.stem for path in (ROOT / folder).rglob("*.py")}
-    beside |= {"lm_eval_ext", "tests", "bench", "support"} | {
-        one.name for one in ROOT.rglob(folder)
-    }
-    found: dict[str, Path] = {}
-    for file in (ROOT / folder).rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                found |= {alias.name.partition(".")[0]: file for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found[node.module.partition(".")[0]] = file
-    owners = packages_distributions()
-    undeclared = {
-        (name, str(file.relative_to(ROOT)))
-        for name, file in found.items()
-        if name not in sys.stdlib_module_names | beside
-        and not declared & {canonicalize_name(one) for one in owners.get(name, [name])}
-    }
+    users = extras.keys() - {"test", "lint", "docs", "dev"}
+    owners, undeclared = packages_distributions(), set()
+    for folder in ("lm_eval_ext", "tests", "bench", "docs", "examples"):
+        wanted = users if folder == "lm_eval_ext" else extras
+        texts = [*project["dependencies"], *(text for key in wanted for text in extras[key])]
+        declared = {canonicalize_name(Requirement(text).name) for text in texts}
+        files = list((ROOT / folder).rglob("*.py"))
+        own = {"lm_eval_ext", "tests", "bench", "support", *(path.stem for path in files)}
+        own |= {path.parent.name for path in files}
+        found = set[str]()
+        for file in files:
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    found |= {alias.name.partition(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    found.add(node.module.partition(".")[0])
+        undeclared |= {
+            (folder, name)
+            for name in found - sys.stdlib_module_names - own
+            if not declared & {canonicalize_name(one) for one in owners.get(name, [name])}
+        }
     assert not undeclared
 
 

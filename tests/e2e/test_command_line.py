@@ -70,7 +70,7 @@ def test_every_benchmark_runs_in_a_new_process_and_goes_on_from_the_cache(
             for run in (first, second)
         ]
         assert answers[0].items() <= answers[1].items()
-    shown = cli("show", str(second.output), cold=True)
+    shown = cli("show", str(second.output))
     assert shown.returncode == 0, shown.stderr
     assert all(task in shown.stdout for task in tasks)
 

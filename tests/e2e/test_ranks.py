@@ -1,10 +1,7 @@
 """Several ranks, as lm-eval's distributed models are: documents interleaved, results the same."""
 
 import json
-import os
-import socket
-import subprocess
-import sys
+import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from lm_eval import evaluate
+from support.private_slurm import free_port
 from support.tasks import load_task
 
 from lm_eval_ext.models.recorded import RecordedLM
@@ -53,13 +51,13 @@ def found(model: type[RecordedLM], answers: dict[str, str]) -> dict[str, Any]:
     return scored
 
 
-def rank() -> None:
-    """A process of its own: one rank, over gloo."""
-    answers, output = sys.argv[1:]
-    dist.init_process_group("gloo")
-    scored = found(RankedLM, json.loads(answers))
-    if os.environ["RANK"] == "0":
-        Path(output).write_text(json.dumps(scored))
+def rank(number: int, port: int, answers: dict[str, str], output: Path) -> None:
+    """One rank, over gloo."""
+    meeting = f"tcp://127.0.0.1:{port}"
+    dist.init_process_group("gloo", meeting, rank=number, world_size=2)
+    scored = found(RankedLM, answers)
+    if number == 0:
+        output.write_text(json.dumps(scored))
     dist.destroy_process_group()
 
 
@@ -75,32 +73,22 @@ def test_ranks_give_the_results_of_one(real_data: Path, tmp_path: Path) -> None:
         "lieder_two": str(real_data / "lieder/recorded/two_llama2_7B.responses.jsonl"),
         "cogs_mini_gen": str(tmp_path / "cogs.jsonl"),
     }
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    tests = str(Path(__file__).resolve().parents[1])
-    paths = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
-    output = tmp_path / "together.json"
+    output, port = tmp_path / "together.json", free_port()
+    # Forked: imports of their own would take each of them seconds.
     ranks = [
-        subprocess.Popen(
-            [sys.executable, __file__, json.dumps(answers), str(output)],
-            env={**os.environ, **world, "RANK": str(number), "PYTHONPATH": paths},
-            stderr=subprocess.PIPE,
-            text=True,
+        multiprocessing.get_context("fork").Process(
+            target=rank, args=(number, port, answers, output)
         )
         for number in range(2)
     ]
+    for one in ranks:
+        one.start()
     alone = json.loads(json.dumps(found(RecordedLM, answers)))
     for one in ranks:
-        _, said = one.communicate(timeout=600)
-        assert one.returncode == 0, said[-3000:]
+        one.join(600)
+        assert one.exitcode == 0
     together = json.loads(output.read_text())
     for task in answers:
         assert together[task]["order"] != alone[task]["order"], "documents did arrive interleaved"
         assert sorted(together[task]["order"]) == sorted(alone[task]["order"])
         assert together[task]["results"] == alone[task]["results"]
-
-
-if __name__ == "__main__":
-    rank()

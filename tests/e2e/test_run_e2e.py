@@ -16,7 +16,7 @@ import psutil
 import pytest
 from lm_eval.tasks import _index
 from support.commands import run_here
-from support.failing_server import Failing, model_file, serving
+from support.failing_server import model_file, serving
 
 from lm_eval_ext import _autoload
 from lm_eval_ext._autoload import tasks_folder
@@ -27,8 +27,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 LONG_S = 900
 COMMAND = str(Path(sys.executable).parent / "lm-eval-ext")
-REQUESTS = 48
-"""Of four documents of lieder_mini."""
+REQUESTS = 24
+"""Of two documents of lieder_mini."""
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -45,42 +45,41 @@ def has_ended(process: psutil.Process) -> bool:
         return True
 
 
-def start(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [COMMAND, "run", *arguments],
-        cwd=folder,
-        env=dict(os.environ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
 def unfinished_folders(output: Path) -> list[Path]:
     return list(output.rglob(".part-*"))
 
 
-def answer_only(server: Failing, most: int) -> Callable[[], bool]:
-    """Lets other requests wait; returns whether it has answered as many."""
-    server.plan = lambda _: "waits" if len(set(server.answered)) >= most else ""
-    return lambda: len(set(server.answered)) == most
-
-
 def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
-    tmp_path: Path, tiny_models: Path, run_warm: Callable[..., str]
+    tmp_path: Path, tiny_models: Path, small_lm_eval: Path, run_warm: Callable[..., str]
 ) -> None:
+    output = tmp_path / "out"
+    words = [
+        "run",
+        "--models",
+        "served.yaml",
+        "--tasks",
+        "lieder_mini",
+        "--output",
+        "out",
+        "--limit",
+        "2",
+    ]
+    paths = os.pathsep.join([str(small_lm_eval), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+    def start_and_wait_for(most: int) -> "subprocess.Popen[str]":
+        """A run of its own whose other requests wait, once it has so many answers."""
+        server.plan = lambda _: "waits" if len(set(server.answered)) >= most else ""
+        process = subprocess.Popen(
+            [COMMAND, *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths},
+            stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        until(lambda: len(set(server.answered)) == most, f"{most} answers never come")
+        return process
+
     with serving() as server:
         served = model_file(server.url, tiny_models / "gpt2", "served")
         (tmp_path / "served.yaml").write_text(served)
-        output = tmp_path / "out"
-        arguments = (
-            "--models", "served.yaml", "--tasks", "lieder_mini", "--output", "out", "--limit", "4",
-        )  # fmt: skip
-
-        quarter = answer_only(server, REQUESTS // 4)
-        process = start(tmp_path, *arguments)
-        until(quarter, "a quarter is never answered")
+        process = start_and_wait_for(REQUESTS // 4)
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C reaches all of a terminal's processes
         _, said = process.communicate(timeout=LONG_S)
         assert process.returncode == 130
@@ -89,18 +88,15 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         assert not unfinished_folders(output)
         assert not list(output.rglob("results_*"))
 
-        most = answer_only(server, 3 * REQUESTS // 4)
-        process = start(tmp_path, *arguments)
-        until(most, "three quarters never come")
-        evaluations = psutil.Process(process.pid).children()
+        process = start_and_wait_for(3 * REQUESTS // 4)
+        (evaluation,) = psutil.Process(process.pid).children()
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-        until(lambda: all(map(has_ended, evaluations)), "it ends with who started it")
-        assert evaluations
+        server.plan = lambda _: ""
+        until(lambda: has_ended(evaluation), "it ends with who started it")
         assert not [file for file in output.rglob("results_*") if ".part-" not in str(file)]
 
-        server.plan = lambda _: ""
-        run_warm("served.yaml", "lieder_mini", limit=4)
+        run_warm("served.yaml", "lieder_mini")
         assert len(set(server.asked)) == REQUESTS
         # What was under way when it was interrupted was answered into the void: one request
         # at a time, in two interruptions.
@@ -110,14 +106,13 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         content = json.loads(file.read_text())
         tokens = sum(len(ids) for one in set(server.asked) for ids in json.loads(one))
         assert content["tokens"]["lieder_mini"] == {"input": tokens, "output": 0}
-        assert content["n-samples"]["lieder_mini"] == {"original": 48, "effective": 4}
+        assert content["n-samples"]["lieder_mini"] == {"original": 48, "effective": 2}
         assert file.parent == output / "served"
         assert len(list(file.parent.glob("samples_lieder_mini_*.jsonl"))) == 1
         assert (file.parent / "model.yaml").read_text() == served
 
         before = len(server.asked)
-        said = run_warm("served.yaml", "lieder_mini", limit=4)
-        assert "nothing to do, 1 of 1 tasks are there" in said
+        assert "nothing to do, 1 of 1 tasks are there" in run_warm("served.yaml", "lieder_mini")
         assert len(server.asked) == before
 
 
@@ -141,11 +136,11 @@ def run_warm(
     monkeypatch.setattr(_autoload, "_HOOKS", dict(_autoload._HOOKS))
     monkeypatch.chdir(tmp_path)
 
-    def run_one(models: str, tasks: str, limit: int | None = 2) -> str:
+    def run_one(models: str, tasks: str) -> str:
         lines: list[str] = []
         reporter = run.Reporter(lines.append, lambda _: None)
         try:
-            run.run(run.Work([Path(models)], tasks, Path("out"), limit), reporter)
+            run.run(run.Work([Path(models)], tasks, Path("out"), 2), reporter)
         except LmEvalExtError as error:
             lines.append(str(error))
         return "\n".join(lines)
@@ -187,24 +182,24 @@ def test_a_server_that_dies_costs_no_answer(
     tmp_path: Path, tiny_models: Path, run_warm: Callable[..., str]
 ) -> None:
     """In a run of two tasks, of which each is then asked alone."""
-    dead = 20
-    both = REQUESTS + 4
+    dead = 10
+    both = REQUESTS + 2
     with serving() as server:
         (tmp_path / "served.yaml").write_text(
             model_file(server.url, tiny_models / "gpt2", "served", max_retries=2)
         )
         server.plan = lambda number: "hangs up" if number > dead else "429" * (number == 7)
-        said = run_warm("served.yaml", "lieder_mini,cogs_mini_id", limit=4).splitlines()[-2]
+        said = run_warm("served.yaml", "lieder_mini,cogs_mini_id").splitlines()[-2]
         assert "Remote end closed connection" in said, said
         assert not list(tmp_path.rglob("results_*"))
         assert len(server.answered) == dead - 1
 
         server.plan = lambda number: "401" if len(server.answered) == both - 1 else ""
-        said = run_warm("served.yaml", "lieder_mini,cogs_mini_id", limit=4)
+        said = run_warm("served.yaml", "lieder_mini,cogs_mini_id")
         assert "OPENAI_API_KEY" in said.splitlines()[-2]
         server.plan = lambda _: ""
         for task in ("lieder_mini", "cogs_mini_id"):
-            assert "Served: done in" in run_warm("served.yaml", task, limit=4)
+            assert "Served: done in" in run_warm("served.yaml", task)
         assert len(server.answered) == len(set(server.answered)) == both
     assert len(list(tmp_path.rglob("results_*"))) == 2
 
