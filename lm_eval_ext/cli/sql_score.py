@@ -42,7 +42,7 @@ def sql_score(
 ) -> None:
     """Execute SQL queries safely and compare their results with those of gold queries."""
     from lm_eval_ext.cli import resumable
-    from lm_eval_ext.sql import score_file
+    from lm_eval_ext.sql.scoring import score_file
 
     with resumable():
         summary = score_file(

@@ -19,7 +19,6 @@ from lm_eval_ext.sql.engines.places import (
 )
 from lm_eval_ext.sql.executor import Executor
 from lm_eval_ext.sql.policy import Limits
-from lm_eval_ext.sql.scoring import score_file
 from lm_eval_ext.sql.values import (
     Example,
     Place,
@@ -46,6 +45,5 @@ __all__ = [
     "databases_at",
     "find_semantics",
     "place_of",
-    "score_file",
     "sqlite_path",
 ]

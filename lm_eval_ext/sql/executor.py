@@ -167,7 +167,7 @@ class Executor:
                 window.popleft()
                 yield first
         finally:
-            self._pool.cancel(set(running.values()))
+            self._pool.cancel(running.values())
 
     def _begin(
         self, example: Example, semantics: str, running: dict[ScoreJob, Job]

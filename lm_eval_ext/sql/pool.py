@@ -17,6 +17,7 @@ import time
 import weakref
 import zlib
 from collections import deque
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -104,12 +105,12 @@ class WorkerProcess:
             return self._since + START_S
         return self._since + self._limits.wall_s if self.jobs else float("inf")
 
-    def give(self, job: Job) -> None:
-        """Sends a job; jobs are done in order."""
-        if not self.jobs and self.ready:
+    def give(self, jobs: list[Job]) -> None:
+        """Sends jobs, done in order, to a worker that has none: so it reads while this writes."""
+        if self.ready:
             self._since = time.monotonic()
-        self.jobs.append(job)
-        self._send(job.work)
+        self.jobs.extend(jobs)
+        self._send([job.work for job in jobs])
 
     def take(self, message: WorkerMessage) -> None:
         """Handles a message, and restarts the clock of the oldest job."""
@@ -149,7 +150,7 @@ class WorkerProcess:
             return OUT_OF_MEMORY
         return Failure("error", f"the query crashed the database engine (status {code})")
 
-    def _send(self, item: tuple[Limits, EngineName] | ScoreJob | QueryJob) -> None:
+    def _send(self, item: tuple[Limits, EngineName] | list[ScoreJob | QueryJob]) -> None:
         if self._process.stdin is None:
             raise RuntimeError("an SQL worker process has no stdin")
         # The process may have just died; that is handled as an event.
@@ -169,8 +170,8 @@ class WorkerProcess:
             events.put((self, None))
 
 
-_AHEAD = 4
-"""Jobs queued per worker, so that it need not wait for the parent between two of them."""
+_BATCH = 8
+"""Jobs sent to a worker at a time, so that it seldom waits for the parent."""
 
 _SECOND_CHANCES = 1
 """How often a job is repeated whose worker died: the system's out-of-memory killer may have chosen
@@ -187,7 +188,7 @@ class Pool:
         self._limits = limits
         self._workers: list[WorkerProcess | None] = [None] * workers
         # The first database of a lane is the one that is being worked on.
-        self._lanes: list[dict[Place, deque[Job]]] = [{} for _ in range(workers)]
+        self._lanes: list[dict[Place, dict[str, deque[Job]]]] = [{} for _ in range(workers)]
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._failed_starts = 0
         self._deadly_golds: dict[tuple[Place, str], Verdict] = {}
@@ -207,7 +208,10 @@ class Pool:
             )
         self._engine = place.engine
         crc = zlib.crc32(place.address.encode("utf-8", "surrogatepass"))
-        self._lanes[crc % len(self._lanes)].setdefault(place, deque()).append(job)
+        lane = crc % len(self._lanes)
+        self._queued(lane, job).append(job)
+        if self._workers[lane] is None:  # starts while the caller submits more
+            self._feed()
 
     def step(self) -> None:
         """Waits for the next event: a job done, a worker dead, or a deadline passed."""
@@ -232,13 +236,10 @@ class Pool:
         if message.kind == "ready":
             self._failed_starts = 0
 
-    def cancel(self, jobs: set[Job]) -> None:
-        """Drops jobs that have not been started."""
-        for index, lane in enumerate(self._lanes):
-            kept = {
-                p: deque(job for job in queued if job not in jobs) for p, queued in lane.items()
-            }
-            self._lanes[index] = {place: queued for place, queued in kept.items() if queued}
+    def cancel(self, jobs: Iterable[Job]) -> None:
+        """Drops jobs that have not been sent."""
+        for job in jobs:
+            job.outcome = job.outcome or Failure("error", "cancelled")
 
     def close(self) -> None:
         """Kills all workers; later jobs start new ones."""
@@ -246,29 +247,37 @@ class Pool:
         for lane in self._lanes:
             lane.clear()
 
+    def _queued(self, lane: int, job: Job) -> deque[Job]:
+        gold = job.work.gold if isinstance(job.work, ScoreJob) else ""
+        return self._lanes[lane].setdefault(job.work.place, {}).setdefault(gold, deque())
+
     def _feed(self) -> None:
         for index, worker in enumerate(self._workers):
-            while worker is None or len(worker.jobs) < _AHEAD:
-                job = self._next(index)
-                if job is None:
-                    break
-                if worker is None:
-                    worker = WorkerProcess(  # noqa: PLW2901
-                        self._limits, job.work.place.engine, self._events
-                    )
-                    self._workers[index] = worker
-                worker.give(job)
+            if worker is not None and worker.jobs:
+                continue
+            batch: list[Job] = []
+            while len(batch) < _BATCH and (job := self._next(index)) is not None:
+                batch.append(job)
+            if not batch:
+                continue
+            if worker is None:
+                engine = batch[0].work.place.engine
+                worker = self._workers[index] = WorkerProcess(self._limits, engine, self._events)  # noqa: PLW2901
+            worker.give(batch)
 
     def _next(self, index: int) -> Job | None:
-        """Returns the next job of a worker's lane, or the last database's of the longest lane."""
+        """Returns the next job of a worker's lane, or of the longest lane's last gold."""
         while lane := self._lanes[index] or max(self._lanes, key=len):
-            place = next(iter(lane) if lane is self._lanes[index] else reversed(lane))
-            job = lane[place].popleft()
-            if not lane[place]:
+            order = iter if lane is self._lanes[index] else reversed
+            golds = lane[place := next(order(lane))]
+            queued = golds[gold := next(order(golds))]
+            job = queued.popleft()
+            if not queued:
+                del golds[gold]
+            if not golds:
                 del lane[place]
-            if not isinstance(job.work, ScoreJob):
-                return job
-            job.outcome = self._deadly_golds.get((job.work.place, job.work.gold))
+            if job.outcome is None and isinstance(job.work, ScoreJob):
+                job.outcome = self._deadly_golds.get((job.work.place, job.work.gold))
             if job.outcome is None:
                 return job
         return None
@@ -296,7 +305,7 @@ class Pool:
             if decided or worker.jobs[0].deaths > _SECOND_CHANCES:
                 self._settle(worker.jobs.popleft(), failure, in_gold=worker.phase == "gold")
         for job in reversed(worker.jobs):
-            self._lanes[index].setdefault(job.work.place, deque()).appendleft(job)
+            self._queued(index, job).appendleft(job)
 
     def _settle(self, job: Job, failure: Failure, *, in_gold: bool) -> None:
         if not isinstance(job.work, ScoreJob):

@@ -8,10 +8,10 @@ guard.
 
 import os
 import pickle
-import queue
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections import OrderedDict
 from pathlib import Path
@@ -51,6 +51,7 @@ _STATUS_OF: dict[str, Status] = {
 def main() -> None:
     """Runs jobs until the parent closes stdin or dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     source = sys.stdin.buffer
     # Output of a stray print must not mix with the messages.
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -59,17 +60,16 @@ def main() -> None:
     limits, name = pickle.load(source)
     # Before the limit of memory, which is on top of what the driver needs.
     engine = DIALECTS[name].engine(limits)
-    jobs: queue.SimpleQueue[ScoreJob | QueryJob] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(source, jobs), daemon=True).start()
     _limit_process(limits)
     worker = Worker(engine, sink)
     worker.send(WorkerMessage("ready"))
     try:
         while True:
-            worker.send(WorkerMessage("done", worker.do(jobs.get())))
+            for job in pickle.load(source):
+                worker.send(WorkerMessage("done", worker.do(job)))
     except MemoryError:
         os._exit(EXIT_OUT_OF_MEMORY)
-    except BrokenPipeError:
+    except (BrokenPipeError, EOFError, pickle.UnpicklingError):
         os._exit(0)
     except BaseException:  # noqa: BLE001 (the parent reports any error)
         worker.send(WorkerMessage("fault", traceback.format_exc()))
@@ -151,18 +151,15 @@ def verdict_of(failure: Failure) -> Verdict:
     return Verdict(_STATUS_OF[failure.kind], failure.message)
 
 
-def _read(source: BinaryIO, jobs: "queue.SimpleQueue[ScoreJob | QueryJob]") -> None:
-    """Queues jobs, and ends the process when the parent has ended, even during a query.
+def _end_with(parent: int) -> None:
+    """Ends the process when the parent has ended, even during a query.
 
-    All drivers release the interpreter's lock, so this thread keeps running.
+    All drivers release the interpreter's lock, so this thread keeps running. On Windows the
+    parent's id stays, and the process ends after its current job.
     """
-    try:
-        while True:
-            jobs.put(pickle.load(source))
-    except MemoryError:
-        os._exit(EXIT_OUT_OF_MEMORY)
-    except BaseException:  # noqa: BLE001 (end of file, or half a job: the parent has ended)
-        os._exit(0)
+    while os.getppid() == parent:
+        time.sleep(0.25)
+    os._exit(0)
 
 
 def _limit_process(limits: Limits) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lm_eval_ext.sql import score_file
 from lm_eval_ext.sql.predictions import read_predictions
+from lm_eval_ext.sql.scoring import score_file
 
 CHANGED_BY_THE_AUTHORS = {"hr_1", "college_1", "college_2", "college_3", "wine_1"}
 """Databases to which the authors had added rows that they did not publish."""

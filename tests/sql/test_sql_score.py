@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 
 from lm_eval_ext.cli.sql_score import sql_score
 from lm_eval_ext.errors import LmEvalExtError
-from lm_eval_ext.sql import Example, Executor, Verdict, score_file
+from lm_eval_ext.sql import Example, Executor, Verdict
+from lm_eval_ext.sql.scoring import score_file
 from lm_eval_ext.sql.values import STATUSES
 
 pytestmark = pytest.mark.slow
@@ -166,7 +167,7 @@ SCRIPT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
-from lm_eval_ext.sql import score_file
+from lm_eval_ext.sql.scoring import score_file
 print("ready", flush=True)
 score_file(*map(Path, sys.argv[1:]), timeout_s=5000)
 """

@@ -23,9 +23,9 @@ from lm_eval_ext.sql import (
     Rows,
     Verdict,
     databases_at,
-    score_file,
     sqlite_path,
 )
+from lm_eval_ext.sql.scoring import score_file
 from lm_eval_ext.sql.values import Exact
 
 duckdb = pytest.importorskip("duckdb")

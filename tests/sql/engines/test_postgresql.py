@@ -23,9 +23,8 @@ from lm_eval_ext.sql import (
     Place,
     Verdict,
     databases_at,
-    score_file,
 )
-from lm_eval_ext.sql.scoring import Summary
+from lm_eval_ext.sql.scoring import Summary, score_file
 from lm_eval_ext.sql.values import Exact, Failure
 
 pytest.importorskip("psycopg")
