@@ -3,9 +3,9 @@
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
 import csv
+import itertools
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -32,40 +32,32 @@ FAMILIES = yaml.safe_load(Path(__file__).with_name("answer_families.yaml").read_
 FOUND, STAYS, COMPONENTS, NO_COMPONENTS = FAMILIES.values()
 
 
-def test_the_name_is_asked_as_the_authors_do() -> None:
-    assert prompt.name_prompt("切好，炒熟。") == "“切好，炒熟。” 这个菜谱的菜名是什么？"
+GIVEN: dict[str, list[str]] = {"action": ["炒"], "flavour": [], "food": ["鸡蛋", "番茄"]}
 
 
-def test_given_components_stand_before_the_question() -> None:
-    components = {"action": ["炒"], "flavour": [], "food": ["鸡蛋", "番茄"]}
-    assert prompt.given_components_prompt("做熟。", components, prompt.OURS) == (
-        "“做熟。” 烹饪方法：炒；主料或形式：鸡蛋、番茄。这个菜谱的菜名是什么？"
-    )
-    nothing: dict[str, tuple[str, ...]] = dict.fromkeys(prompt.ASKED_KINDS, ())
-    for wording in prompt.QUESTIONS:
-        text = prompt.given_components_prompt("做熟。", nothing, wording)
-        assert text == prompt.name_prompt("做熟。")
-
-
-def test_the_authors_models_are_asked_as_they_were_trained() -> None:
+def test_prompts_are_the_authors() -> None:
     """Their questions, order and commas (dataset.py of their repository)."""
+    name = "“做熟。” 这个菜谱的菜名是什么？"
+    assert prompt.name_prompt("做熟。") == name
     assert prompt.component_prompts("做熟。", prompt.AUTHORS) == [
         "“做熟。” 这个菜谱的主要操作是什么？",
         "“做熟。” 这个菜谱的主要风味是什么？",
         "“做熟。” 这个菜谱的主要食材是什么？",
     ]
-    components = {"action": ["炒"], "flavour": [], "food": ["鸡蛋", "番茄"]}
-    assert prompt.given_components_prompt("做熟。", components, prompt.AUTHORS) == (
-        "“做熟。” 这个菜谱的主要操作是炒,这个菜谱的主要食材是鸡蛋,番茄,这个菜谱的菜名是什么？"
+    stated = {
+        prompt.OURS: "烹饪方法：炒；主料或形式：鸡蛋、番茄。",
+        prompt.AUTHORS: "这个菜谱的主要操作是炒,这个菜谱的主要食材是鸡蛋,番茄,",
+    }
+    for wording, text in stated.items():
+        found = prompt.given_components_prompt("做熟。", GIVEN, wording)
+        assert found == f"“做熟。” {text}这个菜谱的菜名是什么？"
+        nothing = dict.fromkeys(GIVEN, ())
+        assert prompt.given_components_prompt("做熟。", nothing, wording) == name
+    # All in one prompt, which begins the first line.
+    assert prompt.one_prompt("做熟。") == (
+        "“做熟。”\n先用三行写出“烹饪方法：”、“味道：”、“主料或形式：”（没有就写“无”），"
+        "再用第四行“菜名：”回答：这个菜谱的菜名是什么？\n烹饪方法："
     )
-
-
-def test_one_prompt_begins_the_first_line() -> None:
-    text = prompt.one_prompt("做熟。")
-    assert text.startswith("“做熟。”\n")
-    assert text.endswith(f"\n{prompt.LABELS['action']}：")
-    assert prompt.NAME_QUESTION in text
-    assert all(text.count(f"“{label}：”") == 1 for label in prompt.LABELS.values())
 
 
 PARTS = {
@@ -130,24 +122,14 @@ def test_the_components_of_an_answer(answer: str, expected: str) -> None:
 def test_a_component_with_the_word_for_its_kind_is_that_component(
     kind: str, published: Glossary
 ) -> None:
-    words = sorted(mini.glossary().as_dict()[kind])
-    pairs = [(mini.glossary(), word) for word in words]
-    pairs += [(published, word) for word in sorted(published.as_dict()[kind])]
-    answers = [(form.format(word), word, by) for form in COMPONENTS[kind] for by, word in pairs]
-    wrong = [
-        answer
-        for answer, word, glossary in answers
-        if components_in(answer, glossary) != set(glossary.parse(word) or ())
-    ]
-    assert (len(answers) - len(wrong)) / len(answers) == 1, wrong
+    for form, glossary in itertools.product(COMPONENTS[kind], (mini.glossary(), published)):
+        for word in glossary.as_dict()[kind]:
+            assert components_in(form.format(word), glossary) == set(glossary.parse(word) or ())
 
 
-def test_such_words_make_no_component_of_what_is_none() -> None:
-    found = {answer: components_in(answer, GLOSSARY) for answer in NO_COMPONENTS}
-    wrong = {
-        answer: named for answer, named in found.items() if {one.kind for one in named} != {UNKNOWN}
-    }
-    assert (len(found) - len(wrong)) / len(found) == 1, wrong
+@pytest.mark.parametrize("answer", NO_COMPONENTS)
+def test_such_words_make_no_component_of_what_is_none(answer: str) -> None:
+    assert {one.kind for one in components_in(answer, GLOSSARY)} == {UNKNOWN}
 
 
 LINES = {
@@ -170,62 +152,59 @@ def test_the_name_after_components(answer: str) -> None:
     assert name_of(name_after_components(answer)) == LINES[answer]
 
 
-def logged(folder: Path, responses: dict[str, list[str]], **changed: Any) -> Path:
+RECIPES = [Recipe(f"test-{n}", text, name) for n, (name, text) in enumerate(diner_own.TEST)]
+TEXTS = {one.id: one.instruction for one in RECIPES}
+
+
+def logged(folder: Path, responses: dict[str, list[str]]) -> Path:
     """A log of diner_components as lm-eval writes it."""
-    recipes = {f"test-{n}": text for n, (_, text) in enumerate(diner_own.TEST)}
     rows = [
-        {"doc_id": n, "doc": {"id": name, "instruction": recipes[name]},
-         "filtered_resps": given, **changed}
-        for n, (name, given) in enumerate(responses.items())
-    ]  # fmt: skip
+        {"doc": {"id": name, "instruction": TEXTS[name]}, "filtered_resps": given}
+        for name, given in responses.items()
+    ]
     file = folder / "samples_diner_components_2026.jsonl"
     file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     return file
 
 
 def test_earlier_answers_stand_in_the_prompts(tmp_path: Path) -> None:
-    folder = diner_own.write(tmp_path / "data")
-    file = logged(
-        tmp_path, {"test-0": ["红烧", "无", "洋芋，糖。"], "test-2": ["", "麻辣", "豆腐"]}
-    )
-    dataset = load.dataset(diner_dir=str(folder), diner_ask="cp", diner_components_file=str(file))
-    found = {row["id"]: row["input"] for row in dataset["test"]}
-    texts = [text for _, text in diner_own.TEST]
-    assert found == {
-        "test-0": f"“{texts[0]}” 烹饪方法：红烧；主料或形式：洋芋、糖。这个菜谱的菜名是什么？",
-        "test-2": f"“{texts[2]}” 味道：麻辣；主料或形式：豆腐。这个菜谱的菜名是什么？",
+    answers = {
+        "test-0": ["红烧", "无", "洋芋，糖。"],
+        "test-1": ["红烧", PLACEHOLDER, "土豆"],
+        "test-2": ["", "", ""],
     }
-    options = {"diner_components_file": str(file), "diner_wording": "authors"}
-    authors = load.dataset(diner_dir=str(folder), diner_ask="cp", **options)["test"]
-    assert next(row["input"] for row in authors if row["id"] == "test-0") == (
-        f"“{texts[0]}” 这个菜谱的主要操作是红烧,这个菜谱的主要食材是洋芋,糖,这个菜谱的菜名是什么？"
-    )
-    named = provenance.left_out(dataset)
-    assert sorted(named[load.UNANSWERED]) == ["test-1", "test-3", "test-4"]
-
-
-def test_answers_that_were_not_recorded_are_no_answers(tmp_path: Path) -> None:
-    file = logged(tmp_path, {"test-0": ["红烧", PLACEHOLDER, "土豆"], "test-2": ["", "", ""]})
-    recipes = [Recipe(f"test-{n}", text, name) for n, (name, text) in enumerate(diner_own.TEST)]
-    assert component_answers.read_answers(file, recipes) == {
-        "test-2": dict.fromkeys(prompt.ASKED_KINDS, ())
+    options = {
+        "diner_dir": str(diner_own.write(tmp_path / "data")),
+        "diner_ask": "cp",
+        "diner_components_file": str(logged(tmp_path, answers)),
     }
+    for wording, stated in (
+        ("ours", "烹饪方法：红烧；主料或形式：洋芋、糖。"),
+        ("authors", "这个菜谱的主要操作是红烧,这个菜谱的主要食材是洋芋,糖,"),
+    ):
+        dataset = load.dataset(**options, diner_wording=wording)
+        assert {row["id"]: row["input"] for row in dataset["test"]} == {
+            "test-0": f"“{TEXTS['test-0']}” {stated}这个菜谱的菜名是什么？",
+            "test-2": f"“{TEXTS['test-2']}” 这个菜谱的菜名是什么？",
+        }
+        named = provenance.left_out(dataset)
+        assert sorted(named[load.UNANSWERED]) == ["test-1", "test-3", "test-4"]
 
 
 def test_files_that_are_no_such_answers(tmp_path: Path) -> None:
-    recipes = [Recipe(f"test-{n}", text, name) for n, (name, text) in enumerate(diner_own.TEST)]
+    read = component_answers.read_answers
     with pytest.raises(OptionError, match=r"none\.jsonl: No such file.*; name the file samples"):
-        component_answers.read_answers(tmp_path / "none.jsonl", recipes)
+        read(tmp_path / "none.jsonl", RECIPES)
     file = logged(tmp_path, {"test-1": ["", "", ""]})
     with pytest.raises(OptionError, match="has no answers about these recipes"):
-        component_answers.read_answers(file, recipes[:1])
+        read(file, RECIPES[:1])
     with pytest.raises(DataError, match="line 1: test-1 is a different recipe in this log"):
-        component_answers.read_answers(file, [Recipe("test-1", "另一种做法。", "炒牛肉")])
+        read(file, [Recipe("test-1", "另一种做法。", "炒牛肉")])
     whole = file.read_bytes()
     for line in (b"{", b"\xff\xfe{}", b"{}", whole.replace(b'["", "", ""]', b'["a"]')):
         file.write_bytes(line)
         with pytest.raises(DataError, match="line 1: not a logged answer to 3 component questions"):
-            component_answers.read_answers(file, recipes)
+            read(file, RECIPES)
 
 
 FILE = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner_extraction.csv"
@@ -266,52 +245,33 @@ def test_an_undocumented_case(answer: str, name: str) -> None:
     assert name_of(answer) == name
 
 
-def test_real_names_come_back_as_they_are(diner_names: list[str], published: Glossary) -> None:
+def test_real_names_and_words_come_back_as_they_are(
+    diner_names: list[str], published: Glossary
+) -> None:
     names = [name for title in diner_names if published.parse(name := clean_name(title)) and name]
     assert len(names) > 500
-    assert [name for name in names if name_of(name) != name] == []
+    words = [word for words in published.as_dict().values() for word in words]
+    assert [name for name in (*names, *words) if name_of(name) != name] == []
     assert [name for name in names if name_of(f"这个菜谱的菜名是“{name}”。") != name] == []
 
 
 @pytest.mark.parametrize("family", FOUND)
 def test_every_form_of_a_family_gives_every_name(family: str, diner_names: list[str]) -> None:
-    embedded = sorted({name for part in mini.split("tmcd").values() for name in part["names"]})
-    real = [name for title in diner_names[::10] if (name := clean_name(title)) and name_of(name)]
-    names = [*embedded, "叫花鸡", "可乐鸡翅", *(name for name in real if name_of(name) == name)]
-    answers = [(form.format(name), name) for form in FOUND[family] for name in names]
-    wrong = [(answer, name_of(answer)) for answer, name in answers if name_of(answer) != name]
+    names = {name for part in mini.split("tmcd").values() for name in part["names"]}
+    names |= {name for title in diner_names[::10] if name_of(name := clean_name(title)) == name}
+    names = names - {""} | {"叫花鸡", "可乐鸡翅"}
     assert len(names) > 100
-    assert (len(answers) - len(wrong)) / len(answers) == 1, wrong[:3]
+    for form, name in itertools.product(FOUND[family], names):
+        assert name_of(form.format(name)) == name, form
 
 
-def test_what_only_looks_like_an_announcement_is_none() -> None:
-    wrong = {answer: name_of(answer) for answer, name in STAYS.items() if name_of(answer) != name}
-    assert (len(STAYS) - len(wrong)) / len(STAYS) == 1, wrong
-
-
-def test_every_published_word_comes_back_as_it_is(published: Glossary) -> None:
-    words = [word for words in published.as_dict().values() for word in words]
-    assert [word for word in words if name_of(word) != word] == []
+@pytest.mark.parametrize("answer", STAYS)
+def test_what_only_looks_like_an_announcement_is_none(answer: str) -> None:
+    assert name_of(answer) == STAYS[answer]
 
 
 @pytest.mark.parametrize(
-    "piece",
-    [
-        "番",
-        "“",
-        "(",
-        "菜名是",
-        "这道菜是",
-        " ",
-        "\n",
-        "\0",
-        "\ufdfa",
-        "是一道",
-        "a",
-        "*`",
-        "“番",
-        '"',
-    ],
+    "piece", [*'番“( \n\0\ufdfaa"', "菜名是", "这道菜是", "是一道", "*`", "“番"]
 )
 def test_hostile_length_is_cut(piece: str) -> None:
     assert len(name_of(piece * 200_000)) <= MAX_CHARS

@@ -3,7 +3,7 @@
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -19,105 +19,105 @@ from lm_eval_ext.benchmarks.diner import load, mini, score
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Glossary
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Categories
-from lm_eval_ext.benchmarks.diner.score import Counts, counts
+from lm_eval_ext.benchmarks.diner.score import counts
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.names import NONE, NOT_SCORABLE, STDERR
 
 GLOSSARY = mini.glossary()
 # Words of the embedded glossary: food 番茄=西红柿 鸡蛋=蛋 土豆=马铃薯 牛肉 茄子 豆腐 鸡肉=鸡
 # 鱼=鱼片 香菇=冬菇 粥 饭 鸡翅; action 炒=小炒 炖 烤 红烧; flavour 麻辣 糖醋.
-F = Fraction
-CASES = [
-    # Parsed: TP and both sizes are counted; F1 = 2 TP / (predicted + gold).
-    ("红烧牛肉", "红烧牛肉", 2, F(2), 2, F(1)),  # 4/4
-    ("红烧牛肉", "红烧茄子", 1, F(2), 2, F(1, 2)),  # 红烧; 2/4
-    ("红烧牛肉", "糖醋鱼", 0, F(2), 2, F(0)),
-    ("番茄炒蛋", "番茄", 1, F(1), 3, F(1, 2)),  # too few: 2/4
-    ("番茄", "番茄炒蛋", 1, F(3), 1, F(1, 2)),  # too many: 2/4
-    ("番茄炒蛋", "西红柿小炒鸡蛋", 3, F(3), 3, F(1)),  # three synonyms
-    ("土豆炖牛肉", "牛肉炖马铃薯", 3, F(3), 3, F(1)),  # another order
-    ("鱼", "鱼鱼片", 1, F(1), 1, F(1)),  # a class twice in the prediction: once
-    ("鸡肉鸡饭", "鸡饭", 2, F(2), 2, F(1)),  # a class twice in the gold name: once
-    ("鸡肉鸡饭", "鸡肉鸡饭", 2, F(2), 2, F(1)),
-    # Empty: no component.
-    ("红烧牛肉", "", 0, F(0), 2, F(0)),  # 0/2
-    # Unparsed: predicted = n len(p) / sum of the gold words' lengths.
-    ("红烧牛肉", "红烧牛排", 1, F(2), 2, F(1, 2)),  # 红烧; 2*4/(2+2) = 2; 2/4
-    ("麻辣豆腐", "宫保虾仁", 0, F(2), 2, F(0)),  # 2*4/(2+2) = 2
-    ("番茄炒蛋", "西红柿炒蛋花", 3, F(9, 2), 3, F(4, 5)),  # 3*6/(2+1+1) = 4.5; 6/7.5
-    ("香菇鸡肉粥", "冬菇滑鸡粥", 3, F(3), 3, F(1)),  # all by synonyms; 3*5/(2+2+1) = 3; 6/6
-    ("烤鸡翅", "roast wings", 0, F(22, 3), 2, F(0)),  # 2*11/(1+2)
-    ("鱼", "这是一条鱼呀", 1, F(6), 1, F(2, 7)),  # 1*6/1 = 6; 2/7
-    ("鸡肉鸡饭", "鸡块饭", 2, F(2), 2, F(1)),  # 鸡肉 by its first word: 2*3/(2+1) = 2; 4/4
-    ("鸡鸡肉饭", "鸡块饭", 2, F(3), 2, F(4, 5)),  # 鸡 by its first word: 2*3/(1+1) = 3; 4/5
-    # Unparsed and short: the estimate 2*5/(3+3) = 5/3 is below TP, so it is TP; 4/4.
-    ("西红柿马铃薯", "番茄和土豆", 2, F(2), 2, F(1)),
-]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}")
-def test_the_table(case: tuple[str, str, int, Fraction, int, Fraction]) -> None:
-    gold, prediction, tp, predicted, size, f1 = case
-    found = counts(gold, prediction, GLOSSARY)
-    assert found == Counts(tp, predicted, size)
-    assert found.f1 == float(f1)
-    (row, *_) = score.name(gold, prediction, GLOSSARY)
-    assert (row["hits"], row["predicted"], row["gold"]) == (tp, float(predicted), size)
 
 
 @pytest.mark.parametrize(
-    ("gold", "prediction", "food", "action", "flavour"),
+    ("gold", "prediction", "expected"),
+    [
+        # Parsed: hits, predicted and gold components.
+        ("红烧牛肉", "红烧牛肉", (2, 2, 2)),
+        ("红烧牛肉", "红烧茄子", (1, 2, 2)),
+        ("红烧牛肉", "糖醋鱼", (0, 2, 2)),
+        ("番茄炒蛋", "番茄", (1, 1, 3)),  # too few
+        ("番茄", "番茄炒蛋", (1, 3, 1)),  # too many
+        ("番茄炒蛋", "西红柿小炒鸡蛋", (3, 3, 3)),  # three synonyms
+        ("土豆炖牛肉", "牛肉炖马铃薯", (3, 3, 3)),  # another order
+        ("鱼", "鱼鱼片", (1, 1, 1)),  # a class twice in the prediction: once
+        ("鸡肉鸡饭", "鸡饭", (2, 2, 2)),  # a class twice in the gold name: once
+        ("红烧牛肉", "", (0, 0, 2)),
+        # Unparsed: predicted = n len(p) / sum of the gold words' lengths.
+        ("红烧牛肉", "红烧牛排", (1, 2, 2)),  # 红烧; 2*4/(2+2) = 2
+        ("麻辣豆腐", "宫保虾仁", (0, 2, 2)),
+        ("番茄炒蛋", "西红柿炒蛋花", (3, 4.5, 3)),  # 3*6/(2+1+1)
+        ("香菇鸡肉粥", "冬菇滑鸡粥", (3, 3, 3)),  # all by synonyms; 3*5/(2+2+1)
+        ("烤鸡翅", "roast wings", (0, Fraction(22, 3), 2)),  # 2*11/(1+2)
+        ("鱼", "这是一条鱼呀", (1, 6, 1)),  # 1*6/1
+        ("鸡肉鸡饭", "鸡块饭", (2, 2, 2)),  # 鸡肉 by its first word: 2*3/(2+1)
+        ("鸡鸡肉饭", "鸡块饭", (2, 3, 2)),  # 鸡 by its first word: 2*3/(1+1)
+        # Unparsed and short: the estimate 2*5/(3+3) = 5/3 is below the hits, so it is these.
+        ("西红柿马铃薯", "番茄和土豆", (2, 2, 2)),
+    ],
+)
+def test_the_table(gold: str, prediction: str, expected: tuple[int, float, int]) -> None:
+    assert counts(gold, prediction, GLOSSARY) == expected
+    (row, *_) = score.name(gold, prediction, GLOSSARY)
+    assert (row["hits"], row["predicted"], row["gold"]) == pytest.approx(
+        tuple(map(float, expected))
+    )
+
+
+@pytest.mark.parametrize(
+    ("gold", "prediction", "expected"),
     [
         # A flavour too many is nobody's fault by kind: the gold name has none.
-        ("红烧牛肉", "麻辣牛肉", (1, 1, 1), (0, 0, 1), None),
+        ("红烧牛肉", "麻辣牛肉", {"food": (1, 1, 1), "action": (0, 0, 1)}),
         # Unparsed, 4.5 estimated: two of three gold components are food (3), one action (1.5).
-        ("番茄炒蛋", "西红柿炒蛋花", (2, 3, 2), (1, F(3, 2), 1), None),
+        ("番茄炒蛋", "西红柿炒蛋花", {"food": (2, 3, 2), "action": (1, 1.5, 1)}),
         # Unparsed, 2*4/4 = 2 estimated, one for each kind.
-        ("麻辣豆腐", "宫保豆腐", (1, 1, 1), None, (0, 1, 1)),
-        # Unparsed, 5/3 estimated, all food, and raised to TP.
-        ("西红柿马铃薯", "番茄和土豆", (2, 2, 2), None, None),
+        ("麻辣豆腐", "宫保豆腐", {"food": (1, 1, 1), "flavour": (0, 1, 1)}),
+        # Unparsed, 5/3 estimated, all food, and raised to the hits.
+        ("西红柿马铃薯", "番茄和土豆", {"food": (2, 2, 2)}),
     ],
 )
-def test_kinds(gold: str, prediction: str, food: object, action: object, flavour: object) -> None:
+def test_kinds(gold: str, prediction: str, expected: object) -> None:
     (_, *rows) = score.name(gold, prediction, GLOSSARY)
     found = {row["kind"]: (row["hits"], row["predicted"], row["gold"]) for row in rows}
-    assert [found.get(kind) for kind in KINDS] == [food, action, flavour]
-    for kind, shown in found.items():
-        assert counts(gold, prediction, GLOSSARY, [str(kind)]) == shown
+    assert found == expected
 
 
 @pytest.mark.parametrize(
-    ("prediction", "exact", "ours", "authors"),
+    ("prediction", "expected"),
     [
-        ("番茄炒蛋", 1, 1.0, 1.0),
+        # Exact match, F1, the authors' F1; whether it does not parse, and whether it is empty.
+        ("番茄炒蛋", (1, 1, 1, 0, 0)),
         # Exact match knows no synonyms.
-        ("西红柿炒蛋", 0, 1.0, 1.0),
-        ("番茄", 0, 0.5, 0.5),
+        ("西红柿炒蛋", (0, 1, 1, 0, 0)),
+        ("番茄", (0, 0.5, 0.5, 0, 0)),
         # All three components are found in what does not parse: 6/7.5, and for the authors nothing.
-        ("西红柿炒蛋花", 0, 0.8, 0.0),
-        ("", 0, 0.0, 0.0),
+        ("西红柿炒蛋花", (0, 0.8, 0, 1, 0)),
+        ("", (0, 0, 0, 0, 1)),
     ],
 )
-def test_a_name_has_three_scores(
-    prediction: str, exact: float, ours: float, authors: float
-) -> None:
+def test_the_scores_of_a_name(prediction: str, expected: tuple[float, ...]) -> None:
     (scored, *_) = score.name("番茄炒蛋", prediction, GLOSSARY)
-    assert (scored["exact_match"], scored["f1"], scored["f1_authors"]) == (exact, ours, authors)
+    names = ("exact_match", "f1", "f1_authors", "unparsed", "no_answer")
+    assert tuple(scored[name] for name in names) == expected
 
 
 def test_the_authors_mean_takes_the_answers_about_components_together() -> None:
-    # Three are right, and one flavour is too many: 6/7. Each answer's F1 is 1, 0 and 1.
-    (scored, *_) = score.components("番茄炒蛋", ["炒", "麻辣", "番茄、鸡蛋"], GLOSSARY)
-    assert (scored["f1"], scored["f1_authors"]) == (2 / 3, 6 / 7)
-    # It does not matter to them which question is answered: 番茄 counts, and once.
-    (scored, *_) = score.components("番茄炒蛋", ["炒", "番茄", "番茄"], GLOSSARY)
-    assert (scored["f1"], scored["f1_authors"]) == (pytest.approx(5 / 9), 0.8)
+    for answers, f1, authors in (
+        # Three are right, and one flavour is too many: 6/7. Each answer's F1 is 1, 0 and 1.
+        (["炒", "麻辣", "番茄、鸡蛋"], 2 / 3, 6 / 7),
+        # It does not matter to them which question is answered: 番茄 counts, and once.
+        (["炒", "番茄", "番茄"], 5 / 9, 0.8),
+    ):
+        (scored, *_) = score.components("番茄炒蛋", answers, GLOSSARY)
+        assert (scored["f1"], scored["f1_authors"]) == pytest.approx((f1, authors))
 
 
 ANY = st.text(alphabet="番茄西红柿炒小鸡肉蛋鱼片饭粥红烧麻辣香菇排骨xy。 ", max_size=12)
 
 
-GOLD = st.sampled_from([case[0] for case in CASES])
+GOLD = st.sampled_from(
+    ["红烧牛肉", "番茄炒蛋", "鱼", "鸡肉鸡饭", "麻辣豆腐", "香菇鸡肉粥", "西红柿马铃薯"]
+)
 
 
 @given(GOLD, ANY | GOLD)
@@ -134,34 +134,29 @@ def test_bounds(gold: str, prediction: str) -> None:
     ("train", "name", "category"),
     [
         # The paper's table 2.
-        (["beef", "bun"], "beef bun", "CombTwo"),
-        (["noodles gravy", "steamed perch"], "steamed noodles gravy", "AddOne"),
-        (["braised pork", "marinated brisket"], "braised brisket", "RecoTwo"),
-        (
-            ["spicy ricenoodle", "pork mushroom", "braised chicken"],
-            "ricenoodle mushroom chicken",
-            "RecoThree",
-        ),
+        ("beef, bun", "beef bun", "CombTwo"),
+        ("noodles gravy, steamed perch", "steamed noodles gravy", "AddOne"),
+        ("braised pork, marinated brisket", "braised brisket", "RecoTwo"),
+        ("spicy noodle, pork mushroom, braised chicken", "noodle mushroom chicken", "RecoThree"),
         # One single name and a part of another one recombine.
-        (["beef", "steamed bun"], "beef bun", "RecoTwo"),
-        (["beef", "bun", "steamed pork"], "beef bun steamed", "RecoThree"),
+        ("beef, steamed bun", "beef bun", "RecoTwo"),
+        ("beef, bun, steamed pork", "beef bun steamed", "RecoThree"),
         # An added component may come from a single name, too.
-        (["noodles gravy", "beef"], "beef noodles gravy", "AddOne"),
+        ("noodles gravy, beef", "beef noodles gravy", "AddOne"),
         # A whole name and two components of another one.
-        (["noodles gravy", "steamed beef pork"], "steamed beef noodles gravy", "RecoTwo"),
+        ("noodles gravy, steamed beef pork", "steamed beef noodles gravy", "RecoTwo"),
         # Nothing new: the set, or more than it, is a training name.
-        (["beef bun", "beef", "bun"], "bun beef", None),
-        (["steamed beef bun", "beef", "bun"], "beef bun", None),
-        (["beef"], "beef", None),
+        ("beef bun, beef, bun", "bun beef", None),
+        ("steamed beef bun, beef, bun", "beef bun", None),
         # Unknown components, too many names.
-        (["beef", "pork"], "beef bun", None),
-        (["a x", "b x", "c x", "d x"], "a b c d", None),
-        ([], "beef", None),
-        (["beef"], "", None),
+        ("beef, pork", "beef bun", None),
+        ("a x, b x, c x, d x", "a b c d", None),
+        ("", "beef", None),
+        ("beef", "", None),
     ],
 )
-def test_categories(train: list[str], name: str, category: str | None) -> None:
-    assert Categories(map(str.split, train)).of(name.split()) == category
+def test_categories(train: str, name: str, category: str | None) -> None:
+    assert Categories(map(str.split, train.split(","))).of(name.split()) == category
 
 
 def exhaustive(train: list[frozenset[str]], name: frozenset[str]) -> str | None:
@@ -198,13 +193,6 @@ def test_an_exhaustive_check_agrees(train: list[frozenset[str]], name: frozenset
 
 
 OWN = Glossary(diner_own.GLOSSARY)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("LM_EVAL_EXT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def asked(answers: Sequence[tuple[str, str, Sequence[str]]]) -> Old:
@@ -247,13 +235,6 @@ def test_micro_and_mean_f1_differ_as_arithmetic_says() -> None:
     assert {name: found[name] for name in expected} == pytest.approx(expected)
 
 
-def test_a_name_that_does_not_parse_is_estimated() -> None:
-    # 牛肉 stands in it; 4 characters, gold words of 1.5 on average: 8 / 3 components.
-    found = names([("炒牛肉", "RecoTwo", "宫保牛肉"), ("炒牛肉", "RecoTwo", "炒牛肉")])
-    assert found["micro_f1"] == pytest.approx(2 * 3 / (8 / 3 + 2 + 4))
-    assert found["unparsed"] == 1 / 2
-
-
 def components(answers: Sequence[tuple[str, list[str]]]) -> Old:
     return asked([(gold, "", given) for gold, given in answers])
 
@@ -283,27 +264,13 @@ def test_where_nothing_was_asked_for_nothing_is_right() -> None:
     assert found["mean_f1:action"] == found["exact_match"] == found["micro_f1"] == 1
 
 
-def gold_components(name: str, glossary: Glossary) -> list[str]:
-    found = zip(glossary.words_in(name) or (), glossary.parse(name) or (), strict=True)
-    by_kind: dict[str, list[str]] = {kind: [] for kind in ASKED_KINDS}
-    for word, component in found:
-        by_kind[component.kind].append(word)
-    return ["、".join(words) or "无" for words in by_kind.values()]
-
-
-@pytest.mark.parametrize("kind", ["name", "name_random", "components", "cp", "icl", "icl_oracle"])
+@pytest.mark.parametrize("kind", ["name", "name_random", "cp", "icl", "icl_oracle"])
 def test_gold_answers_reach_one(kind: str) -> None:
     loaded = load_task(f"diner_mini_{kind}")
     for doc in loaded.eval_docs:
-        right = (
-            gold_components(doc["answer"], mini.glossary())
-            if kind == "components"
-            else [doc["answer"]]
-        )
-        for row in loaded.process_results(doc, right)["rows"]:
-            assert row["hits"] == row["predicted"] == row["gold"]
-            assert {row.get(name, 1) for name in ("f1", "f1_authors", "exact_match")} == {1}
-            assert {row.get(name, 0) for name in ("unparsed", "no_answer")} == {0}
+        (row, *_) = loaded.process_results(doc, [doc["answer"]])["rows"]
+        assert row["hits"] == row["predicted"] == row["gold"]
+        assert row["f1"] == row["exact_match"] == 1
 
 
 def test_in_context_prompts_hold_two_recipes_and_the_question() -> None:
@@ -359,7 +326,6 @@ def test_errors_are_clustered_by_dish() -> None:
     assert one_dish["micro_f1" + STDERR] == one_dish["mean_f1" + STDERR] == NONE
     answers = [("炒牛肉", "炒牛肉"), ("炒面", "炒面"), ("红烧土豆", "炒面"), ("麻辣面", "")]
     dishes = [(gold, "RecoTwo", given) for gold, given in answers]
-    alone, tenfold = names(dishes), names(dishes * 10)
     # Ten equal recipes of a dish say no more than one.
-    assert alone["micro_f1" + STDERR] > 0
-    assert alone["micro_f1" + STDERR] == pytest.approx(tenfold["micro_f1" + STDERR], abs=1e-12)
+    alone, tenfold = (names(dishes * copies)["micro_f1" + STDERR] for copies in (1, 10))
+    assert alone == pytest.approx(tenfold, abs=1e-12) and alone > 0
