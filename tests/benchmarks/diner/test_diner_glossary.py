@@ -15,57 +15,50 @@ from hypothesis import strategies as st
 
 from lm_eval_ext.benchmarks.diner import mini
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary, clean_name
-from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Categories
+from lm_eval_ext.benchmarks.diner.records import CATEGORIES, PARTS, Categories
 from lm_eval_ext.errors import DataError
 
-OWN: dict[str, dict[str, str]] = {
+OWN = {
     "food": {
-        "鸡": "鸡",
-        "鸡肉": "鸡",
-        "鸡蛋": "蛋",
-        "蛋": "蛋",
-        "花饼": "饼",
-        "豆": "豆",
-        "豆沙": "沙",
+        "鸡": "鸡", "鸡肉": "鸡", "鸡蛋": "蛋", "蛋": "蛋", "花饼": "饼", "豆": "豆", "豆沙": "沙",
         "沙拉": "拉",
     },
     "action": {"炒": "炒", "小炒": "炒"},
     "flavour": {"辣": "辣", "香辣": "香辣"},
-}
+}  # fmt: skip
 PARSES = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner_parsing.csv"
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("鸡肉", ("鸡肉",)),  # the longer word, not 鸡 and a rest
-        ("香辣鸡", ("香辣", "鸡")),
-        ("小炒鸡蛋", ("小炒", "鸡蛋")),
-        ("鸡鸡", ("鸡", "鸡")),  # repeats are kept
-        ("豆沙豆", ("豆沙", "豆")),
-        ("豆沙沙拉", ("豆沙", "沙拉")),
-        ("豆沙拉", None),  # nothing is given back
-        ("鸡蛋花", None),  # nothing fits at 花
-        ("香鸡", None),
-        ("饼", None),  # names a class, but is no word
-        ("炒 鸡", None),
-        ("", ()),
+        ("鸡肉", "鸡肉"),  # the longer word, not 鸡 and a rest
+        ("香辣鸡", "香辣 鸡"),
+        ("小炒鸡蛋", "小炒 鸡蛋"),
+        ("鸡鸡", "鸡 鸡"),  # repeats are kept
+        ("豆沙豆", "豆沙 豆"),
+        ("豆沙沙拉", "豆沙 沙拉"),
+        ("", ""),
     ],
 )
-def test_matching_takes_the_longest_word_from_the_left(
-    name: str, words: tuple[str, ...] | None
-) -> None:
+def test_matching_takes_the_longest_word_from_the_left(name: str, words: str) -> None:
     glossary = Glossary(OWN)
     classes = {word: Component(kind, OWN[kind][word]) for kind in OWN for word in OWN[kind]}
-    assert glossary.words_in(name) == words
-    assert glossary.parse(name) == (None if words is None else tuple(map(classes.get, words)))
+    assert glossary.words_in(name) == tuple(words.split())
+    assert glossary.parse(name) == tuple(map(classes.get, words.split()))
+
+
+@pytest.mark.parametrize("name", ["豆沙拉", "鸡蛋花", "香鸡", "饼", "炒 鸡"])
+def test_nothing_is_given_back_and_a_class_is_no_word(name: str) -> None:
+    glossary = Glossary(OWN)
+    assert glossary.words_in(name) is glossary.parse(name) is None
 
 
 def test_words_of_a_class_are_one_component() -> None:
     glossary = Glossary(OWN)
     assert glossary.parse("鸡肉") == glossary.parse("鸡") == (Component("food", "鸡"),)
-    assert glossary.words(Component("food", "鸡")) == ("鸡", "鸡肉")
-    assert glossary.words(Component("action", "鸡")) == ()
+    found = [glossary.words(Component(kind, "鸡")) for kind in KINDS]
+    assert found == [("鸡", "鸡肉"), (), ()]
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -133,26 +126,28 @@ def test_the_published_glossary_has_the_papers_sizes(published: Glossary) -> Non
         "food": (535, 413), "action": (40, 31), "flavour": (35, 35),
     }  # fmt: skip
     words = {word for some in content.values() for word in some}
-    assert len({(kind, one) for kind in content for one in content[kind].values()} - {
-        (kind, word) for kind in content for word in words
-    }) == 40  # fmt: skip
+    classes = {(kind, name) for kind in content for name in content[kind].values()}
+    assert sum(name not in words for _, name in classes) == 40
 
 
 def test_as_many_real_names_parse_as_the_fact_sheet_says(
-    published: Glossary, thousand: list[str], how_to_cook: list[str]
+    published: Glossary, thousand: list[str], how_to_cook: list[str], diner_names: list[str]
 ) -> None:
-    def parse(names: list[str]) -> int:
-        return sum(bool(published.parse(name)) for name in names)
-
-    assert (len(thousand), len(how_to_cook)) == (1000, 368)
-    assert parse(thousand) == 269
-    assert parse(how_to_cook) == 190
     # Round brackets alone, the paper's parentheses.
     round_only = [re.sub(r"[(（][^()（）]*[)）]", "", title) for title in thousand]
-    chinese = [re.sub("[^\u4e00-\u9fa5]", "", title) for title in round_only]
-    assert parse(chinese) == 309
-    assert parse([clean_name(title) for title in thousand]) == 314
-    assert parse([clean_name(title) for title in how_to_cook]) == 191
+    words = "|".join(word for found in published.as_dict().values() for word in found)
+    cleaned = {*map(clean_name, diner_names), ""} - {""}
+    coverable = [name for name in cleaned if re.fullmatch(f"(?:{words})+", name)]
+    for names, count, parse in (
+        (thousand, 1000, 269),
+        (how_to_cook, 368, 190),
+        ([re.sub("[^\u4e00-\u9fa5]", "", title) for title in round_only], 1000, 309),
+        ([*map(clean_name, thousand)], 1000, 314),
+        ([*map(clean_name, how_to_cook)], 368, 191),
+        # Trying again would parse one more.
+        (coverable, 554, 553),
+    ):
+        assert (len(names), sum(bool(published.parse(name)) for name in names)) == (count, parse)
 
 
 @pytest.mark.parametrize(
@@ -178,31 +173,13 @@ def test_what_is_no_glossary_is_refused(content: Any, message: str, tmp_path: Pa
     assert "\n" not in str(error.value)
 
 
-def test_trying_again_would_parse_one_more_real_name(
-    published: Glossary, diner_names: list[str]
-) -> None:
-    words = "|".join(word for found in published.as_dict().values() for word in found)
-    names = {name for title in diner_names if (name := clean_name(title))}
-    coverable = [name for name in names if re.fullmatch(f"(?:{words})+", name)]
-    assert (len(coverable), sum(bool(published.parse(name)) for name in names)) == (554, 553)
-
-
 GLOSSARY = mini.glossary()
 
 
 def pairs(split: str, *parts: str) -> list[tuple[str, str]]:
     content = mini.split(split)
-    return [
-        pair
-        for part in parts or content
-        for pair in zip(content[part]["instructions"], content[part]["names"], strict=True)
-    ]
-
-
-def parsed(split: str, *parts: str) -> list[tuple[Component, ...]]:
-    found = [GLOSSARY.parse(name) for _, name in pairs(split, *parts)]
-    assert all(found)
-    return [components for components in found if components]
+    some = [content[part] for part in parts or content]
+    return [pair for one in some for pair in zip(one["instructions"], one["names"], strict=True)]
 
 
 def test_recipes_do_not_give_their_name_away() -> None:
@@ -217,15 +194,19 @@ def test_recipes_do_not_give_their_name_away() -> None:
 def test_both_splits_divide_the_same_recipes() -> None:
     names = {}
     for split in mini.SPLITS:
-        assert Counter(pairs(split)) == Counter(pairs("tmcd"))
-        sizes = {part: len(pairs(split, part)) for part in mini.split(split)}
-        assert sizes == {"train": 34, "valid": 8, "test": 24}
+        assert sorted(pairs(split)) == sorted(pairs("tmcd"))
+        assert [len(pairs(split, part)) for part in PARTS] == [34, 8, 24]
+        train, every, tested = (
+            {name: GLOSSARY.parse(name) or () for _, name in pairs(split, *parts)}
+            for parts in (["train"], [], ["test"])
+        )
+        assert all(every.values())
         # Every component to be recognised occurs in training.
-        known = {component for name in parsed(split, "train") for component in name}
-        assert {component for name in parsed(split) for component in name} == known
-        assert {component.kind for component in known} == set(KINDS)
-        names[split] = [{name for _, name in pairs(split, part)} for part in ("train", "test")]
-    assert not set.intersection(*names["tmcd"])
-    assert len(set.intersection(*names["random"])) > len(names["random"][1]) / 2
-    categories = Categories(parsed("tmcd", "train"))
-    assert {categories.of(name) for name in parsed("tmcd", "test")} == set(CATEGORIES)
+        known = {component for found in train.values() for component in found}
+        assert {component for found in every.values() for component in found} == known
+        names[split] = train.keys(), tested.keys()
+        if split == "tmcd":
+            categories = Categories(train.values())
+            assert {categories.of(found) for found in tested.values()} == set(CATEGORIES)
+    assert not set.intersection(*map(set, names["tmcd"]))
+    assert len(set.intersection(*map(set, names["random"]))) > len(names["random"][1]) / 2

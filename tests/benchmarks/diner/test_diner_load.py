@@ -3,7 +3,7 @@
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
 import hashlib
-from collections.abc import Callable
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +23,24 @@ from lm_eval_ext.harness import provenance
 
 
 def rows(folder: Path, **options: Any) -> list[dict[str, Any]]:
-    found = load.dataset(diner_dir=str(folder), **options)["test"]
-    return [dict(row) for row in found]
+    return list(load.dataset(diner_dir=str(folder), **options)["test"])
 
 
 def test_every_test_recipe_becomes_a_document(tmp_path: Path) -> None:
-    found = rows(diner_own.write(tmp_path))
-    by_id = {row["id"]: row for row in found}
-    assert sorted(by_id) == [f"test-{number}" for number in range(5)]
-    for number, (name, instruction) in enumerate(diner_own.TEST):
-        row = by_id[f"test-{number}"]
-        assert (row["answer"], row["instruction"]) == (name, instruction)
-        assert row["input"] == f"“{instruction}” 这个菜谱的菜名是什么？"
     # Categories come from the training names: 红烧牛肉 and 炒土豆; 番茄牛肉, 炒鸡蛋 and 麻辣面.
-    categories = {row["answer"]: row["category"] for row in found}
-    assert (categories["红烧土豆"], categories["番茄鸡蛋面"]) == ("RecoTwo", "RecoThree")
+    categories = ("RecoTwo", "RecoTwo", "RecoTwo", "RecoTwo", "RecoThree")
+    assert sorted(rows(diner_own.write(tmp_path)), key=lambda row: row["id"]) == [
+        {
+            "id": f"test-{number}",
+            "instruction": instruction,
+            "answer": name,
+            "category": category,
+            "input": f"“{instruction}” 这个菜谱的菜名是什么？",
+        }
+        for number, ((name, instruction), category) in enumerate(
+            zip(diner_own.TEST, categories, strict=True)
+        )
+    ]
     known = {"train": diner_own.part((*diner_own.TRAIN, ("红烧土豆", "随便做做就可以吃了吧。")))}
     folder = diner_own.write(tmp_path / "b", changed={**diner_own.content(), **known})
     assert {row["category"] for row in rows(folder) if row["answer"] == "红烧土豆"} == {load.OTHER}
@@ -59,9 +62,8 @@ def test_scripts_do_not_make_an_answer_wrong(tmp_path: Path, sides: str) -> None
     """Glossary, gold names and answers, each in traditional or in simplified characters."""
     traditional = opencc.OpenCC("s2t").convert
     changed = diner_own.content()
-    if "names" in sides:
-        for part in changed.values():
-            part["names"] = list(map(traditional, part["names"]))
+    for part in changed.values():
+        part["names"] = [traditional(one) if "names" in sides else one for one in part["names"]]
     folder = diner_own.write(tmp_path, changed=changed)
     if "words" in sides:
         file = folder / "glossary.json"
@@ -73,26 +75,20 @@ def test_scripts_do_not_make_an_answer_wrong(tmp_path: Path, sides: str) -> None
     for name in found:
         answer = traditional(name) if "answers" in sides else name
         (scored, *_) = score.name(name, name_of(answer), glossary)
-        assert (scored["exact_match"], scored["f1"]) == (1, 1)
-        kinds = score.components(name, ["", "", answer], glossary)
-        assert pick(kinds, "hits", kind="food") > 0
+        assert scored["exact_match"] == 1
+        assert pick(score.components(name, ["", "", answer], glossary), "hits", kind="food") > 0
 
 
 def test_what_is_drawn_does_not_depend_on_other_dishes() -> None:
     recipes = [Recipe(f"test-{n}", f"step {n}", f"dish {n % 7}") for n in range(70)]
-    some = [recipe for recipe in recipes if recipe.name in {"dish 1", "dish 4"}]
-    whole = {recipe.id for recipe in load.drawn(recipes, 3, seed=5)}
-    part = {recipe.id for recipe in load.drawn(some, 3, seed=5)}
+    some = sorted((one for one in recipes if one.name < "dish 2"), key=lambda one: one.name)
+    whole, part = (set(load.drawn(those, 3, seed=5)) for those in (recipes, some))
     assert part < whole
     assert len(whole) == 21
-    drawn = {tuple(one.id for one in load.drawn(recipes, 3, seed)) for seed in range(8)}
-    assert len(drawn) == 8
+    assert len({tuple(load.drawn(recipes, 3, seed)) for seed in range(8)}) == 8
     assert len(load.drawn(recipes, 0, 0)) == len(load.drawn(recipes, 99, 0)) == 70
     # Without a number, too, dishes are mixed, since --limit takes the first recipes.
-    assert len({one.name for one in load.drawn(sorted(some, key=lambda x: x.name), 0, 0)[:9]}) == 2
-
-
-Change = Callable[[dict[str, Any]], Any]
+    assert len({one.name for one in load.drawn(some, 0, 0)[:9]}) == 2
 
 
 def test_missing_libraries_are_named_where_demonstrations_are_wanted(
@@ -115,38 +111,34 @@ def test_a_folder_without_the_split_is_named(tmp_path: Path) -> None:
     assert len(rows(folder, diner_split="random")) == len(diner_own.TEST)
 
 
-def put(*path: Any, value: Any) -> Change:
-    """Changes what lies at this place of a file."""
-
-    def change(content: Any) -> None:
-        for key in path[:-1]:
-            content = content[key]
-        content[path[-1]] = value
-
-    return change
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.pop("valid"), "valid: the key is missing"),
-        (put("dev", value={}), "dev: unknown key"),
-        (put("train", "names", value="面"), "train.names: Input should be a valid array"),
-        (put("valid", "names", value=[]), "every instruction needs one name"),
-        (put("test", "instructions", 2, value=" "), "test.instructions.2: String should"),
-        (put("test", value={"instructions": [], "names": []}), "train or test has no recipes"),
-        (put("test", "names", value=["x"] * 5), "no recipe can be asked about (gold_does_not_p"),
+        ({"valid": {}}, "valid.instructions: the key is missing"),
+        ({"dev": {}}, "dev: unknown key"),
+        (
+            {"train": {"instructions": ["面"], "names": "面"}},
+            "train.names: Input should be a valid array",
+        ),
+        ({"valid": {"instructions": ["面"], "names": []}}, "every instruction needs one name"),
+        ({"test": {"instructions": [" "], "names": ["面"]}}, "test.instructions.0: String should"),
+        ({"test": {"instructions": [], "names": []}}, "train or test has no recipes"),
+        (
+            {"test": {"instructions": ["面"], "names": ["x"]}},
+            "no recipe can be asked about (gold_d",
+        ),
     ],
 )
 def test_another_format_is_refused_in_one_line(
-    change: Change, message: str, tmp_path: Path
+    change: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    changed = diner_own.content()
-    change(changed)
-    with pytest.raises(DataError) as raised:
-        rows(diner_own.write(tmp_path, changed=changed))
-    assert message in str(raised.value)
+    with pytest.raises(DataError, match=re.escape(message)) as raised:
+        rows(diner_own.write(tmp_path, changed=diner_own.content() | change))
     assert "\n" not in str(raised.value)
+
+
+def test_what_is_no_json_is_refused_in_one_line(tmp_path: Path) -> None:
+    diner_own.write(tmp_path)
     (tmp_path / "tmcd_data.json").write_text("version https://git-lfs.github.com/spec/v1\n")
     with pytest.raises(DataError, match=r"Invalid JSON.* fetch or build it again"):
         rows(tmp_path)
