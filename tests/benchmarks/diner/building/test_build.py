@@ -3,11 +3,9 @@
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
 import gzip
+import hashlib
 import json
-import os
 import re
-import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,8 +22,7 @@ from lm_eval_ext.errors import DataError, OptionError
 
 pytestmark = pytest.mark.slow
 
-DATA = ["glossary.json", "random_data.json", "tmcd_data.json"]
-FILES = sorted([*DATA, "report.json"])
+FILES = ["glossary.json", "random_data.json", "report.json", "tmcd_data.json"]
 OPTIONS = Options(divergence=0.9)
 SPLITS = ("tmcd", "random")
 
@@ -39,8 +36,24 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def read(folder: Path, name: str) -> Any:
+def read(folder: Path, name: str = "report.json") -> Any:
     return json.loads((folder / name).read_text(encoding="utf-8"))
+
+
+def digests(folder: Path) -> list[str]:
+    """Of both splits."""
+    files = (folder / f"{split}_data.json" for split in SPLITS)
+    return [hashlib.sha256(file.read_bytes()).hexdigest()[:16] for file in files]
+
+
+def test_files_are_those_of_every_version_so_far(built: Path, tmp_path: Path) -> None:
+    """What a change here makes incomparable is published scores."""
+    assert digests(built / "out") == ["85ad3988a80ca53c", "5d310fca0443737d"]
+    options = Options(divergence=1.0, seed=5, compounds="subsets")
+    report = build(built / "corpus.jsonl", tmp_path / "out", built / "words.json", options)
+    assert digests(tmp_path / "out") == ["2c0f1d0be5ce0e3d", "a2bcc182cb6f5a62"]
+    assert report["options"] == options.model_dump()
+    assert report["course"][-1] > report["course"][0]
 
 
 def pairs(content: dict[str, Any], *parts: str) -> list[tuple[str, str]]:
@@ -49,7 +62,7 @@ def pairs(content: dict[str, Any], *parts: str) -> list[tuple[str, str]]:
 
 
 def test_counts_are_those_that_were_planted(built: Path) -> None:
-    kept = read(built / "out", "report.json")["kept"]
+    kept = read(built / "out")["kept"]
     total = small.DISHES * small.EACH + 20 + small.UNPARSED * 20 + small.RARE * 19
     names = small.DISHES + 1
     different = small.DISHES * (small.EACH - small.SHORT - small.REPEATS)
@@ -77,30 +90,26 @@ def test_neither_script_nor_order_changes_a_file(built: Path, tmp_path: Path) ->
     (tmp_path / "words.json").write_text(words, encoding="utf-8")
     given = small.write(tmp_path / "corpus.jsonl", found), tmp_path / "out", tmp_path / "words.json"
     build(*given, OPTIONS)
-    for name in DATA:
-        assert (tmp_path / "out" / name).read_bytes() == (built / "out" / name).read_bytes()
-    reports = [read(folder / "out", "report.json") for folder in (built, tmp_path)]
-    assert {key for key in reports[0] if reports[0][key] != reports[1][key]} == {"corpus"}
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+    assert digests(tmp_path / "out") == digests(built / "out")
+    before, after = (read(folder / "out") for folder in (built, tmp_path))
+    assert [key for key in before if before[key] != after[key]] == ["corpus"]
     with pytest.raises(OptionError, match="is not empty; name another folder"):
         build(*given, OPTIONS)
 
 
 def test_every_recipe_is_in_one_part_of_each_split(built: Path) -> None:
-    splits = [read(built / "out", f"{split}_data.json") for split in SPLITS]
-    found = [sorted(pairs(data)) for data in splits]
-    assert found[0] == found[1]
-    assert len(set(found[0])) == len(found[0])
-    sizes = [{part: len(pairs(data, part)) for part in data} for data in splits]
-    assert sizes[0] == sizes[1]
-    assert sizes[0]["valid"] == round(0.2 * (sizes[0]["train"] + sizes[0]["valid"]))
+    tmcd, mixed = (read(built / "out", f"{split}_data.json") for split in SPLITS)
+    assert sorted(pairs(tmcd)) == sorted(pairs(mixed))
+    assert len(set(pairs(tmcd))) == len(pairs(tmcd))
+    sizes = {part: len(pairs(tmcd, part)) for part in tmcd}
+    assert sizes == {part: len(pairs(mixed, part)) for part in mixed}
+    assert sizes["valid"] == round(0.2 * (sizes["train"] + sizes["valid"]))
     # The TMCD split divides dishes, and the random one recipes.
-    shared = [
-        {name for name, _ in pairs(data, "train", "valid")} & {n for n, _ in pairs(data, "test")}
-        for data in splits
-    ]
-    assert not shared[0] and shared[1]
-    assert len({name for name, _ in pairs(splits[0], "test")}) == round(small.DISHES / 5.5)
+    for data, divides_dishes in ((tmcd, True), (mixed, False)):
+        shown = (name for name, _ in pairs(data, "train", "valid"))
+        assert set(data["test"]["names"]).isdisjoint(shown) == divides_dishes
+    assert len(set(tmcd["test"]["names"])) == round(small.DISHES / 5.5)
 
 
 BEEF, EGG, TOFU = (Component("food", name) for name in ("beef", "egg", "tofu"))
@@ -116,39 +125,40 @@ NAMES = {
 
 
 def test_figures_by_hand() -> None:
-    train, test = (
-        ["fried beef", "egg", "egg, egg"],
-        ["spicy fried beef", "fried tofu", "fried beef"],
-    )
-    names = {"train": train, "valid": ["egg"], "test": test}
-    found = figures(NAMES, {part: {"names": some} for part, some in names.items()}, "subsets")
+    train = {"names": ["fried beef", "egg", "egg, egg"]}
+    test = {"names": ["spicy fried beef", "fried tofu", "fried beef"]}
+    found = figures(NAMES, {"train": train, "valid": {"names": ["egg"]}, "test": test}, "subsets")
     assert [found[key] for key in list(PAPER)[:7]] == [3, 3, 4, 3, 3, 4, 2]  # spicy, tofu
-    # Training names with fry, beef, spicy and tofu: 1, 1, 0, 0.
-    assert found["training dishes per test component"] == 2 / 4
-    # Of spicy+fry, spicy+beef, fry+beef, all three and fry+tofu, training has one.
-    assert found["share of the test compounds that training has"] == 1 / 5
-    assert found["divergence of compounds"] == pytest.approx(1 - (2 / 6) ** 0.9)
-    assert found["share of none"] == 1
-    assert found["distance of these shares from the paper's"] == pytest.approx(1)
+    expected = {
+        # Training names with fry, beef, spicy and tofu: 1, 1, 0, 0.
+        "training dishes per test component": 2 / 4,
+        # Of spicy+fry, spicy+beef, fry+beef, all three and fry+tofu, training has one.
+        "share of the test compounds that training has": 1 / 5,
+        "divergence of compounds": 1 - (2 / 6) ** 0.9,
+        "share of none": 1,
+        "distance of these shares from the paper's": 1,
+    }
+    assert {key: found[key] for key in expected} == pytest.approx(expected)
     assert forms(NAMES, dict.fromkeys(NAMES, 10)) == {
         "1 action + 1 food": [3, 30], "1 food": [2, 20], "1 flavour + 1 action + 1 food": [1, 10],
     }  # fmt: skip
 
 
+RECIPE = small.recipe("红烧猪肉", "煮" * 30)
+
+
 @pytest.mark.parametrize(
-    ("lines", "message"),
+    ("found", "message"),
     [
-        ([small.recipe("红烧猪肉", "煮" * 30)] * 19, "no title occurs 20 times in 19 recipes"),
+        ([RECIPE] * 19, "no title occurs 20 times in 19 recipes"),
         ([], "no title occurs 20 times in 0 recipes"),
-        ([small.recipe("怪物", "煮" * 30)] * 20, "none of 1 dish names parses and has"),
-        ([small.recipe("红烧猪肉", "煮")] * 20, "a recipe with an instruction of 20 characters"),
-        ([small.recipe("红烧猪肉", "煮" * 30)] * 20, "none of 1 dish names can be in test"),
+        ([RECIPE | {"name": "怪物"}] * 20, "none of 1 dish names parses and has"),
+        ([RECIPE | {"recipeInstructions": ["煮"]}] * 20, "an instruction of 20 characters"),
+        ([RECIPE] * 20, "none of 1 dish names can be in test"),
     ],
 )
-def test_a_corpus_without_dishes(
-    built: Path, tmp_path: Path, lines: list[dict[str, Any]], message: str
-) -> None:
-    corpus = small.write(tmp_path / "corpus.jsonl", lines)
+def test_a_corpus_without_dishes(built: Path, tmp_path: Path, found: Any, message: str) -> None:
+    corpus = small.write(tmp_path / "corpus.jsonl", found)
     with pytest.raises(DataError, match=message):
         build(corpus, tmp_path / "out", built / "words.json", OPTIONS)
     assert [path.name for path in tmp_path.iterdir()] == ["corpus.jsonl"]
@@ -171,22 +181,19 @@ def test_what_is_read(tmp_path: Path) -> None:
     steps = [" 切\n\n块 ", "", "　", None, "洗净！", "煮 5", "好吃💕", "新\U0001fae8", "\0\x85煮"]
     path = lines(
         tmp_path,
-        # A byte order mark, keys that occur twice, and steps of any length are no errors.
+        # A byte order mark, and keys that occur twice, are no errors.
         "\ufeff" + json.dumps({"name": "红烧肉(1)", "recipeInstructions": steps}),
         {},
         "",
         {"name": None, "recipeInstructions": None, "x": 1},
         '{"name": "肉", "name": "湯"}',
-        {"recipeInstructions": ["a" * (17 << 20)]},
     )
-    (*found, large) = cleaned(path)
     # An end mark where there is neither punctuation nor a sign; space of any kind becomes one.
     text = "切 块。洗净！煮 5。好吃💕新\U0001fae8煮。"
-    assert found == [("红烧肉", text), ("", ""), ("", ""), ("汤", "")]
-    assert len(large[1]) == (17 << 20) + 1
+    assert cleaned(path) == [("红烧肉", text), ("", ""), ("", ""), ("汤", "")]
     zipped = tmp_path / "corpus.jsonl.gz"
     zipped.write_bytes(gzip.compress(path.read_bytes()))
-    assert cleaned(zipped)[:-1] == found
+    assert cleaned(zipped) == cleaned(path)
     zipped.write_bytes(zipped.read_bytes()[:-4])
     with pytest.raises(DataError, match="cannot be read"):
         cleaned(zipped)
@@ -203,7 +210,7 @@ def test_text_to_pretrain_on_names_no_dish(tmp_path: Path) -> None:
 
 @pytest.mark.e2e
 def test_a_build_from_the_command_line(
-    cli: Callable[..., "subprocess.CompletedProcess[str]"], built: Path, tmp_path: Path
+    cli: Callable[..., Any], built: Path, tmp_path: Path
 ) -> None:
     """It prints a table beside the paper's."""
     done = cli("diner", "build", "--corpus", str(built / "corpus.jsonl"),
@@ -215,32 +222,14 @@ def test_a_build_from_the_command_line(
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
 
 
-def test_an_interrupted_build_leaves_nothing(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(building, "divided", lambda *_: os.kill(os.getpid(), signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        build(built / "corpus.jsonl", tmp_path / "out", built / "words.json", OPTIONS)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_report_says_what_the_files_hold(built: Path) -> None:
-    report = read(built / "out", "report.json")
+    report = read(built / "out")
     found = report["figures"]["tmcd"]
     assert list(found) == list(report["figures"]["paper, TMCD"]) == list(PAPER)
     assert found["test components that training lacks"] == 0
     assert report["course"][-1] == pytest.approx(found["divergence of compounds"], abs=1e-12, rel=0)
-    assert sum(dishes for dishes, _ in report["forms"].values()) == small.DISHES
-    assert sum(n for _, n in report["forms"].values()) == report["kept"]["different"]
-
-
-def test_another_seed_and_other_compounds_give_other_splits(built: Path, tmp_path: Path) -> None:
-    options = Options(divergence=1.0, seed=5, compounds="subsets")
-    report = build(built / "corpus.jsonl", tmp_path / "out", built / "words.json", options)
-    assert report["options"] == options.model_dump()
-    for name in ("tmcd_data.json", "random_data.json"):
-        assert read(tmp_path / "out", name)["test"] != read(built / "out", name)["test"]
-    assert report["course"][-1] > report["course"][0]
+    sums = [sum(column) for column in zip(*report["forms"].values(), strict=True)]
+    assert sums == [small.DISHES, report["kept"]["different"]]
 
 
 @pytest.mark.parametrize(

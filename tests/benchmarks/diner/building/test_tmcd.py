@@ -17,7 +17,6 @@ from lm_eval_ext.benchmarks.diner.build import MIX
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Components, Glossary, clean_name
 from lm_eval_ext.benchmarks.diner.records import Categories
 from lm_eval_ext.benchmarks.diner.tmcd import compounds, search
-from lm_eval_ext.errors import DataError
 
 pytestmark = pytest.mark.slow
 
@@ -130,9 +129,3 @@ def test_the_paths_of_two_targets_and_seeds() -> None:
     assert search(names, target=0.8, compounds="subsets", seed=1)[0] != few
     # A divergence that is met exactly is reached.
     assert search(names, target=early[-1], compounds="subsets", seed=2) == (few, early)
-
-
-def test_names_that_nobody_can_test() -> None:
-    lonely = {f"n{n}": (Component("food", str(n)), Component("action", str(n))) for n in range(30)}
-    with pytest.raises(DataError, match="none of 30 dish names can be in test"):
-        search(lonely, target=0.98, compounds="whole", seed=0)
