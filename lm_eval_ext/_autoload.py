@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 import sys
-from _thread import get_ident as _thread_id  # built in, where threading would be an import
+from _frozen_importlib_external import PathFinder  # loaded, where importlib.machinery may not be
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,49 +73,29 @@ def tasks_folder() -> str:
 
 
 class _Watcher:
-    """A finder that finds nothing itself: it runs a hook after lm-eval's module is imported."""
+    """A finder that finds lm-eval's modules as Python does, and runs a hook after their import."""
 
     lm_eval_ext_watcher = True
 
-    def __init__(self) -> None:
-        self._looking: set[tuple[int, str]] = set()
-
+    @staticmethod
     def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+        name: str, path: Sequence[str] | None = None, _: ModuleType | None = None
     ) -> ModuleSpec | None:
-        here = (_thread_id(), name)
-        if name not in _HOOKS or here in self._looking:
-            return None
-        self._looking.add(here)  # another finder may ask all finders, this one too
-        try:
-            for finder in sys.meta_path:
-                find = None if finder is self else getattr(finder, "find_spec", None)
-                spec: ModuleSpec | None = find(name, path, target) if find else None
-                if spec is not None:
-                    _run_hook_after(spec)
-                    return spec
-        finally:
-            self._looking.discard(here)
-        return None
+        spec = PathFinder.find_spec(name, path) if name in _HOOKS else None
+        loader: Any = spec and spec.loader
+        if loader is None:
+            return spec
+        execute = loader.exec_module
 
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            if module.__name__ == name:  # a zip's loader serves all of its modules
+                _run_hook(module)
 
-def _run_hook_after(spec: ModuleSpec) -> None:
-    loader: Any = spec.loader
-    execute = getattr(loader, "exec_module", None)
-    if execute is None:
-        return
-
-    def exec_module(module: ModuleType) -> None:
-        execute(module)
-        if module.__name__ == spec.name:  # a zip's loader serves all of its modules
-            _run_hook(module)
-
-    try:
-        # On the instance, so that everything else the loader can do (its source, its data,
-        # a reload) stays as it was.
+        # On the instance, so that everything else the loader can do (its source, its data, a
+        # reload) stays as it was.
         loader.exec_module = exec_module
-    except Exception as error:  # noqa: BLE001 (loaders may be of any class)
-        _say(spec.name, error)
+        return spec
 
 
 def _run_hook(module: ModuleType) -> None:
@@ -154,8 +134,6 @@ def _index_tasks(index: ModuleType) -> None:
     from pathlib import Path  # as lm-eval has, by now
 
     ours = Path(tasks_folder())
-    if not ours.is_dir():
-        raise FileNotFoundError(f"no folder {ours}: the package lies in an archive")
 
     def build(original: Any, paths: Any, **options: Any) -> Any:
         folders, theirs = [Path(path) for path in paths], Path(index.__file__ or "").parent

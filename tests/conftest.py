@@ -208,7 +208,7 @@ def trained_on() -> str:
     """A key of all that trains, and of what it is trained on."""
     from support import kept
 
-    sources = [kept.PACKAGE / name for name in ("training", "demo", "lexicon", "benchmarks")]
+    sources = [kept.PACKAGE / name for name in ("training", "demo", "lexicon.py", "benchmarks")]
     return kept.key(sources, ["accelerate", "torch", "transformers", "tokenizers"])
 
 

@@ -31,8 +31,8 @@ from lm_eval_ext.benchmarks.lieder import items as lieder
 from lm_eval_ext.benchmarks.lieder.records import Experiment, Sentence
 from lm_eval_ext.benchmarks.magnifico import mini as magnifico
 from lm_eval_ext.benchmarks.magnifico import prompt
-from lm_eval_ext.lexicon.words import WORDLIKE
-from lm_eval_ext.lexicon.words import draw as invent
+from lm_eval_ext.lexicon import WORDLIKE
+from lm_eval_ext.lexicon import draw as invent
 from lm_eval_ext.reading import Strict, checked
 from lm_eval_ext.training.material import Material, Pair
 

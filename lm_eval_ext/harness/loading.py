@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from lm_eval_ext.errors import OptionError, first_problem, nearest
 from lm_eval_ext.harness import provenance
-from lm_eval_ext.lexicon import fresh
+from lm_eval_ext.lexicon import FRESH, check_seed
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class Loader:
         functools.update_wrapper(self, function)
         self.prefix, self._function, self._model = prefix, function, options
         self.fields = {
-            name if name == fresh.KEY else prefix + name: name
-            for name in signature(options).parameters
+            name if name == FRESH else prefix + name: name for name in signature(options).parameters
         }
         self._of_benchmarks[prefix] |= self.fields
         self._kept: dict[str, DatasetDict] = {}
@@ -73,11 +72,11 @@ class Loader:
             legal,
         )
         given = {name: metadata[key] for key, name in self.fields.items() if key in metadata}
-        if given.get(fresh.KEY) is not None:
-            fresh.check_seed(given[fresh.KEY])
+        if given.get(FRESH) is not None:
+            check_seed(given[FRESH])
             if given.get("seed"):  # task files have 0 or none
                 raise OptionError(
-                    f"{fresh.KEY} and {self.prefix}seed are both given; {fresh.KEY} is the seed of "
+                    f"{FRESH} and {self.prefix}seed are both given; {FRESH} is the seed of "
                     "all benchmarks: leave one out"
                 )
             given["seed"] = None

@@ -33,7 +33,7 @@ from lm_eval_ext.harness.declared import ABOUT, TASKS, of_task
 from lm_eval_ext.harness.loading import Loader
 from lm_eval_ext.harness.metrics import Document, Metrics, Row, Scored, entry
 from lm_eval_ext.harness.names import BENCHMARK, CARD, INTERVALS, NOT_SCORABLE
-from lm_eval_ext.lexicon import fresh
+from lm_eval_ext.lexicon import FRESH
 
 FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 """What a user's own task file may replace, and with it the documents or the scoring."""
@@ -93,7 +93,7 @@ class ExtTask(ConfigurableTask):
             {
                 name: value
                 for name, value in vars(self.options).items()
-                if value is not None or name != fresh.KEY
+                if value is not None or name != FRESH
             },
         )
         self.sign(self._signature)

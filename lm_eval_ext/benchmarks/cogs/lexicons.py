@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.lexicon import SHAPES, draw_words
-from lm_eval_ext.lexicon.fresh import fresh_words
+from lm_eval_ext.lexicon import SHAPES, draw_words, fresh_words
 
 ITEMS = (
     "hedgehog", "shark", "cockroach", "Lina", "Paula", "Charlie", "baked", "bake", "shattered",
@@ -84,7 +83,7 @@ def _fresh_words(seed: int | None, shape: str, fresh: int | None) -> list[str]:
 
     The generator is seeded with text, so no seed reproduces the published strings.
     """
-    from lm_eval_ext.lexicon.words import is_english
+    from lm_eval_ext.lexicon import is_english
 
     if shape not in SHAPES:
         raise OptionError(f"no shape {shape!r} of words; use {', '.join(SHAPES)}")

@@ -10,9 +10,7 @@ from dataclasses import replace
 
 from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, Corpus, Example
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.lexicon import WORDLIKE, draw_words
-from lm_eval_ext.lexicon.fresh import fresh_words
-from lm_eval_ext.lexicon.words import is_english
+from lm_eval_ext.lexicon import WORDLIKE, draw_words, fresh_words, is_english
 
 _WORD = re.compile(r"[a-z]+")
 

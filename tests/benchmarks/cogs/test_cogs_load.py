@@ -21,8 +21,7 @@ from lm_eval_ext.benchmarks.cogs.lexicons import (
 from lm_eval_ext.benchmarks.cogs.load import Style, read_rows, write_rows
 from lm_eval_ext.benchmarks.cogs.records import LEXICAL, SPLITS, Example, kind_of
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.lexicon import SHAPES
-from lm_eval_ext.lexicon.words import is_english
+from lm_eval_ext.lexicon import SHAPES, is_english
 
 pytestmark = pytest.mark.slow
 

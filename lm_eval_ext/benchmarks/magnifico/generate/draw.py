@@ -23,7 +23,7 @@ from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     Top,
 )
 from lm_eval_ext.benchmarks.magnifico.records import Form
-from lm_eval_ext.lexicon.words import WORDLIKE, draw_words, is_english
+from lm_eval_ext.lexicon import WORDLIKE, draw_words, is_english
 from lm_eval_ext.sql.values import Value
 
 Node: TypeAlias = Clause | Aggregate | Top

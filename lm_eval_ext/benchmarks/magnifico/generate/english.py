@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from lm_eval_ext.lexicon.words import is_common
+from lm_eval_ext.lexicon import is_common
 
 _SHORTEST = 3
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
