@@ -1,16 +1,14 @@
 """The task classes: what a benchmark's author writes, and what lm-eval gets from it."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from types import SimpleNamespace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field
 from support.tasks import load_task
 
-from lm_eval_ext.errors import DataError, OptionError, one_line_errors
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import missing, provenance
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.harness.metrics import Document
@@ -137,32 +135,6 @@ def test_what_an_author_forgets_is_one_line(config: dict[str, Any], error: str) 
         make(**config)
 
 
-def test_the_guard_prints_one_line_and_lets_defects_pass(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(SystemExit) as caught, one_line_errors():
-        raise DataError("a file\nis  missing; fetch it")
-    assert caught.value.code == 1
-    assert capsys.readouterr().err == "lm-eval-ext: error: a file is missing; fetch it\n"
-    for error in (ValueError("defect"), KeyboardInterrupt(), SystemExit(3)):
-        with pytest.raises(type(error)), one_line_errors():
-            raise error
-
-
-def test_datasets_remember_several_files_in_any_order() -> None:
-    def digest(*digests: str) -> Any:
-        files: Any = [
-            SimpleNamespace(name=str(n), sha256=one, source="s", revision="r")
-            for n, one in enumerate(digests)
-        ]
-        made = provenance.of_documents(provenance.Loaded(ROWS, provenance.describe(files)), "")
-        return provenance.of_dataset(made)["sha256"]
-
-    assert digest("aa" * 32) == "aa" * 32
-    assert digest("aa" * 32, "bb" * 32) == digest("bb" * 32, "aa" * 32)
-    assert digest("aa" * 32, "bb" * 32) != digest("aa" * 32, "cc" * 32)
-
-
 @pytest.mark.parametrize("task", ["conceptual_mini", "cogs_mini_icl_gen", "diner_mini_icl"])
 def test_tasks_that_choose_demonstrations_need_one(task: str) -> None:
     loaded = load_task(task)
@@ -182,13 +154,10 @@ CHAT = {
 }
 
 
-@pytest.fixture(params=STOPS)
-def task(request: pytest.FixtureRequest, kept_cache: Path) -> Iterator[Any]:
-    yield load_task(request.param)
-
-
-def test_stops_are_the_tasks_or_none_in_a_chat_or_the_users(task: Any) -> None:
-    own, signatures = STOPS[task.task_name], []
+@pytest.mark.usefixtures("kept_cache")
+@pytest.mark.parametrize(("name", "own"), STOPS.items())
+def test_stops_are_the_tasks_or_none_in_a_chat_or_the_users(name: str, own: list[str]) -> None:
+    task, signatures = load_task(name), []
     for given in (None, own, "!", ["!", "?"]):
         if given:  # as lm-eval merges --gen_kwargs
             task.set_config(key="generation_kwargs", value={"until": given}, update=True)
@@ -203,11 +172,3 @@ def test_stops_are_the_tasks_or_none_in_a_chat_or_the_users(task: Any) -> None:
     assert plain == plain_given
     assert chat["answers"] == "chat-1" and chat == {**chat, **plain}
     assert chat_given == {**chat, "stops": "given"}, "its requests are others than chat's"
-
-
-def test_other_settings_leave_the_stops() -> None:
-    task = load_task("cogs_mini_id")
-    task.set_config(key="generation_kwargs", value={"max_gen_toks": 5}, update=True)
-    task.build_all_requests(limit=2, rank=0, world_size=1, **CHAT)
-    assert {**task.instances[0].args[1], "until": []} == task.instances[0].args[1]
-    assert task.instances[0].args[1]["max_gen_toks"] == 5

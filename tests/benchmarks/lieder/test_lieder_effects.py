@@ -1,13 +1,13 @@
 """The paper's tests: on the authors' recorded runs, and on verdicts that are made up."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from test_lieder_score import recorded
 
-from lm_eval_ext.benchmarks.lieder import load, score
+from lm_eval_ext.benchmarks.lieder import score
 from lm_eval_ext.benchmarks.lieder.effects import (
     ALL,
     EFFECTS,
@@ -29,21 +29,17 @@ A_N = "affirmative_negation"
 Runs = dict[str, dict[str, Any]]
 
 
-def recorded(folder: Path, models: tuple[str, ...]) -> Runs:
-    runs: Runs = {}
-    for model in models:
-        for experiment in ("base", "diff"):
-            file = folder / f"lieder/recorded/{experiment}_{model}.responses.jsonl"
-            rows = [json.loads(line) for line in file.read_text().splitlines()]
-            stimuli = folder / f"lieder/stimuli/{experiment}_stimuli.jsonl"
-            scored = []
-            for place, group in enumerate(load.read(stimuli, experiment)):  # type: ignore[arg-type]
-                (doc,) = load.to_documents([group], experiment)
-                answers = [row["response"] for row in rows[12 * place : 12 * place + 12]]
-                made_of = score.process_results(doc, answers)
-                scored.append((str(place), str(place), (doc["item"],), made_of))
-            runs.setdefault(model, {})[f"lieder_{experiment}"] = frame(scored)
-    return runs
+def runs_of(folder: Path) -> Runs:
+    return {
+        model: {
+            f"lieder_{experiment}": frame(
+                (str(place), str(place), (doc["item"],), rows)
+                for place, (doc, rows) in enumerate(recorded(folder, experiment, model))
+            )
+            for experiment in ("base", "diff")
+        }
+        for model in PAPERS
+    }
 
 
 def made(right: Callable[[str, int, str], bool], models: int = 2) -> Runs:
@@ -75,7 +71,7 @@ def by_test(found: list[Finding], model: str = POOLED) -> dict[str, Finding]:
 
 def test_version_on_the_recorded_runs(real_data: Path) -> None:
     """The share right rises from .484 to .656; the paper reports p < .001 for seven models."""
-    found = analyse(EFFECTS["version"], recorded(real_data, PAPERS), family=A_N, metric="direct")
+    found = analyse(EFFECTS["version"], runs_of(real_data), family=A_N, metric="direct")
     own = {row.model: row for row in found if row.models == 1}
     assert {name: (row.estimate, row.p) for name, row in own.items()} == {
         "llama2_7B": (7 / 32, 1 / 32),
@@ -91,7 +87,7 @@ def test_version_on_the_recorded_runs(real_data: Path) -> None:
 
 
 def test_version_and_distance_over_all_families(real_data: Path) -> None:
-    runs = recorded(real_data, PAPERS)
+    runs = runs_of(real_data)
     for effect in EFFECTS.values():
         pooled = by_test(analyse(effect, runs, family=ALL, metric="direct"))
         assert {row.pairs for row in pooled.values()} == {2 * 3 * 32}
@@ -108,22 +104,15 @@ def test_a_rise_is_found_in_its_direction() -> None:
     assert found["sign-flip"].estimate == 0.75
     assert found["linear mixed"].estimate == pytest.approx(0.75)
     assert found["sign-flip"].p is not None and found["sign-flip"].p < 0.001
-    fallen = by_test(
-        analyse(
-            EFFECTS["version"],
-            made(lambda task, item, name: not right(task, item, name)),
-            family=A_N, metric="direct",
-        )
-    )  # fmt: skip
-    assert fallen["sign-flip"].estimate == pytest.approx(-0.75)
+    fallen = made(lambda task, item, name: not right(task, item, name))
+    found = by_test(analyse(EFFECTS["version"], fallen, family=A_N, metric="direct"))
+    assert found["sign-flip"].estimate == pytest.approx(-0.75)
 
 
 def test_no_difference_is_no_effect() -> None:
-    def right(task: str, item: int, comparison: str) -> bool:
-        return item % 2 == 0
-
+    runs = made(lambda task, item, comparison: item % 2 == 0)
     for effect in EFFECTS.values():
-        found = by_test(analyse(effect, made(right), family=A_N, metric="relative"))
+        found = by_test(analyse(effect, runs, family=A_N, metric="relative"))
         assert found["sign-flip"].estimate == 0.0
         assert found["sign-flip"].p == 1.0
         assert found["linear mixed"].p is None or found["linear mixed"].p > 0.9

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -80,20 +79,22 @@ def test_published_items_come_out_as_published(
 
 
 def test_mini_has_the_design_of_experiment_1() -> None:
-    groups = items.mini()
+    groups, families = items.mini(), list(items.words("mini")["families"])
     names = list(dict.fromkeys(group.item for group in groups))
-    families = list(items.words("mini")["families"])
     assert len(names) >= 16
-    assert "|" not in str(items.classes())
     assert [(g.item, g.family) for g in groups] == [(i, f) for i in names for f in families]
     ends = ("s", "p", NONREFERENTIAL)
     for group in groups:
         judged = {one.condition: one.felicitous for one in group.sentences}
         assert list(judged) == [f"{context}_{end}" for context in FOUR_CONTEXTS for end in ends]
         assert {name for name, right in judged.items() if right} == FELICITOUS & judged.keys()
-        assert sum(right is None for right in judged.values()) == 4
-        assert len({one.context for one in group.sentences}) == 4
-        assert len({one.continuation for one in group.sentences}) == 3
+        for one in group.sentences:
+            assert re.fullmatch(r"[A-Z][^.]*\.", one.context), one
+            assert re.fullmatch(r" [A-Z][^.]*\.", one.continuation), one
+            text = one.context + one.continuation
+            assert not re.search(r"  |[_|]|\ba [aeiou]|\ban [^aeiou]", text), text
+    texts = [one.context + one.continuation for group in groups for one in group.sentences]
+    assert len(texts) == len(set(texts))
 
 
 def test_one_item_word_for_word() -> None:
@@ -127,40 +128,20 @@ def test_one_item_word_for_word() -> None:
     ]
 
 
-def test_sentences_are_english_text_and_differ() -> None:
-    sentences = [one for group in items.mini() for one in group.sentences]
-    for one in sentences:
-        assert re.fullmatch(r"[A-Z][^.]*\.", one.context), one
-        assert re.fullmatch(r" [A-Z][^.]*\.", one.continuation), one
-        text = one.context + one.continuation
-        assert not re.search(r"  |_|\ba [aeiou]|\ban [^aeiou]", text), text
-    assert set(Counter(one.context + one.continuation for one in sentences).values()) == {1}
-    people = [name for item in items.mini_items() for name in item.owners]
-    assert len(set(people)) == len(people)
-
-
 def test_nothing_is_taken_from_lieder(shared_data: Path) -> None:
+    """None of mini's words, so none of its sentences, and no noun that is drawn."""
     files = [shared_data / f"lieder/stimuli/{name}_stimuli.jsonl" for name in EXPERIMENTS]
     rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    joined = "\n".join(row["sent"] for row in rows)
-    published = set(re.findall(r"\w+", joined))
-    for group in items.mini():
-        for one in group.sentences:
-            assert one.context not in joined
-            assert one.continuation.strip() not in joined
+    published = set(re.findall(r"\w+", " ".join(row["sent"] for row in rows)))
     for item in items.mini_items():
         own = {item.noun, item.plural, *item.owners, item.base, item.finite, item.attempt}
         assert not own & published
     nouns = {row["id"].split("_")[1] for row in rows} | {"tonic"}
-    assert len(nouns) == 17
     ours = [noun.noun for found, _, _ in items.classes().values() for noun in found]
-    assert not nouns & set(" ".join(ours).split())
+    assert len(nouns) == 17 and not nouns & set(" ".join(ours).split())
 
 
-AGREEMENT = {"is": "are", "was": "were", "has": "have", "it": "they", "its": "their"}
-
-
-def test_words_that_spoil_the_design_are_not_there_and_predicates_agree() -> None:
+def test_words_that_spoil_the_design_are_not_there() -> None:
     unfit = {reason: set(words) for reason, words in items.words("lexicon")["unfit"].items()}
     verbs = unfit["shareable"] | unfit["there_already"]
     for name, (nouns, frames, predicates) in items.classes().items():
@@ -173,16 +154,11 @@ def test_words_that_spoil_the_design_are_not_there_and_predicates_agree() -> Non
             assert noun.plural != noun.noun
             misleading = noun.noun[:2] in ("un", "uk")
             assert misleading or (noun.article == "an") == (noun.noun[0] in "aeiou")
-        for predicate in predicates:
-            singular, plural = (text.split() for text in predicate)
-            assert not unfit["predicates"] & set(re.findall(r"[\w']+", " ".join(predicate)))
-            for word in AGREEMENT.keys() & set(singular):
-                expected = {AGREEMENT[word], "them"} if word == "it" else {AGREEMENT[word]}
-                assert expected & set(plural), predicate
-                assert word not in plural, predicate
-            assert not {*AGREEMENT.values(), "them"} & set(singular), predicate
-            if re.search(r"[^su]s$", singular[0]):
-                assert plural[0] != singular[0], predicate
+        for one in predicates:
+            assert not unfit["predicates"] & set(re.findall(r"[\w']+", " ".join(one)))
+            singular, plural = (set(text.split()) for text in one)
+            assert not {"are", "were", "have", "their"} & singular, one
+            assert not {"is", "was", "has", "its"} & plural, one
 
 
 def test_what_repeats_a_word_is_not_combined() -> None:
@@ -227,10 +203,7 @@ def test_a_perfect_reader_is_right_everywhere(experiment: Experiment) -> None:
     [
         ({"lieder_items": 0}, "lieder_items: Input should be greater than or equal to 1, got 0"),
         ({"lieder_items": 9597}, "lieder_items is 9597; use 1 to 9596"),
-        ({"lieder_seed": "x"}, "lieder_seed: Input should be a valid integer"),
         ({"lieder_experiment": "mini"}, "lieder_experiment: Input should be 'base', 'diff' or"),
-        ({"fresh": "7"}, "fresh is '7'; use a whole number from 0 to 999999"),
-        ({"fresh": 7, "lieder_seed": 2}, "fresh and lieder_seed are both given"),
     ],
 )
 def test_bad_options(options: dict[str, Any], message: str) -> None:
