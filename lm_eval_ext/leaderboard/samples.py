@@ -9,20 +9,19 @@ import json
 import math
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from lm_eval_ext.cards import PART, Card, cards
-from lm_eval_ext.errors import DataError, LmEvalExtError
+from lm_eval_ext.errors import DataError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.ask import question_of
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.samples import AnswerView, DocumentView, Part, Views
-from lm_eval_ext.results.table import rows, samples
+from lm_eval_ext.results.table import samples
 from lm_eval_ext.stats.statistics import of_documents
 from lm_eval_ext.text import one_line
 
@@ -44,86 +43,55 @@ class Sample(NamedTuple):
     answers: tuple[str, ...]
 
 
-@dataclass
-class Logged:
-    """The samples of one model on one task that the page shows.
+class Logged(NamedTuple):
+    """The samples of one model on one task that the page shows, and all scores, by document."""
 
-    Attributes:
-        samples: By document.
-        scores: By metric, then by document.
+    samples: Mapping[str, Sample]
+    scores: Sequence[Mapping[str, float]]
+
+
+def logged(
+    run: ResultsFile, task: str, table: "DataFrame", own: Sequence["Score"], most: int
+) -> Logged:
+    """Some samples of a run, evenly spread over all.
+
+    Args:
+        run: The results file.
+        task: One of its tasks.
+        table: Of this run and task, from :func:`~lm_eval_ext.results.table.rows`.
+        own: The task's scores.
+        most: Samples; of several filters' those of the first.
+
+    Raises:
+        DataError: One was not logged by lm-eval.
     """
-
-    samples: dict[str, Sample] = field(default_factory=dict)
-    scores: dict[str, dict[str, float]] = field(default_factory=dict)
-
-
-@dataclass
-class Reader:
-    """Reads the long tables of a task's runs, and keeps some of their samples on the way.
-
-    Attributes:
-        most: Samples of a run that are kept, evenly spread over all.
-        kept: By file of results.
-    """
-
-    most: int
-    kept: dict[Path, Logged] = field(default_factory=dict)
-
-    def __call__(self, run: ResultsFile, task: str) -> "DataFrame":
-        """As :func:`~lm_eval_ext.results.table.rows`.
-
-        Raises:
-            DataError: Samples are missing, or one cannot be read; file and line are named.
-        """
-        if not self.most:
-            return rows(run, task)
-        logged = Logged()
-        table = rows(run, task, self._keeping(run, task, logged))
-        for metric in run.scores(task):
-            question = question_of(run, task, metric)
-            if all(name in table for name in question.measure.value):
-                found = of_documents(table, question)
-                logged.scores[metric] = found.dropna().round(3).to_dict()
-        self.kept[run.path] = logged
-        return table
-
-    def of(self, run: ResultsFile, task: str) -> Logged | None:
-        """What was kept, or is read now; None with a warning where that cannot be done."""
-        if run.path not in self.kept:
-            try:
-                self(run, task)
-            except LmEvalExtError as error:
-                _log.warning("%s; its samples are not shown", error)
-        return self.kept.get(run.path)
-
-    def _keeping(
-        self, run: ResultsFile, task: str, logged: Logged
-    ) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Of several filters' samples, those of the first are kept."""
-        step = math.ceil(run.documents(task)[0] / self.most) or 1
-        seen: Counter[str] = Counter()
-        first, count = None, -1
-        for place, row in samples(run, task):
-            yield place, row
-            try:
-                first = row["filter"] if first is None else first
-                if row["filter"] != first:
-                    continue
-                hashed = row["doc_hash"]
-                key = f"{hashed}#{seen[hashed]}"
-                seen[hashed] += 1
-                count += 1
-                if count % step:
-                    continue
-                logged.samples[key] = Sample(
+    step = math.ceil(run.documents(task)[0] / most) or 1
+    first = {*table.get("filter", ())[:1]}
+    of_first = (row for _, row in samples(run, task) if row["filter"] in first)
+    kept = {}
+    seen: Counter[str] = Counter()
+    try:
+        for place, row in enumerate(of_first):
+            key = f"{row['doc_hash']}#{seen[row['doc_hash']]}"
+            seen[row["doc_hash"]] += 1
+            if place % step == 0:
+                kept[key] = Sample(
                     row["doc"] if isinstance(row["doc"], dict) else {},
                     tuple(_prompt(one) for one in row["arguments"].values()),
                     _text(row["target"]),
                     tuple(_text(answer) for answer in row["filtered_resps"]),
                 )
-            except (KeyError, TypeError, AttributeError) as error:
-                problem = one_line(f"{type(error).__name__}: {error}", limit=200)
-                raise DataError(f"{place}: not a sample that lm_eval logged ({problem})") from None
+    except (KeyError, TypeError, AttributeError) as error:
+        problem = one_line(f"{type(error).__name__}: {error}", limit=200)
+        raise DataError(f"{run.path}: not samples that lm_eval logged ({problem})") from None
+    return Logged(kept, [_scores(run, task, table, one.metrics[0]) for one in own])
+
+
+def _scores(run: ResultsFile, task: str, table: "DataFrame", metric: str) -> Mapping[str, float]:
+    question = question_of(run, task, metric) if metric in run.scores(task) else None
+    if question is None or not {*question.measure.value} <= {*table}:
+        return {}
+    return dict(of_documents(table, question).dropna().round(3))
 
 
 def _text(value: Any) -> str:
@@ -191,9 +159,9 @@ def _title(card: Card | None, metric: str, measure: Any) -> str:
     return title
 
 
-def pack(card: Card | None, task: str, own: Sequence[Score], logged: Mapping[str, Logged]) -> str:
+def pack(card: Card | None, task: str, kept: Mapping[str, Logged]) -> str:
     """The samples of a task, by model, in base64; the first model's have the documents."""
-    first = next(iter(logged.values())).samples
+    first = next(iter(kept.values())).samples
     views, documents = _documents(_views(card.name if card else ""), [*first.values()], task)
     golds = dict(zip(first, (_cut(one.gold) for one in documents), strict=True))
     content = {
@@ -205,7 +173,7 @@ def pack(card: Card | None, task: str, own: Sequence[Score], logged: Mapping[str
             ]
             for one, sample in zip(documents, first.values(), strict=True)
         ],
-        "models": {label: _model(one, first, golds, views, own) for label, one in logged.items()},
+        "models": {label: _model(one, first, golds, views) for label, one in kept.items()},
     }  # fmt: skip
     encoded = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
     return base64.b64encode(zlib.compress(encoded, 6)).decode()
@@ -233,7 +201,6 @@ def _model(
     first: Mapping[str, Sample],
     golds: Mapping[str, str],
     views: Views | None,
-    own: Sequence[Score],
 ) -> dict[str, Any]:
     there = {key: one.samples[key] for key in first if key in one.samples}
     given = [sample.answers for sample in there.values()]
@@ -253,11 +220,10 @@ def _model(
             found += [Part("Prompt of this model", one) for one in dict.fromkeys(sample.prompts)]
         if found:
             parts[places[key]] = list(map(_part, found))
-    scores = [one.scores.get(score.metrics[0], {}) for score in own]
     return {
         "answers": list(answers.values()),
         "parts": parts,
-        "scores": [[found.get(key) for key in first] for found in scores],
+        "scores": [[found.get(key) for key in first] for found in one.scores],
     }
 
 

@@ -1,18 +1,16 @@
 """``lm-eval-ext leaderboard``: from folders of results to one HTML page that needs no network."""
 
-import json
-import math
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.cards import Card, cards
-from lm_eval_ext.errors import OptionError, writing
-from lm_eval_ext.leaderboard.samples import Reader, Score, pack, scores_of
+from lm_eval_ext.errors import LmEvalExtError, OptionError, require_extra, writing
+from lm_eval_ext.leaderboard.samples import logged, pack, scores_of
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.figures import Figure, figures
 from lm_eval_ext.plots.theme import css
@@ -21,11 +19,13 @@ from lm_eval_ext.results.ask import overview, question_of, representatives, usua
 from lm_eval_ext.results.files import ResultsFile, Tokens, model_file
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
 from lm_eval_ext.results.show import reason_for
+from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import Measure
 from lm_eval_ext.stats.statistics import number
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from pandas import DataFrame
 
 _log = get_logger(__name__)
@@ -38,8 +38,6 @@ Best = Collection[tuple[str, str, str]]
 """Model, task and metric, where no other model is significantly better."""
 
 _UNITS = {"T": 1e12, "B": 1e9, "M": 1e6, "K": 1e3}
-_DESK, _PHONE = 936, 360
-"""Points of a figure's width."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,9 @@ class Column:
     measure: Measure
 
     def place(self, value: float) -> str:
-        """On the axis of its values, in hundredths of its length; never outside."""
-        low, high = self.measure.limits
-        start, end = low or 0.0, high or 1.0
-        return f"{100 * min(max((value - start) / (end - start), 0.0), 1.0):.3g}"
+        """On the axis of a share or percentage, in hundredths of its length; never outside."""
+        end = self.measure.limits[1] or 1.0
+        return f"{min(max(100 * value / end, 0.0), 100.0):.3g}"
 
     def number(self, value: float) -> str:
         """As text, without its unit."""
@@ -94,32 +91,19 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A tab: tables, and figures as title, how to read it, caption, SVG for a desk, and a phone."""
+    """A tab."""
 
     name: str
     title: str
     card: Card | None
-    figures: Sequence[tuple[str, ...]]
+    figures: Sequence[Figure]
     tables: Sequence[Table]
-
-
-@dataclass(frozen=True)
-class Samples:
-    """A task's samples; ``content`` is compressed."""
-
-    task: str
-    title: str
-    models: Sequence[str]
-    scores: Sequence[Score]
-    total: int
-    content: str
 
 
 @dataclass(frozen=True)
 class Row:
     """What is known of a model."""
 
-    label: str
     about: About
     text: str
     tokens: Tokens | None
@@ -175,30 +159,44 @@ def _ordered(tasks: Iterable[str]) -> list[str]:
 
 def _read(
     models: Sequence[Model], tasks: Sequence[str], most: int
-) -> "tuple[DataFrame, list[Samples]]":
-    """The overview of all tasks, and their samples; every file of samples is read once."""
+) -> "tuple[DataFrame, list[tuple[dict[str, Any], str]]]":
+    """The overview of all tasks; and of those with samples what describes them, and the samples.
+
+    Tables of a task are made once, and kept while it is read.
+    """
     import pandas as pd
     from tqdm import tqdm
 
     found, shown = [], []
     for task in tqdm(tasks, desc="leaderboard", unit="task", disable=None):
-        reader = Reader(most)
-        found.append(overview(models, tasks=[task], read=reader))
-        runs = having(models, task)
-        some = next(iter(runs.values()))
-        alike = usual(task, runs)
-        kept = {label: reader.of(run, task) for label, run in runs.items() if label in alike}
-        logged = {label: one for label, one in kept.items() if one and one.samples}
-        if logged:
-            card, scores = some.card(task), scores_of(runs[next(iter(logged))], task)
-            title = f"{card.short_title} · {card.title_of_task(task)}" if card else task
-            content, total = pack(card, task, scores, logged), some.documents(task)[0]
-            shown.append(Samples(task, title, list(logged), scores, total, content))
+        read = cache(rows)
+        found.append(overview(models, tasks=[task], read=read))
+        every = having(models, task)
+        runs = {label: every[label] for label in every if label in usual(task, every)}
+        first = next(iter(runs.values()))
+        card, scores, kept = first.card(task), scores_of(first, task), {}
+        for label, run in runs.items() if most else ():
+            try:
+                kept[label] = logged(run, task, read(run, task), scores, most)
+            except LmEvalExtError as error:
+                _log.warning("%s; its samples are not shown", error)
+        if any(one.samples for one in kept.values()):
+            about = {
+                "task": task,
+                "title": f"{card.short_title} · {card.title_of_task(task)}" if card else task,
+                "models": list(kept),
+                "scores": list(map(vars, scores)),
+                "total": first.documents(task)[0],
+            }
+            shown.append((about, pack(card, task, kept)))
     return pd.concat([one for one in found if len(one)] or found, ignore_index=True), shown
 
 
-def _asset(name: str) -> str:
-    return (files("lm_eval_ext.leaderboard") / "assets" / name).read_text(encoding="utf-8")
+def _asset(name: str) -> "Markup":
+    from markupsafe import Markup
+
+    file = files("lm_eval_ext.leaderboard") / "assets" / name
+    return Markup(file.read_text(encoding="utf-8"))
 
 
 def _render(
@@ -206,60 +204,38 @@ def _render(
     models: Sequence[Model],
     tasks: Sequence[str],
     found: "DataFrame",
-    shown: Sequence[Samples],
+    shown: Sequence[tuple[dict[str, Any], str]],
 ) -> str:
-    """Renders the page.
-
-    The template escapes text from elsewhere. In the data for the script ``<`` is encoded, so
-    that no text can end their block.
-    """
+    """Renders the page; the template escapes text from elsewhere."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
-    from markupsafe import Markup
 
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         loader=FunctionLoader(_asset),
     )  # fmt: skip
-    known = [_row(model) for model in models]
-    content = [{**asdict(one), "content": ""} for one in shown]
     best = {(one.model, one.task, one.metric) for one in found[found["best"]].itertuples()}
     metrics = dict(zip(found["task"], found["metric"], strict=True))
-
-    def heads(some: Iterable[str], *, benchmark: bool = False) -> Iterator[Column]:
-        """The headlines of tasks, as most models have them."""
-        for task in some:
-            for run in having(models, task).values():
-                if run.headline(task) == metrics.get(task):
-                    yield _column(run, task, metrics[task], benchmark=benchmark)
-                    break
-
-    matrix = _of_headlines(
-        "overview", "Models by benchmarks",
-        [*heads(representatives(models).values(), benchmark=True)], models, best,
-    )  # fmt: skip
-    sections = list(_sections(models, tasks, heads, best))
+    # A headline is described by a run that has it.
+    owners = {
+        task: next(run for run in having(models, task).values() if run.headline(task) == metric)
+        for task, metric in metrics.items()
+    }
+    main = representatives(models).values()
+    heads = [_column(owners[task], task, metrics[task], 0) for task in main if task in owners]
     return environment.get_template("page.html").render(
         title=title,
-        models=known,
-        abouts={row.label: row.about for row in known},
-        matrix=matrix,
-        sections=sections,
+        models={model.label: _row(model) for model in models},
+        matrix=_of_headlines("overview", "Models by benchmarks", heads, models, best),
+        sections=list(_sections(models, tasks, owners, best)),
         samples=shown,
-        signatures={task: _signatures(having(models, task), task) for task in tasks},
-        content=Markup(json.dumps(content, ensure_ascii=True).replace("<", "\\u003c")),
-        style=Markup(_asset("page.css") + css()),
-        widget=Markup(_asset("dataTables.min.js")),
-        script=Markup(_asset("page.js")),
+        signatures={
+            task: [(run.signature(task), label) for label, run in having(models, task).items()]
+            for task in tasks
+        },
+        asset=_asset,
+        colours=css(),
         size=_size_text,
     )
-
-
-def _signatures(runs: Mapping[str, ResultsFile], task: str) -> dict[str, list[str]]:
-    """The models of each signature."""
-    found: dict[str, list[str]] = {}
-    for label, run in runs.items():
-        found.setdefault(run.signature(task), []).append(label)
-    return found
 
 
 def _row(model: Model) -> Row:
@@ -268,7 +244,7 @@ def _row(model: Model) -> Row:
     counted = [one.tokens(task) for task, one in model.runs.items()]
     known = [tokens for tokens in counted if tokens]
     tokens = Tokens(*map(sum, zip(*known, strict=True))) if len(known) == len(counted) else None
-    return Row(model.label, about(run), one_line(" · ".join(str(t) for t in texts if t)), tokens)
+    return Row(about(run), one_line(" · ".join(str(t) for t in texts if t)), tokens)
 
 
 def _size_text(parameters: float) -> str:
@@ -284,8 +260,8 @@ def _of_headlines(
 ) -> Table:
     """Models by the headlines of tasks, those that miss none and are best most often first."""
     alike = {column.task: usual(column.task, having(models, column.task)) for column in columns}
-    rows = [(one.label, [_cell(one, column, best, alike) for column in columns]) for one in models]
-    kept = [(label, cells) for label, cells in rows if any(cell != Cell() for cell in cells)]
+    lines = [(one.label, [_cell(one, column, best, alike) for column in columns]) for one in models]
+    kept = [(label, cells) for label, cells in lines if any(cell != Cell() for cell in cells)]
     return Table(name, title, columns, sorted(kept, key=lambda row: _place(row[1], columns)))
 
 
@@ -297,34 +273,26 @@ def _place(cells: Sequence[Cell], columns: Sequence[Column]) -> tuple[float, ...
     return lacking, -sum(cell.best for cell in cells), sign * first
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _column(run: ResultsFile, task: str, metric: str, *, benchmark: bool = False) -> Column:
-    """Headed by the benchmark, or within its tab by the task."""
+def _column(run: ResultsFile, task: str, metric: str, level: int) -> Column:
+    """Headed by the benchmark (0), the task (1) or the metric (2), with the rest below."""
     card = run.card(task)
-    head = card.title_of_task(task) if card else task
-    title = card.title_of(metric) if card and run.is_current(task) else metric
-    if card and benchmark:
-        head, title = card.short_title, f"{head} · {title}"
-    return Column(task, metric, head, title, question_of(run, task, metric).measure)
+    title = run.title(task, metric)
+    names = [card.short_title, card.title_of_task(task), title] if card else [task, task, title]
+    head, *more = dict.fromkeys(names[level:])
+    measure = question_of(run, task, metric).measure
+    return Column(task, metric, head, " · ".join(more), measure)
 
 
 def _sections(
-    models: Sequence[Model],
-    tasks: Sequence[str],
-    heads: Callable[[Iterable[str]], Iterable[Column]],
-    best: Best,
+    models: Sequence[Model], tasks: Sequence[str], owners: Mapping[str, ResultsFile], best: Best
 ) -> Iterator[Section]:
-    drawn: dict[str, list[tuple[str, ...]]] = {}
     try:
+        require_extra("plot", "drawing", "altair", "vl_convert")
         # What is zero throughout says least.
-        for one in sorted(figures(models), key=lambda one: not one.values["value"].any()):
-            about_it = (one.title, one.declared.reading, one.caption, *_drawn(one))
-            drawn.setdefault(one.name.partition("-")[0], []).append(about_it)
+        drawn = sorted(figures(models), key=lambda one: not one.values["value"].any())
     except OptionError as error:
         _log.warning("%s; the page has no figures", error)
+        drawn = []
     of_card: dict[str, tuple[Card | None, list[str]]] = {}
     for task in tasks:
         card = next(iter(having(models, task).values())).card(task)
@@ -334,34 +302,36 @@ def _sections(
         if card is None:  # the overview has the headline of each
             made = [one for one in made if len(one.columns) > 1]
         elif len(own) > 1:
-            made.insert(0, _of_headlines(f"tasks-{name}", "all tasks", [*heads(own)], models, best))
+            heads = [
+                _column(run, task, run.headline(task), 1)
+                for task, run in owners.items()
+                if task in own
+            ]
+            made.insert(0, _of_headlines(f"tasks-{name}", "all tasks", heads, models, best))
         if made:
             title = card.short_title if card else OTHERS
-            yield Section(name, title, card, drawn.get(name, ()), made)
-
-
-def _drawn(one: Figure) -> Iterator[str]:
-    for width in (_DESK, _PHONE):
-        yield re.sub(r"(\.\d\d)\d{4,}", r"\1", one.svg(theme="page", width=width))
+            pictures = [one for one in drawn if one.name.startswith(f"{name}-")]
+            yield Section(name, title, card, pictures, made)
 
 
 def _of_task(task: str, card: Card | None, models: Sequence[Model], best: Best) -> Table:
     """A task's models on all its metrics, with published values."""
-    asked = [one for one in models if task in one.runs]
-    owner: dict[str, ResultsFile] = {}
-    for one in asked:
-        for metric in one.runs[task].scores(task):
-            owner.setdefault(metric, one.runs[task])
-    named = [_column(run, task, metric) for metric, run in owner.items()]
-    columns = [replace(column, head=column.title, title="") for column in named]
-    rows = [(one.label, [_cell(one, column, best) for column in columns]) for one in asked]
+    columns: dict[str, Column] = {}
+    for run in having(models, task).values():
+        for metric in run.scores(task):
+            columns.setdefault(metric, _column(run, task, metric, 2))
+    lines = [
+        (one.label, [_cell(one, column, best) for column in columns.values()])
+        for one in models
+        if task in one.runs
+    ]
     published: dict[str, list[Cell]] = {}
-    for place, column in enumerate(columns):
-        if card and column.metric in card.metrics:
-            for label, value in card.published(task, card.question_of(column.metric)).items():
+    for place, metric in enumerate(columns):
+        if card and metric in card.metrics:
+            for label, value in card.published(task, card.question_of(metric)).items():
                 published.setdefault(label, [Cell()] * len(columns))[place] = Cell(value)
     title = card.title_of_task(task) if card else task
-    return Table(f"task-{task}", title, columns, rows, list(published.items()))
+    return Table(f"task-{task}", title, [*columns.values()], lines, [*published.items()])
 
 
 def _cell(
@@ -377,10 +347,10 @@ def _cell(
         return Cell()
     cell, one = Cell(), run.scores(column.task).get(column.metric)
     if one is not None:
-        value, why = _finite(one.value), reason_for(run, column.task, column.measure, one)
+        why = reason_for(run, column.task, column.measure, one)
         leads = (model.label, column.task, column.metric) in best
-        note, hint = ("", why) if value is not None else (why, "")
-        cell = Cell(value, _finite(one.low), _finite(one.high), leads, note=note, hint=hint)
+        note, hint = ("", why) if one.value is not None else (why, "")
+        cell = Cell(one.value, one.low, one.high, leads, note=note, hint=hint)
     if alike is None:
         return cell
     scored, total = run.documents(column.task)

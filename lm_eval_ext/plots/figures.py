@@ -60,6 +60,8 @@ _KEY = 130
 
 _ROLES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 """Vega's, of groups without a name: the whole has one."""
+_DIGITS = re.compile(r"(\.\d\d)\d{4,}")
+"""Of places, more than anybody sees."""
 _MEASURED = re.compile(r'<svg[^>]*? width="([0-9.]+)"')
 
 
@@ -208,7 +210,8 @@ class Figure:
 
         label = escape(self.alt, quote=True)
         drawn: str = vl_convert.vegalite_to_svg(spec, vl_version=_VERSION)
-        return _ROLES.sub("", drawn).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+        drawn = _ROLES.sub("", _DIGITS.sub(r"\1", drawn))
+        return drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Draws into a file: .svg, .pdf, .png, .html (interactive) or .json (Vega-Lite).

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,7 +60,7 @@ class _Content(BaseModel):
     n_shot: dict[str, Any] = Field({}, alias="n-shot")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ResultsFile:
     """One ``results_*.json``: its place and all its content."""
 
@@ -106,7 +107,7 @@ class ResultsFile:
         """
         entries, metadata = self.content["results"][task], self._metadata(task)
         value, stderr = (
-            float(found) if isinstance(found, (int, float)) else None
+            float(found) if isinstance(found, (int, float)) and isfinite(found) else None
             for found in (entries[name], entries.get(name.replace(",", f"{STDERR},", 1)))
         )
         noted = metadata.get(INTERVALS, {}).get(name, {})
