@@ -7,18 +7,18 @@ ELLIPSIS = "…"
 
 
 def broken(text: str, width: int) -> str:
-    """Breaks a metric's name into lines, before its variant's end and its parts, where it is long.
+    """Breaks a name into lines where it is long: at spaces and after signs, not inside a word.
 
     Args:
         text: On one line.
-        width: Most characters of a line; a single piece may be longer.
+        width: Most characters of a line; a single word may be longer.
     """
     lines = [""]
-    for piece in re.findall(r"[^/:,]+[/:,]?|[/:,]", text):
-        if lines[-1] and len(lines[-1]) + len(piece) > width:
+    for piece in re.findall(r"[^-/:,_ ]*[-/:,_ ]?", text):
+        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece
-    return "\n".join(lines)
+    return "\n".join(map(str.rstrip, lines))
 
 
 def counted(number: int, unit: str) -> str:

@@ -1,16 +1,13 @@
 """Tables of text for a terminal, and the same for a document."""
 
-import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, TypeAlias
+from textwrap import wrap
+from typing import TypeAlias
 
 from lm_eval_ext.stats.statistics import NONE, number
 from lm_eval_ext.text import broken
-
-if TYPE_CHECKING:
-    from rich.console import JustifyMethod
-    from rich.table import Table
 
 Section: TypeAlias = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 """A heading, and the columns and rows of the table below it (no columns: no table)."""
@@ -21,8 +18,11 @@ BEST, LOWER = "*", " ↓"
 WIDTH = 80
 """Columns of the text, or more where the terminal has more."""
 
-_NAME, _SHORT = 24, 14
-"""Characters after which headings are broken, by the number of columns."""
+_WIDEST, _LEAST = 24, 5
+"""Between how many characters a line of a heading has; names of rows have twice as many."""
+
+_GAP, _NUMBER = "  ", "+-[<0123456789N"
+"""Between columns; how a number starts, or what stands for it."""
 
 
 def value(found: float | None, unit: str, *, best: bool = False) -> str:
@@ -51,40 +51,35 @@ def matrix(
 
 def text(found: Iterable[Section], width: int = 0) -> str:
     """Sections for a terminal."""
-    from rich.console import Console
-
-    out = io.StringIO()
     width = width or max(WIDTH, get_terminal_size((WIDTH, 0)).columns)
-    console = Console(
-        file=out, width=width, color_system=None, highlight=False, markup=False, emoji=False
-    )
+    lines: list[str] = []
     for heading, columns, rows in found:
-        if heading:
-            console.print(heading)
-        if columns:
-            console.print(_grid(columns, rows, width))
-        console.print()
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip() + "\n"
+        for line in heading.splitlines():
+            lines += wrap(line, width, break_long_words=False, break_on_hyphens=False)
+        lines += _grid(columns, list(rows), width) if columns else ()
+        lines.append("")
+    return "\n".join(map(str.rstrip, lines)).rstrip() + "\n"
 
 
-def _grid(columns: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> "Table":
-    """Numbers stand on the right, and never break; names do where they have no room."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    lines = [list(row) for row in rows]
-    heads = [broken(one, _SHORT if len(columns) > 4 else _NAME) for one in columns]  # noqa: PLR2004
-    texts = zip(heads, *lines, strict=True)
-    taken = [max(map(len, "\n".join(column).split("\n"))) + 2 for column in texts]
-    name = max(_SHORT, width - sum(taken[1:]))
-    for place, head in enumerate(heads):
-        right = place > 0 and all(line[place][:1] in "+-[<0123456789N" for line in lines)
-        justify: JustifyMethod = "right" if right else "left"
-        table.add_column(head, justify=justify, overflow="fold", no_wrap=right)
-    for line in lines:
-        table.add_row(broken(line[0], name), *line[1:])
-    return table
+def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Numbers stand on the right. Names break where they have no room, but not inside a word."""
+    for most in range(_WIDEST, _LEAST, -1):
+        heads = [broken(one, most) for one in columns]
+        lines = [[broken(name, 2 * most), *others] for name, *others in rows]
+        texts = list(zip(heads, *lines, strict=True))
+        sizes = [max(map(len, "\n".join(column).split("\n"))) for column in texts]
+        if sum(sizes) + len(_GAP) * (len(sizes) - 1) <= width:
+            break
+    numbers = (all(one[:1] in _NUMBER for one in own) for _, *own in texts[1:])
+    signs = ["<", *("<>"[one] for one in numbers)]
+    high = max(head.count("\n") for head in heads)
+    lines.insert(0, ["\n" * (high - head.count("\n")) + head for head in heads])
+    for place, row in enumerate(lines):
+        for parts in zip_longest(*(cell.split("\n") for cell in row), fillvalue=""):
+            cells = zip(parts, signs, sizes, strict=True)
+            yield _GAP.join(f"{one:{sign}{size}}" for one, sign, size in cells)
+        if not place:
+            yield "─" * (sum(sizes) + len(_GAP) * (len(sizes) - 1))
 
 
 def markdown(found: Iterable[Section]) -> str:

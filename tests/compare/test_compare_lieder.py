@@ -66,7 +66,9 @@ def test_the_papers_test_from_the_command_line(recorded_lieder: Path) -> None:
     assert "--family plain_negated is none of affirmative_negation" in str(other.exception)
 
 
-def test_no_interval_leaves_its_legal_range_anywhere(recorded_lieder: Path, tmp_path: Path) -> None:
+def test_no_interval_leaves_its_legal_range_anywhere(
+    recorded_lieder: Path, tmp_path: Path, without_figures: None
+) -> None:
     """All recorded runs: in results files, on the page, and in comparisons; all have a width."""
     count = legal.check_folder(recorded_lieder)
     values = [
@@ -78,10 +80,10 @@ def test_no_interval_leaves_its_legal_range_anywhere(recorded_lieder: Path, tmp_
     assert count == len(values) > 80, "each metric of each run"
     build([recorded_lieder], tmp_path, samples=0)
     assert legal.check_table((tmp_path / "leaderboard.csv").read_text()) == 3 * 3
-    for experiment in ("base", "diff", "two"):
-        asked = Asked(("direct", "relative"), by="family,requirement")
+    for experiment, metric in (("base", "direct"), ("diff", "relative"), ("two", "direct")):
+        asked = Asked((metric,), by="family,requirement")
         pairs = compared(recorded_lieder / experiment, asked=asked)["pairs"]
-        assert legal.check_pairs(pairs) == len(pairs) > 50
+        assert legal.check_pairs(pairs) == len(pairs) > 40
 
 
 def test_three_tables_for_a_paper(recorded_lieder: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from lm_eval_ext.compare.comparison import Report, Table
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard.site import build
 from lm_eval_ext.results.ask import Asked, overview
+from lm_eval_ext.results.grid import text as grid
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.statistics import Figure
@@ -57,7 +58,7 @@ def test_unlike_models_have_other_letters_and_like_ones_share_one(runs: Path) ->
     assert row["p_holm"] < 0.001
 
 
-def test_bold_is_one_rule_everywhere(runs: Path, tmp_path: Path) -> None:
+def test_bold_is_one_rule_everywhere(runs: Path, tmp_path: Path, without_figures: None) -> None:
     """Text, JSON, both LaTeX tables, the page and its export: the same systems."""
     found = overview(read_models([runs]))
     best = {task: set(own["model"][own["best"]]) for task, own in found.groupby("task")}
@@ -269,10 +270,18 @@ def test_mean_and_spread_by_seed(tmp_path: Path) -> None:
     assert "plain negated" in shown and " sd " in shown
 
 
-def test_long_names_stay_on_one_line(runs: Path, changed: Callable[..., Path]) -> None:
-    """Names of more than 18 characters were broken in the table of pairs."""
-    name = "an-organisation/a-model-7B-chat"
-    folder = changed(lambda content: content.update(model_name=name))
+LONG = ("meta-llama/Llama-3.3-70B-Instruct", "Qwen2.5-72B-Instruct", "an_organisation/a_model-7B")
+
+
+def test_long_names_are_not_broken_inside_a_word(runs: Path, changed: Callable[..., Path]) -> None:
+    """In a heading "Qwen2.5-72B-Instru" stood above "ct"; names stay on one line in rows."""
+    folder = changed(lambda content: content.update(model_name=LONG[0]))
     text, _ = run([folder, runs / "poor"], Asked(), tasks="lieder_mini")
-    assert max(map(len, text.splitlines())) <= 80
-    assert sum(name in line for line in text.splitlines()) == 2
+    assert sum(LONG[0] in line for line in text.splitlines()) == 2
+    for count in (2, 3):
+        made = grid(
+            [("", ["", *LONG[:count], "p (Holm)"], [["a" * 30, *["-0.075* ab"] * 4][: count + 2]])]
+        )
+        words = re.findall(r"[\w.]+", " ".join(LONG[:count]).replace("_", " "))
+        assert [word for word in words if word not in made.replace("_", " ").split("─")[0]] == []
+        assert max(map(len, made.splitlines())) <= 80

@@ -47,15 +47,14 @@ def simulated(
     rng: np.random.Generator, sizes: Sequence[int], effect: float, *, shared: float
 ) -> tuple[list[float], list[float], list[str]]:
     """Two systems' scores; documents of a cluster share a difficulty and a difference."""
-    first, second, clusters = [], [], []
-    for number, size in enumerate(sizes):
-        difficulty, tilt = rng.normal(), rng.normal() * shared
-        for _ in range(size):
-            common = difficulty + rng.normal()
-            first.append(common + effect + tilt + rng.normal())
-            second.append(common + rng.normal())
-            clusters.append(f"c{number}")
-    return first, second, clusters
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    difficulty, tilt = rng.normal(size=(2, len(sizes)))[:, cluster]
+    own, first, second = rng.normal(size=(3, len(cluster)))
+    common = difficulty + own
+    return (
+        list(common + effect + shared * tilt + first), list(common + second),
+        [f"c{one}" for one in cluster],
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("sizes", "shared"), [([3] * 16, 1.0), ([5] * 40, 2.0)])
