@@ -48,41 +48,41 @@ def runs(model: Any, run_cache: Path) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", TASKS)
 def test_what_is_logged_is_what_was_asked(name: str, runs: Any) -> None:
-    config, samples = runs["configs"][name], runs["samples"][name]
-    signed = config["metadata"]["signature"]
-    assert len(samples) == 1
-    for sample in samples:
-        for number, (prompt, second) in enumerate(sample["arguments"]):
-            system, *turns, end = prompt.split("</turn>")
-            assert (system, end) == ("<system>Be brief.", "<assistant>")
-            assert [turn.partition(">")[0] for turn in turns[:-1]] == (
-                ["<user", "<assistant"] * (len(turns) // 2)
-            )
-            asked = turns[-1].removeprefix("<user>")
-            doc = sample["doc"]
-            context = doc.get("context") or [
-                doc.get("prompt") or doc.get("input") or doc["sentence"]
-            ]
-            own = context[number if len(context) > 1 else 0]
-            if name == "lieder_mini":
-                assert asked == own and second == doc["continuation"][number].lstrip()
-                continue
-            assert second["until"] == config["generation_kwargs"]["until"] == []
-            assert second["max_gen_toks"] == 3
-            bare = name in ("cogs_mini_id", "cogs_mini_overestimation")
-            assert asked == f"{INSTRUCTION}\n\n{own}" if bare else own in asked
-            assert ("instruction" in signed) is bare
+    config, (sample,) = runs["configs"][name], runs["samples"][name]
+    signed, doc = config["metadata"]["signature"], sample["doc"]
+    context = doc.get("context") or [doc.get("prompt") or doc.get("input") or doc["sentence"]]
+    for number, (prompt, second) in enumerate(sample["arguments"]):
+        system, *turns, end = prompt.split("</turn>")
+        assert (system, end) == ("<system>Be brief.", "<assistant>")
+        assert [turn.partition(">")[0] for turn in turns[:-1]] == (
+            ["<user", "<assistant"] * (len(turns) // 2)
+        )
+        asked = turns[-1].removeprefix("<user>")
+        own = context[number if len(context) > 1 else 0]
+        if name == "lieder_mini":
+            assert asked == own and second == doc["continuation"][number].lstrip()
+            continue
+        assert second["until"] == config["generation_kwargs"]["until"] == []
+        assert second["max_gen_toks"] == 3
+        bare = name in ("cogs_mini_id", "cogs_mini_overestimation")
+        assert asked == f"{INSTRUCTION}\n\n{own}" if bare else own in asked
+        assert ("instruction" in signed) is bare
     assert ("answers" in signed) is (name != "lieder_mini")
+
+
+def build(task: Any, limit: int, *, chat: bool = True, end: str = "") -> list[Any]:
+    task.build_all_requests(
+        limit=limit, rank=0, world_size=1, apply_chat_template=chat,
+        chat_template=lambda turns, **_: turns[-1]["content"] + end,
+    )  # fmt: skip
+    found: list[Any] = task.instances
+    return found
 
 
 def test_a_user_may_leave_the_instruction_out_or_has_an_own() -> None:
     for options in ({"cogs_instruction": False}, {"cogs_prefix": "Parse: "}):
         task = load_task("cogs_mini_id", **options)
-        task.build_all_requests(
-            limit=1, rank=0, world_size=1, apply_chat_template=True,
-            chat_template=lambda turns, **_: turns[-1]["content"],
-        )  # fmt: skip
-        (request,) = task.instances
+        (request,) = build(task, 1)
         assert request.args[0] == request.doc["sentence"]
         assert "instruction" not in task.dump_config()["metadata"]["signature"]
 
@@ -102,27 +102,20 @@ def test_answers_are_read_only_after_a_template(
     task = load_task(name)
     value = "exact_match" if "cogs" in name else "accuracy"
     for chat in (True, False):
-        task.build_all_requests(
-            limit=1, rank=0, world_size=1, apply_chat_template=chat,
-            chat_template=lambda turns, **_: turns[-1]["content"],
-        )  # fmt: skip
-        for request in task.instances:
+        requests = build(task, 1, chat=chat)
+        for request in requests:
             request.resps = [answer.format(**request.doc)]
         task.apply_filters()
-        answers = [request.filtered_resps["none"] for request in task.instances]
-        scored = task.process_results(task.instances[0].doc, answers)["rows"]
+        answers = [request.filtered_resps["none"] for request in requests]
+        scored = task.process_results(requests[0].doc, answers)["rows"]
         assert (scored[-1][value] == 1.0) is (right and chat)
-        assert task.instances[0].resps == [answer.format(**task.instances[0].doc)]
+        assert requests[0].resps == [answer.format(**requests[0].doc)]
     assert "thinking" not in caplog.text
 
 
 def test_thoughts_that_do_not_end_are_told(caplog: pytest.LogCaptureFixture) -> None:
     task = load_task("cogs_mini_id")
-    task.build_all_requests(
-        limit=2, rank=0, world_size=1, apply_chat_template=True,
-        chat_template=lambda turns, **_: turns[-1]["content"] + "<assistant><think>\n",
-    )  # fmt: skip
-    first, second = task.instances
+    first, second = build(task, 2, end="<assistant><think>\n")
     first.resps, second.resps = [second.doc["form"]], [f"so</think>{second.doc['form']}"]
     with caplog.at_level(logging.WARNING):
         task.apply_filters()

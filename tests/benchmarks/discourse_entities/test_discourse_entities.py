@@ -154,7 +154,7 @@ def test_what_is_asked(folder: Path) -> None:
     assert {one.split()[0].lower() for one in single} == {"it", "it's"}, "they begin so"
 
 
-RIGHT, WRONG = (-1.0, -2.0), (-2.0, -1.0)
+RIGHT, WRONG, EQUAL, UNDEFINED = (-1.0, -2.0), (-2.0, -1.0), (-1.0, -1.0), (float("nan"), -1.0)
 
 
 @pytest.mark.parametrize(
@@ -162,17 +162,15 @@ RIGHT, WRONG = (-1.0, -2.0), (-2.0, -1.0)
     [
         ([RIGHT] * 4, 1, 0),
         ([WRONG] * 4, 0, 0),
-        ([RIGHT, RIGHT, RIGHT, WRONG], 0, 0),
         ([RIGHT, WRONG, WRONG, RIGHT], 0, 1),
         ([WRONG, RIGHT, RIGHT, WRONG], 0, 1),
-        ([RIGHT, RIGHT, RIGHT, (-1.0, -1.0)], 0, 0),
-        ([RIGHT, RIGHT, RIGHT, (float("nan"), -1.0)], 0, 0),
+        *(([RIGHT, RIGHT, RIGHT, last], 0, 0) for last in (WRONG, EQUAL, UNDEFINED)),
     ],
 )
 def test_four_orders(logprobs: list[tuple[float, float]], systematic: int, same_noun: int) -> None:
     doc = load.dataset(discourse_entities_set="mini")["test"][0]
     *single, whole = score.process_results(doc, [(one, False) for two in logprobs for one in two])
-    assert [row["correct"] for row in single] == [float(a > b) for a, b in logprobs]
+    assert [row["correct"] for row in single] == [float(two == RIGHT) for two in logprobs]
     assert (whole["systematic"], whole["same_noun"]) == (systematic, same_noun)
 
 

@@ -97,37 +97,6 @@ def test_mini_has_the_design_of_experiment_1() -> None:
     assert len(texts) == len(set(texts))
 
 
-def test_one_item_word_for_word() -> None:
-    kite = {g.family: [s.context for s in g.sentences[::3]] for g in items.mini()[3:6]}
-    assert kite == {
-        "plain_negated": [
-            "Mei sewed a kite, whereas Oscar did not sew a kite.",
-            "Mei sewed a kite, and Oscar also sewed a kite.",
-            "Mei did not sew a kite, whereas Oscar sewed a kite.",
-            "Mei did not sew a kite, nor did Oscar sew a kite.",
-        ],
-        "certain_unlikely": [
-            "It is certain that Mei sewed a kite, but it is unlikely that Oscar sewed a kite.",
-            "It is certain that Mei sewed a kite, and it is equally certain that Oscar sewed a "
-            "kite.",
-            "It is unlikely that Mei sewed a kite, but it is certain that Oscar sewed a kite.",
-            "It is unlikely that Mei sewed a kite, and it is equally unlikely that Oscar sewed a "
-            "kite.",
-        ],
-        "able_unable": [
-            "Mei was able to sew a kite, whereas Oscar was unable to sew a kite.",
-            "Mei was able to sew a kite, and Oscar was likewise able to sew a kite.",
-            "Mei was unable to sew a kite, whereas Oscar was able to sew a kite.",
-            "Mei was unable to sew a kite, and Oscar was likewise unable to sew a kite.",
-        ],
-    }
-    assert [one.continuation for one in items.mini()[3].sentences][:3] == [
-        " The kite flies higher than the chimney.",
-        " The kites fly higher than the chimney.",
-        " None of this surprises anyone.",
-    ]
-
-
 def test_nothing_is_taken_from_lieder(shared_data: Path) -> None:
     """None of mini's words, so none of its sentences, and no noun that is drawn."""
     files = [shared_data / f"lieder/stimuli/{name}_stimuli.jsonl" for name in EXPERIMENTS]
@@ -191,11 +160,13 @@ def test_a_perfect_reader_is_right_everywhere(experiment: Experiment) -> None:
     ]
     rows = table_of([("a", "a", (doc["item"],), score.process_results(doc, answers))])
     card = cards()["lieder"]
-    asked = [one for one in card.metrics if one.startswith(("comparisons", "direct"))]
-    values = {one: figure(rows, card.question_of(one)).value for one in asked}
+    values = {one: figure(rows, card.question_of(one)).value for one in card.metrics}
     del values["direct/distance"]
-    assert values.pop("comparisons_with_two") == (1.0 if experiment == "two" else None)
-    assert set(values.values()) == {1.0}
+    assert values.pop("undefined") == 0.0
+    absent = {name for name, value in values.items() if value is None}
+    two = {"relative", "relative/affirmative_negation"}
+    assert absent == (two if experiment == "two" else {"comparisons_with_two"})
+    assert {values[name] for name in values.keys() - absent} == {1.0}
 
 
 @pytest.mark.parametrize(
