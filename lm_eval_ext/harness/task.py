@@ -119,12 +119,10 @@ class ExtTask(ConfigurableTask):
     def score(self, doc: dict[str, Any], answers: Sequence[Any]) -> Sequence[Row] | None:
         """Hook: the rows of a document whose answers are all there, by the YAML's function.
 
-        None if it cannot be scored.
+        None if it cannot be scored. One mapping is one row.
         """
-        rows: Sequence[Row] | None = self.config.process_results(
-            doc, answers, **self.scoring_arguments()
-        )
-        return rows
+        rows = self.config.process_results(doc, answers, **self.scoring_arguments())
+        return [rows] if isinstance(rows, Mapping) else rows
 
     def not_scorable(self) -> dict[str, list[str]]:
         """Hook: ids of the examples that are in no metric, by cause, for the results file."""

@@ -67,6 +67,10 @@ def test_one_prompt_for_each_document_needs_no_class() -> None:
     assert {**scored} == {"rows": [{"kind": "b", "right": 1.0}]}
     assert dict(scored.items())["right/a"] == Document("1", ("1", "1")[:1], scored["rows"])
     assert task.process_results(ROWS[1], [missing.MissingText()]) == {}
+    task.config.process_results = lambda doc, results: {"right": 0.5}
+    assert task.process_results(ROWS[1], ["1"])["rows"] == [{"right": 0.5}]
+    task.config.process_results = lambda doc, results: None
+    assert task.process_results(ROWS[1], ["1"]) == {}, "it cannot be scored"
     task.override_metric("bypass")  # lm-eval's --predict_only
     assert list(task.process_results(ROWS[0], ["0"])) == ["bypass"]
 
