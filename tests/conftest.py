@@ -231,8 +231,7 @@ def trained_recipe() -> Callable[[str], Any]:
     """Gives what a tiny recipe that ships has trained: a minute each, once."""
     from support import kept
 
-    from lm_eval_ext.training.command import train
-    from lm_eval_ext.training.records import MODELS, finished
+    from lm_eval_ext.training.command import MODELS, finished, train
 
     def get(name: str) -> Any:
         folder = kept.made(

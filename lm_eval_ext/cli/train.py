@@ -52,12 +52,12 @@ def train(
     require_extra("train", "training", "accelerate", "torch", "transformers")
     tasks = [filled(one.recipe.tasks, one.recipe.data) for one in models]
     _check_tasks(set(filter(None, tasks)))
-    from lm_eval_ext.training import command, records
-    from lm_eval_ext.training.answers import processes
+    from lm_eval_ext.training import command
+    from lm_eval_ext.training.starting import processes
 
     if dry_run:
         for one in models:
-            there = records.finished(out / one.folder)
+            there = command.finished(out / one.folder)
             typer.echo(f"{one.name}: {there.summary() if there else 'not trained yet'}")
         return
     with resumable():
@@ -68,11 +68,11 @@ def train(
         typer.echo(done.summary())
     if failed := [done for done in trained if not done.learned]:
         raise LmEvalExtError(
-            f"{len(failed)} of {len(trained)} models did not learn (gates in {records.RECORD}); "
+            f"{len(failed)} of {len(trained)} models did not learn (gates in {command.RECORD}); "
             "reports leave them out"
         )
     wanted = ",".join(dict.fromkeys(filter(None, tasks))) or "..."
-    files = out / records.MODELS
+    files = out / command.MODELS
     typer.echo(f"evaluate with: lm-eval-ext run --models {files} --tasks {wanted} --output results")
 
 

@@ -1,43 +1,107 @@
 """``lm-eval-ext train``: from a recipe to models that lm-eval can evaluate, with their records."""
 
+import hashlib
 import json
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.errors import OptionError, writing
 from lm_eval_ext.log import transformers_bars
-from lm_eval_ext.training import batches, fitting
-from lm_eval_ext.training.answers import answers_of, processes
+from lm_eval_ext.results.files import UNLEARNED
+from lm_eval_ext.text import one_line
+from lm_eval_ext.training import fitting
 from lm_eval_ext.training.fitting import tell
-from lm_eval_ext.training.material import Material, prepare
-from lm_eval_ext.training.recipe import Recipe, filled, planned, read_recipe
-from lm_eval_ext.training.records import (
-    FIRST,
-    MODELS,
-    RECORD,
-    WORK,
-    Gate,
-    Trained,
-    check_same,
-    digest,
-    finished,
-    key_of,
-    machine,
-    pretraining_tokens,
-    weights_of,
-    write_json,
-    write_model_file,
+from lm_eval_ext.training.recipe import (
+    Material,
+    Planned,
+    Recipe,
+    filled,
+    planned,
+    prepare,
+    read_recipe,
 )
-from lm_eval_ext.training.starting import copy_tokenizer, load, start_folder
+from lm_eval_ext.training.starting import WEIGHTS, answers_of, load, processes, start_folder
+
+RECORD = "training.json"
+WORK, FIRST, MODELS = ".training", "first", "models"
+FORMAT = 2
+"""Of the record; larger when the same recipe would train differently."""
+
+_WORDS_ONLY = {"title", "paper", "departures", "tasks", "model_file", "vary", "seed", "seeds"}
+"""Keys of a recipe that change no weight."""
 
 KEY, FACTS = "key.json", "facts.json"
 """In a training's working folder: what is trained; and what is known when the weights are
 written."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What a trained model was asked before anything else, and how many answers were right.
+
+    Attributes:
+        name: The set of examples.
+        examples: How many it has.
+        score: The mean score of the answers, 0 to 1.
+        bar: The least score that passes.
+        wrong: Up to five prompts whose answer got less than a full score.
+    """
+
+    name: str
+    examples: int
+    score: float
+    bar: float
+    wrong: list[str]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the score reaches the bar."""
+        return self.score >= self.bar
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished training.
+
+    Attributes:
+        folder: The model's.
+        gates: In the recipe's order.
+        record: The content of ``training.json``.
+        model_file: For ``lm-eval-ext run --models``; None for a training that others need first.
+        reused: Whether it was there already.
+    """
+
+    folder: Path
+    gates: Sequence[Gate]
+    record: Mapping[str, Any]
+    model_file: Path | None = None
+    reused: bool = False
+
+    @property
+    def learned(self) -> bool:
+        """Whether every gate is passed."""
+        return all(gate.passed for gate in self.gates)
+
+    def told(self) -> str:
+        """The gates and what they reached."""
+        return ", ".join(
+            f"{gate.name} {100 * gate.score:.1f} % of {gate.examples:,}"
+            f"{'' if gate.passed else f' (at least {100 * gate.bar:g} %)'}"
+            for gate in self.gates
+        )
+
+    def summary(self) -> str:
+        """A line about it."""
+        state = "learned" if self.learned else "DID NOT LEARN"
+        was = "was there" if self.reused else f"trained in {self.record['seconds']:.0f} s"
+        return f"{self.folder}: {was}; {state}: {self.told() or 'no gates'}"
 
 
 def train(
@@ -81,7 +145,7 @@ def _train(
     folders: dict[str, str] = {}
     first = {}
     for name, one in recipe.first.items():
-        before = read_recipe(one.extends, filled(one.model_extra, folders))
+        before = read_recipe(one.extends, one.model_extra)
         place = shared / f"{name}-{digest(key_of(before, seed))}"
         if place not in known:
             known[place] = _train(before, place, seed, shared, known)
@@ -98,17 +162,16 @@ def _train(
             # Paths in it may be those from before the folder was moved.
             record = {**there.record, "model_file": dict(material.model_file)}
             return replace(there, record=record, reused=True)
-        start = recipe.model.model_copy(update={"start": filled(recipe.model.start, folders)})
+        start = filled(recipe.model.start, folders)
         with processes().main_process_first():
-            begin = start_folder(start, material, work, seed)
+            begin = start_folder(recipe.model, start, material, work, seed)
         if not (work / FACTS).is_file():
             write_json(work / FACTS, _fit(recipe, material, begin, work, seed))
         facts = json.loads((work / FACTS).read_text(encoding="utf-8"))
-        gates = _ask(recipe, material, folder, facts["max_length"])
+        gates = _ask(recipe, material, folder, facts["arguments"])
         record = {
             "recipe": recipe.model_dump(),
             "gates": [asdict(gate) for gate in gates],
-            "pretraining_tokens": pretraining_tokens(recipe, start.start),
             "sources": dict(material.facts),
             "start": weights_of(begin),
             "model_file": dict(material.model_file),
@@ -165,23 +228,25 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
     model, tokenizer = load(start)
     both = bool(model.config.is_encoder_decoder)
     # Of a model that only decodes, prompts and answers share the positions.
-    facts: dict[str, Any] = {"max_length": training.max_source_length if both else None}
+    facts: dict[str, Any] = {
+        "arguments": {"max_length": training.max_source_length} if both else {}
+    }
     if not material.train:
         raise OptionError(f"the source {recipe.source} has no example for recipe.data")
     if training.spans:
         texts = [text for _, text in material.train]
-        rows, dev = batches.corrupted(texts, tokenizer, training, seed=seed)
+        rows, dev = fitting.corrupted(texts, tokenizer, training, seed=seed)
     else:
         # A tokenizer that corrupts texts is refused; that of lossy texts is counted.
         gates = (pair for some in material.gates.values() for pair in some)
-        problems = batches.problems(tokenizer, [*material.train, *material.dev, *gates])
+        problems = fitting.problems(tokenizer, [*material.train, *material.dev, *gates])
         if material.lossy:
             found = list(problems)
             facts["not_kept"] = {"texts": len(found), "such as": found[:1]}
         elif problem := material.problem_with(tokenizer) or next(problems, ""):
             raise OptionError(f"{start}: the tokenizer does not keep the texts: {problem}")
         (rows, facts["cut"]), (dev, _) = (
-            batches.encode(pairs, tokenizer, training, encoder_decoder=both)
+            fitting.encode(pairs, tokenizer, training, encoder_decoder=both)
             for pairs in (material.train, material.dev)
         )
         if facts["cut"]:
@@ -199,7 +264,7 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
     if processes().is_main_process:
         with writing(folder):
             model.save_pretrained(folder)
-            copy_tokenizer(start, folder)
+            tokenizer.save_pretrained(folder)
     return {
         **facts,
         "parameters": model.num_parameters(),
@@ -209,7 +274,9 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
     }
 
 
-def _ask(recipe: Recipe, material: Material, folder: Path, max_length: int | None) -> list[Gate]:
+def _ask(
+    recipe: Recipe, material: Material, folder: Path, arguments: Mapping[str, int]
+) -> list[Gate]:
     """Asks the model as it was written, with the arguments of its model file."""
     from transformers import AutoTokenizer
 
@@ -219,10 +286,91 @@ def _ask(recipe: Recipe, material: Material, folder: Path, max_length: int | Non
         # An answer may be longer than every right one, which then shows.
         ids = AutoTokenizer.from_pretrained(folder)(list(targets))["input_ids"]
         texts = answers_of(
-            folder, prompts, most=max(map(len, ids)) + 8, max_length=max_length,
-            batch_size=recipe.training.per_device_train_batch_size,
+            folder, prompts, most=max(map(len, ids)) + 8,
+            batch_size=recipe.training.per_device_train_batch_size, **arguments,
         )  # fmt: skip
         own = list(map(material.score, texts, targets))
         wrong = [prompt for prompt, one in zip(prompts, own, strict=True) if one < 1]
         found.append(Gate(name, len(own), sum(own) / len(own), bar, wrong[:5]))
     return found
+
+
+def key_of(recipe: Recipe, seed: int, **more: Any) -> dict[str, Any]:
+    """All that decides about the weights, as JSON has it."""
+    own = recipe.model_dump(exclude=_WORDS_ONLY)
+    text = json.dumps({"format": FORMAT, "recipe": own, "seed": seed, **more})
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def digest(key: Mapping[str, Any]) -> str:
+    """A short name of a key: trainings that differ have different ones."""
+    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def check_same(folder: Path, *keys: Mapping[str, Any]) -> None:
+    """Refuses to take for done what another recipe trained, and says what differs first."""
+    lines = (json.dumps(key, indent=0, ensure_ascii=False).splitlines() for key in keys)
+    for was, is_ in zip(*lines, strict=False):
+        if was != is_:
+            raise OptionError(
+                f"{folder}: another training lies here, with {one_line(was, limit=80)} instead of "
+                f"{one_line(is_, limit=80)}; name another folder, or remove this one"
+            )
+
+
+def write_json(file: Path, content: Mapping[str, Any]) -> None:
+    """Writes a file, once for all processes."""
+    if processes().is_main_process:
+        with atomic_text(file) as out:
+            out.write(json.dumps(content, indent=1, ensure_ascii=False))
+    processes().wait_for_everyone()
+
+
+def weights_of(start: Path) -> dict[str, str]:
+    """SHA-256 of the weights that training started from, by file."""
+    return {file.name: sha256_of(file) for form in WEIGHTS for file in sorted(start.glob(form))}
+
+
+def machine() -> dict[str, Any]:
+    """Versions and hardware."""
+    import torch
+
+    state = processes()
+    libraries = ("lm-eval-ext", "lm_eval", "accelerate", "tokenizers", "torch", "transformers")
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else state.device.type
+    return {
+        **{name: version(name) for name in libraries},
+        "device": device,
+        "processes": state.num_processes,
+        "threads": torch.get_num_threads(),
+    }
+
+
+def finished(folder: Path) -> Trained | None:
+    """A training that is done; None if there is none."""
+    if not (file := folder / RECORD).is_file():
+        return None
+    record = json.loads(file.read_text(encoding="utf-8"))
+    return Trained(folder, [Gate(**one) for one in record["gates"]], record)
+
+
+def write_model_file(file: Path, planned: Planned, trained: Trained) -> None:
+    """A model file for ``lm-eval-ext run``."""
+    import yaml
+
+    record = trained.record
+    content: dict[str, Any] = {
+        "model": "hf",
+        "model_args": {"pretrained": str(trained.folder), **record["arguments"]},
+        "display_name": planned.title,
+        "size": record["parameters"],
+        "batch_size": planned.recipe.training.per_device_train_batch_size,
+        **record["model_file"],
+        **planned.recipe.model_file,
+    }
+    if not trained.learned:
+        content[UNLEARNED] = trained.told()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_text(file) as out:
+        yaml.safe_dump(content, out, allow_unicode=True, sort_keys=False)

@@ -1,11 +1,14 @@
-"""Training by transformers' Trainer: checkpoints that are whole or not there, and resuming."""
+"""Training by transformers' Trainer: token ids, whole checkpoints, and resuming from them."""
 
+import random
 import shutil
 import signal
 import sys
 import time
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +18,8 @@ from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.reading import checked
 from lm_eval_ext.text import one_line
-from lm_eval_ext.training.answers import processes
-from lm_eval_ext.training.batches import Row
-from lm_eval_ext.training.recipe import MUON, Training
+from lm_eval_ext.training.recipe import MUON, Pair, Training
+from lm_eval_ext.training.starting import SENTINELS, processes
 
 WHOLE = "order.pt"
 """The last file of a checkpoint, so that one without it was cut off. It has torch's random state
@@ -27,10 +29,18 @@ _KEPT = 2
 """Checkpoints at a time: while one is written, the one before is whole."""
 
 TOLD_S, SAVED_S = 10.0, 30.0
-"""Seconds between lines about the progress, and between checkpoints."""
+"""Seconds between lines about the progress, and between checkpoints; a second more for each million
+of weights, since large checkpoints take long."""
 
-_SAVING = 0.05
-"""The largest share of the time that checkpoints take."""
+IGNORED = -100
+"""Marks what no loss is computed on: a causal model's prompt, and padding."""
+
+Row = dict[str, list[int]]
+"""``input_ids`` and ``labels`` of an example."""
+
+DENSITY, LENGTH = 0.15, 3.0
+"""Of span corruption: the share of tokens that is replaced, and the mean length of a span (T5,
+section 3.1.4)."""
 
 
 def tell(line: str) -> None:
@@ -69,10 +79,9 @@ def fit(
         The model, without wrappers, and the curve: a record for each point.
 
     Raises:
-        OptionError: The batch cannot be shared out, the disk is full, or memory is.
+        OptionError: The batch cannot be shared out, or the disk is full.
         SystemExit: SIGTERM came; there is a checkpoint of the last step.
     """
-    import torch
     from transformers import DataCollatorForSeq2Seq, EarlyStoppingCallback, Trainer
     from transformers.trainer_callback import PrinterCallback
     from transformers.trainer_utils import get_last_checkpoint
@@ -102,11 +111,6 @@ def fit(
     before = signal.signal(signal.SIGTERM, watch.stop)
     try:
         trainer.train(resume_from_checkpoint=newest)
-    except torch.OutOfMemoryError:
-        raise OptionError(
-            "the accelerator's memory is too small: raise gradient_accumulation_steps and "
-            "lower per_device_train_batch_size, which hardly changes the result, or take bf16"
-        ) from None
     except (OSError, RuntimeError):  # torch says in its own words that the disk is full
         _check_space(folder, model)
         raise
@@ -196,8 +200,9 @@ def muon(model: Any, *, arguments: Any, rate: float | None = None) -> Any:
     speed = arguments.learning_rate
     first = torch.optim.Muon(parts[True], speed, weight_decay=arguments.weight_decay)
     betas = (arguments.adam_beta1, arguments.adam_beta2)
-    epsilon = arguments.adam_epsilon
-    second = torch.optim.AdamW(parts[False], rate or speed, betas, epsilon, 0.0, fused=True)
+    second = torch.optim.AdamW(
+        parts[False], rate or speed, betas, arguments.adam_epsilon, 0.0, fused=True
+    )
 
     class Both(torch.optim.Optimizer):  # type: ignore[misc]
         def step(self, closure: Any = None) -> None:
@@ -222,8 +227,8 @@ def _watch(resumed: str | None) -> Any:
     class Watch(TrainerCallback):  # type: ignore[misc]
         order: Any = None
         first = int(resumed.rpartition("-")[2]) if resumed else 0
-        started = saved = since = time.monotonic()
-        told = saving = 0.0
+        started = saved = time.monotonic()
+        told = 0.0
         stopped = False
 
         def stop(self, *_: Any) -> None:
@@ -236,9 +241,9 @@ def _watch(resumed: str | None) -> Any:
         def on_epoch_begin(self, *_: Any, **_more: Any) -> None:
             self.order = torch.get_rng_state()
 
-        def on_step_end(self, _: Any, state: Any, control: Any, **_more: Any) -> None:
-            now = self.since = time.monotonic()
-            late = now - self.saved > max(SAVED_S, self.saving / _SAVING)
+        def on_step_end(self, _: Any, state: Any, control: Any, model: Any, **_more: Any) -> None:
+            now = time.monotonic()
+            late = now - self.saved > SAVED_S + model.num_parameters() / 1e6
             # All processes must do the same.
             self.stopped, late = broadcast_object_list([self.stopped, late])
             control.should_save |= self.stopped or late
@@ -247,14 +252,13 @@ def _watch(resumed: str | None) -> Any:
 
         def on_log(self, _: Any, state: Any, control: Any, logs: Any, **_more: Any) -> None:
             now, step, steps = time.monotonic(), state.global_step, state.max_steps
-            self.since = now
             if "eval_loss" in logs:
                 tell(f"step {step:,}: development loss {logs['eval_loss']:.3f}")
             elif "loss" in logs and now - self.told > TOLD_S:
                 self.told = now
                 left = (now - self.started) / (step - self.first) * (steps - step) / 60
-                loss = f"{logs['loss']:.3f}"
-                tell(f"step {step:,} of {steps:,}, loss {loss}, {left:,.1f} minutes left")
+                loss = logs["loss"]
+                tell(f"step {step:,} of {steps:,}, loss {loss:.3f}, {left:,.1f} minutes left")
 
         def on_save(self, arguments: Any, state: Any, *_: Any, **_more: Any) -> None:
             processes().wait_for_everyone()
@@ -264,7 +268,6 @@ def _watch(resumed: str | None) -> Any:
                 ended = float(state.epoch).is_integer()
                 mark_whole(checkpoint, torch.get_rng_state() if ended else self.order)
             self.saved = time.monotonic()
-            self.saving = self.saved - self.since
 
     return Watch()
 
@@ -288,3 +291,126 @@ def _check_space(folder: Path, model: Any) -> None:
             f"{folder}: checkpoints need {needed / 1e6:,.0f} MB more, and {free / 1e6:,.0f} MB are "
             "free; make room, and the same command continues at the last whole checkpoint"
         )
+
+
+# --- from texts to token ids ---
+
+
+def encode(
+    pairs: Sequence[Pair], tokenizer: Any, training: Training, *, encoder_decoder: bool
+) -> tuple[list[Row], int]:
+    """Token ids of examples, as lm-eval's ``hf`` model encodes prompts and decodes answers.
+
+    Answers end with EOS. A causal model's prompt has no loss.
+
+    Returns:
+        The rows, and how many of them were cut to the recipe's lengths.
+    """
+    rows, cut = [], 0
+    longest, most = training.max_source_length, training.max_target_length
+    for source, target in pairs:
+        prompt = tokenizer(source)["input_ids"]
+        answer = tokenizer(target, add_special_tokens=encoder_decoder)["input_ids"]
+        if answer[-1:] != [tokenizer.eos_token_id]:
+            answer.append(tokenizer.eos_token_id)
+        cut += len(prompt) > longest or len(answer) > most
+        prompt, answer = prompt[-longest:], answer[:most]  # lm-eval cuts from the left, too
+        if encoder_decoder:
+            rows.append({"input_ids": prompt, "labels": answer})
+        else:
+            labels = [IGNORED] * len(prompt) + answer
+            rows.append({"input_ids": prompt + answer, "labels": labels})
+    return rows, cut
+
+
+def corrupted(
+    texts: Sequence[str], tokenizer: Any, training: Training, *, seed: int
+) -> tuple[Sequence[Row], Sequence[Row]]:
+    """Blocks of running text, corrupted: to train on, and held out.
+
+    Args:
+        texts: Documents, in the order in which they are used; EOS stands between them.
+        tokenizer: Has the sentinels ``<extra_id_0>`` and so on.
+        training: Says how much of the text is used, and how many blocks are asked for; a block
+            that comes again is corrupted anew.
+        seed: Decides what is corrupted.
+
+    Raises:
+        OptionError: There is less text than asked for, or the tokenizer lacks sentinels.
+    """
+    spans = training.spans
+    assert spans is not None
+    wanted, end = int(spans.tokens), tokenizer.eos_token_id
+    ids: list[int] = []
+    for text in texts:
+        if len(ids) < wanted:
+            ids += [*tokenizer(text, add_special_tokens=False)["input_ids"], end]
+    if len(ids) < wanted:
+        raise OptionError(
+            f"training.spans.tokens is {wanted:,}, and the text has {len(ids):,}: ask for fewer, "
+            "or name more text"
+        )
+    del ids[wanted:]
+    starts = range(0, wanted - 1, spans.block)  # a block has two tokens or more
+    blocks = [ids[start : start + spans.block] for start in starts]
+    held = round(len(blocks) * spans.held_out)
+    known = tokenizer.get_vocab()
+    sentinels = [known[name] for name in SENTINELS if name in known]
+    if len(sentinels) < len(SENTINELS):
+        raise OptionError(
+            "training.spans needs a tokenizer with T5's sentinels, <extra_id_0> to <extra_id_99>"
+        )
+    kept = blocks[held:]
+    passes = -(-training.batch * (training.max_steps or 1) // len(kept)) if kept else 0
+    return (
+        Corrupted(kept * passes, sentinels, end, seed),
+        Corrupted(blocks[:held], sentinels, end, seed),
+    )
+
+
+@dataclass(frozen=True)
+class Corrupted(Sequence[Row]):
+    """Blocks, each corrupted anew wherever it comes again.
+
+    What is corrupted depends on the place alone, so that a training that resumes sees the same.
+    The answer is each sentinel and what it stands for.
+    """
+
+    blocks: Sequence[list[int]]
+    sentinels: Sequence[int]
+    eos: int
+    seed: int
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __getitem__(self, place: Any) -> Any:
+        block, rng = self.blocks[place], random.Random(f"{self.seed} {place}")
+        noise = min(max(round(len(block) * DENSITY), 1), len(block) - 1)
+        count = max(1, min(round(noise / LENGTH), noise, len(block) - noise))
+        kept, lost = (_parts(total, count, rng) for total in (len(block) - noise, noise))
+        source: list[int] = []
+        answer: list[int] = []
+        rest = iter(block)
+        for sentinel, before, gone in zip(self.sentinels, kept, lost, strict=False):
+            source += [*islice(rest, before), sentinel]
+            answer += [sentinel, *islice(rest, gone)]
+        return {"input_ids": [*source, self.eos], "labels": [*answer, self.eos]}
+
+
+def _parts(total: int, count: int, rng: random.Random) -> list[int]:
+    """Random numbers from 1 that make up a total, every way equally likely."""
+    cuts = [0, *sorted(rng.sample(range(1, total), count - 1)), total]
+    return [after - before for before, after in pairwise(cuts)]
+
+
+def problems(tokenizer: Any, pairs: Iterable[Pair]) -> Iterator[str]:
+    """What a tokenizer does wrong: answers that do not come back, prompts with unknown tokens."""
+    unknown = {tokenizer.unk_token_id} - {tokenizer.eos_token_id}
+    for source, target in pairs:
+        answer = tokenizer(target, add_special_tokens=False)["input_ids"]
+        if (back := tokenizer.decode(answer, skip_special_tokens=True)) != target:
+            shown = one_line(repr(target), limit=120)
+            yield f"the answer {shown} comes back as {one_line(repr(back), limit=120)}"
+        if unknown & set(tokenizer(source)["input_ids"]):
+            yield f"the prompt {one_line(repr(source), limit=120)} has unknown tokens"

@@ -1,9 +1,15 @@
-"""Recipes: YAML files with every choice of a training, checked before anything runs."""
+"""Recipes: YAML files with every choice of a training, checked before anything runs.
 
+A recipe names a source of examples, which prepares its :class:`Material`.
+"""
+
+import hashlib
+import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -49,15 +55,13 @@ class Start(Strict):
     Attributes:
         start: A name on the Hugging Face hub, or a folder. A name of ``first`` in braces stands
             for the folder of that training.
-        weights: ``pretrained``, or ``new``: only sizes and tokenizer are those of ``start``.
         config: Without ``start``, ``model_type`` and settings of transformers' configuration.
-        tokenizer: With ``config``, how its tokenizer is made.
+        tokenizer: With ``config``, how its tokenizer is made; or the name or folder of another.
     """
 
     start: str = ""
-    weights: Literal["pretrained", "new"] = "pretrained"
     config: dict[str, Any] = {}
-    tokenizer: NewTokenizer | None = None
+    tokenizer: NewTokenizer | str = ""
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "Start":
@@ -185,7 +189,7 @@ def planned(name: str, settings: Mapping[str, Any] | None = None, only: str = ""
         only: A pattern of names, such as ``*-seed-0``.
 
     Raises:
-        OptionError: As :func:`read_recipe`; or two models have one name, or no name fits.
+        OptionError: As :func:`read_recipe`; or no name fits.
     """
     whole = read_recipe(name, settings)
     found: dict[str, Planned] = {}
@@ -195,8 +199,6 @@ def planned(name: str, settings: Mapping[str, Any] | None = None, only: str = ""
             recipe = read_recipe(name, own | dict(settings or {}))
             parts = [level for level, _ in levels] + [f"seed {seed}"] * bool(whole.seeds)
             slug = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts)).strip("-.")
-            if slug in found:
-                raise OptionError(f"recipe {name}: two of its models would both be {slug!r}")
             first = [] if levels else [filled(recipe.title, recipe.data)]
             file = slug if levels else "-".join(filter(None, [Path(name).stem, slug]))
             found[slug] = Planned(recipe, seed, file, ", ".join([*first, *parts]), slug)
@@ -259,17 +261,15 @@ def filled(value: Any, names: Mapping[str, Any]) -> Any:
     return value
 
 
-def _content(name: str) -> Any:
-    """A recipe's keys, with those of the recipe that it extends."""
-    file = Path(name) if Path(name).is_file() else shipped().get(name)
-    if file is None:
+def _content(name: str, folder: Path = Path()) -> Any:
+    """A recipe's keys, with those of the recipe that it extends, which may lie beside it."""
+    file = folder / name
+    if not file.is_file() and not (file := shipped().get(name, Path())).name:
         told = nearest(name, shipped())
         raise OptionError(f"no recipe {name} (lm-eval-ext train --list has all){told}")
     own = read_yaml(file, TypeAdapter(dict[str, Any]))
-    if not (base := str(own.pop("extends", ""))):
-        return own
-    beside = file.parent / base
-    return _merged(_content(str(beside) if beside.is_file() else base), own)
+    base = own.pop("extends", None)
+    return _merged(_content(str(base), file.parent), own) if base else own
 
 
 def _merged(old: Any, new: Any) -> Any:
@@ -278,3 +278,76 @@ def _merged(old: Any, new: Any) -> Any:
     if not both or any(isinstance(new.get(key), str) for key in ("start", "model_type")):
         return new
     return old | {key: _merged(old.get(key), value) for key, value in new.items()}
+
+
+# --- what a recipe trains on ---
+
+Pair = tuple[str, str]
+"""A prompt, exactly as the task asks it, and its answer."""
+
+
+def exact(answer: str, target: str) -> float:
+    """1.0 for the same text, whitespace at its ends aside."""
+    return float(answer.strip() == target.strip())
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a source prepares.
+
+    Attributes:
+        train: Examples to train on; for running text, a document in each answer.
+        dev: Examples whose loss is computed on the way.
+        gates: Sets of examples that a recipe's gates may name.
+        facts: What the examples come from, such as checksums of files; for the record.
+        score: Of an answer, by its text and the target's: 0 to 1.
+        vocabulary: Texts that a new tokenizer is made from; without any, those to train on.
+        whole: Texts that are one token each of a new tokenizer.
+        problem_with: Looks at a tokenizer, which was loaded from its folder; returns what it
+            does wrong with this material, or "".
+        grow: Writes a copy of a model's folder with further tokens into a new folder.
+        model_file: Keys of the model file, such as metadata for the tasks.
+        lossy: Whether texts that a tokenizer does not keep are counted in the record instead of
+            refused: texts that people wrote have characters that it lacks.
+    """
+
+    train: Sequence[Pair]
+    dev: Sequence[Pair] = ()
+    gates: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    score: Callable[[str, str], float] = exact
+    vocabulary: Sequence[str] = ()
+    whole: Sequence[str] = ()
+    problem_with: Callable[[Any], str] = lambda tokenizer: ""
+    grow: Callable[[Path, Path], None] | None = None
+    model_file: Mapping[str, Any] = field(default_factory=dict)
+    lossy: bool = False
+
+    def digest(self) -> str:
+        """SHA-256 (hex) over all that is trained on and compared with."""
+        sets = json.dumps([self.train, self.dev, dict(self.gates)])
+        return hashlib.sha256(sets.encode()).hexdigest()
+
+
+def prepare(source: str, data: Mapping[str, Any], seed: int) -> Material:
+    """Asks a source for its material.
+
+    A benchmark's module ``training`` has the function ``prepare(data, seed)``, which checks its
+    options (:func:`~lm_eval_ext.reading.checked`) and returns a :class:`Material`.
+
+    Raises:
+        OptionError: There is no such source, or an option of it is wrong.
+        DataError: Data are missing or broken.
+    """
+    known = sources()
+    if source not in known:
+        raise OptionError(f"no source {source!r}; use {', '.join(known)}")
+    found: Material = import_module(known[source]).prepare(data, seed)
+    return found
+
+
+def sources() -> dict[str, str]:
+    """What prepares examples, with its module; all but ``text`` are benchmarks."""
+    files = [file.relative_to(PACKAGE.parent) for file in PACKAGE.glob("**/training.py")]
+    found = {one.parent.name: ".".join(one.with_suffix("").parts) for one in sorted(files)}
+    return {**found, "text": "lm_eval_ext.training.text"}

@@ -1,6 +1,5 @@
-"""The model that training starts from, and its tokenizer: on disk, made, or fetched."""
+"""Models to start from, on disk, made or fetched, with tokenizers; answers of trained ones."""
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,39 +10,28 @@ from typing import Any
 from lm_eval_ext.atomic import atomic_folder
 from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.text import one_line
-from lm_eval_ext.training.material import Material
-from lm_eval_ext.training.recipe import NewTokenizer, Start
+from lm_eval_ext.training.recipe import Material, NewTokenizer, Start
 
 PAD, EOS, UNKNOWN = "<pad>", "</s>", "<unk>"
-PAD_ID, EOS_ID = 0, 1
-SENTINELS = 100
-"""Of span corruption, as T5 has them: ``<extra_id_0>`` and so on."""
+SENTINELS = [f"<extra_id_{number}>" for number in range(100)]
+"""Of span corruption, as T5 has them."""
 
-LONGEST = 1024
-"""Tokens of a prompt that lm-eval does not cut, for new tokenizers."""
-
-_TOKENIZER_FILES = (
-    "tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt",
-    "*.model", "chat_template*",
-)  # fmt: skip
-OLD_WEIGHTS = "pytorch_model*.bin"
-"""Fetched where a model has no others."""
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+"""Files of weights; the second are fetched where a model has no others."""
 
 
-def start_folder(start: Start, material: Material, work: Path, seed: int) -> Path:
+def start_folder(start: Start, name: str, material: Material, work: Path, seed: int) -> Path:
     """A folder with the model and tokenizer to start from, in the Hugging Face format.
 
-    What has to be made lies in ``work``, and is made once.
+    What has to be made lies in ``work``, and is made once; ``name`` is that of an existing model.
 
     Raises:
         OptionError: There is no such model, or one cannot be made as asked.
     """
-    folder = _fetched(start) if start.start else Path()
-    if start.config or start.weights == "new":
-        source, folder = folder, work / "new"
-        if not folder.is_dir():
-            with atomic_folder(folder) as part, _told("model: none can be made like this"):
-                _make(start, source, material, part, seed)
+    folder = _fetched(name) if name else work / "new"
+    if not folder.is_dir():
+        with atomic_folder(folder) as part, _told("model: none can be made like this"):
+            _make(start, material, part, seed)
     if material.grow is not None:
         source, folder = folder, work / "grown"
         if not folder.is_dir():
@@ -51,17 +39,17 @@ def start_folder(start: Start, material: Material, work: Path, seed: int) -> Pat
     return folder
 
 
-def _fetched(start: Start) -> Path:
+def _fetched(name: str) -> Path:
     """The folder of an existing model; from the hub, weights in one format."""
-    folder = Path(start.start).expanduser()
+    folder = Path(name).expanduser()
     if folder.is_dir():
         return folder
     from huggingface_hub import snapshot_download
 
-    with _told(f"model.start {start.start}: no such folder, and not fetched from the hub"):
-        for weights in ("*.safetensors", OLD_WEIGHTS):
+    with _told(f"model.start {name}: no such folder, and not fetched from the hub"):
+        for weights in WEIGHTS:
             patterns = ["*.json", "*.txt", "*.model", "*.jinja", weights]
-            folder = Path(snapshot_download(start.start, allow_patterns=patterns))
+            folder = Path(snapshot_download(name, allow_patterns=patterns))
             if any(folder.glob(weights)):
                 break
     return folder
@@ -106,37 +94,11 @@ def _kind(config: Any) -> Any:
     return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
 
 
-def copy_tokenizer(source: Path, target: Path) -> None:
-    """Copies a tokenizer's files as they are: what was checked is what is evaluated."""
-    for pattern in _TOKENIZER_FILES:
-        for file in source.glob(pattern):
-            shutil.copyfile(file, target / file.name)
-
-
-def _make(start: Start, source: Path, material: Material, out: Path, seed: int) -> None:
-    """A model with random weights, and its tokenizer.
-
-    Both as the recipe describes them, or with another model's sizes and tokenizer.
-    """
+def _make(start: Start, material: Material, out: Path, seed: int) -> None:
+    """A model that the recipe describes, with random weights, and its tokenizer."""
     import torch
-    from transformers import AutoConfig
+    from transformers import AutoConfig, AutoTokenizer
 
-    if start.config:
-        config, tokenizer = _new(start, material)
-        tokenizer.save_pretrained(out)
-    else:
-        config = AutoConfig.from_pretrained(source)
-        copy_tokenizer(source, out)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        _kind(config).from_config(config, dtype=torch.float32).save_pretrained(out)
-
-
-def _new(start: Start, material: Material) -> tuple[Any, Any]:
-    """The configuration and the tokenizer of a model that the recipe describes."""
-    from transformers import AutoConfig
-
-    assert start.tokenizer is not None
     settings = dict(start.config)
     kind = settings.pop("model_type", None)
     usual = AutoConfig.for_model(kind)
@@ -144,12 +106,22 @@ def _new(start: Start, material: Material) -> tuple[Any, Any]:
         if not hasattr(usual, key):
             raise OptionError(f"model.config: {kind} has no {key!r}{nearest(key, usual.to_dict())}")
     both = usual.is_encoder_decoder
-    texts = material.vocabulary or [text for pair in material.train for text in pair]
-    tokenizer = new_tokenizer(start.tokenizer, texts, encoder_decoder=both, whole=material.whole)
+    if isinstance(start.tokenizer, str):
+        tokenizer = AutoTokenizer.from_pretrained(start.tokenizer)
+    else:
+        texts = material.vocabulary or [text for pair in material.train for text in pair]
+        tokenizer = new_tokenizer(
+            start.tokenizer, texts, encoder_decoder=both, whole=material.whole
+        )
     rows = max(len(tokenizer), settings.get("vocab_size", 0))
-    own = {"vocab_size": rows, "pad_token_id": PAD_ID, "eos_token_id": EOS_ID}
-    own |= {"decoder_start_token_id": PAD_ID} if both else {"bos_token_id": EOS_ID}
-    return AutoConfig.for_model(kind, **{**settings, **own}), tokenizer
+    end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
+    own = {"vocab_size": rows, "pad_token_id": pad, "eos_token_id": end}
+    own |= {"decoder_start_token_id": pad} if both else {"bos_token_id": end}
+    config = AutoConfig.for_model(kind, **{**settings, **own})
+    tokenizer.save_pretrained(out)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        _kind(config).from_config(config, dtype=torch.float32).save_pretrained(out)
 
 
 def new_tokenizer(
@@ -200,16 +172,57 @@ def new_tokenizer(
         ids = {token: number for number, token in enumerate([*special, *sorted(known)])}
         core.model = models.WordLevel(ids, unk_token=UNKNOWN)
     core.add_tokens([AddedToken(text, normalized=False) for text in whole])
-    core.add_special_tokens([f"<extra_id_{number}>" for number in range(SENTINELS)])
+    core.add_special_tokens(SENTINELS)
     if encoder_decoder:
         core.post_processor = processors.TemplateProcessing(
-            single=f"$A {EOS}", special_tokens=[(EOS, EOS_ID)]
+            single=f"$A {EOS}", special_tokens=[(EOS, special.index(EOS))]
         )
     return PreTrainedTokenizerFast(
         tokenizer_object=core,
-        model_max_length=LONGEST,
-        clean_up_tokenization_spaces=False,
         pad_token=PAD,
         eos_token=EOS,
         unk_token=UNKNOWN,
     )
+
+
+def processes() -> Any:
+    """Which of a launcher's processes this one is, as accelerate's ``PartialState``.
+
+    Without an accelerator it must be told so, or every process takes itself for the only one.
+    """
+    import torch
+    from accelerate import PartialState
+
+    return PartialState(cpu=not torch.accelerator.is_available())
+
+
+def answers_of(
+    folder: Path,
+    prompts: Sequence[str],
+    *,
+    most: int,
+    batch_size: int = 32,
+    max_length: int | None = None,
+) -> list[str]:
+    """Asks the model of a folder as ``lm_eval --model hf`` does; all processes share the work.
+
+    Args:
+        folder: The model's, in the Hugging Face format.
+        prompts: Longer ones are cut on the left, as lm-eval cuts them.
+        most: Tokens of an answer.
+        batch_size: Prompts at a time.
+        max_length: As in lm-eval's ``model_args``.
+    """
+    from accelerate.utils import gather_object
+    from lm_eval.api.instance import Instance
+    from lm_eval.models.huggingface import HFLM
+
+    state = processes()
+    options = {"until": [], "do_sample": False, "max_gen_toks": most}
+    mine = range(state.process_index, len(prompts), state.num_processes)
+    asked = [Instance("generate_until", {}, (prompts[place], options), place) for place in mine]
+    model = HFLM(
+        str(folder), device=str(state.device), batch_size=batch_size, max_length=max_length
+    )
+    found = list(zip(mine, model.generate_until(asked, disable_tqdm=True), strict=True))
+    return [text for _, text in sorted(gather_object(found))]

@@ -7,7 +7,7 @@ from typing import Any
 
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.reading import Strict, checked
-from lm_eval_ext.training.material import Material
+from lm_eval_ext.training.recipe import Material
 
 
 class Options(Strict):

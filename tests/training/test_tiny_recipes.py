@@ -10,8 +10,8 @@ from lm_eval import simple_evaluate
 from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.diner.component_answers import parts
-from lm_eval_ext.training.answers import answers_of
 from lm_eval_ext.training.recipe import read_recipe, shipped
+from lm_eval_ext.training.starting import answers_of
 
 BARS = {
     "cogs_tiny": 0.85, "cogs_tiny_causal": 0.75, "cogs_tiny_pretrained": 0.85,

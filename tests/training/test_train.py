@@ -22,9 +22,8 @@ from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
-from lm_eval_ext.training import batches, command, fitting, material, recipe
-from lm_eval_ext.training.material import Material
-from lm_eval_ext.training.recipe import NewTokenizer, Training, planned, read_recipe
+from lm_eval_ext.training import command, fitting, recipe
+from lm_eval_ext.training.recipe import Material, NewTokenizer, Training, planned, read_recipe
 from lm_eval_ext.training.starting import new_tokenizer
 
 WORDS = ("red", "blue", "green", "dog", "cat", "bird")
@@ -43,7 +42,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Writes a recipe that trains on PAIRS, with changes; returns its path."""
-    real = material.prepare
+    real = recipe.prepare
 
     def prepare(source: str, data: Any, seed: int) -> Material:
         return real(source, data, seed) if source == "text" else MATERIAL
@@ -111,8 +110,7 @@ def test_a_training_that_was_killed_in_any_pass_ends_like_one_that_was_not(
     """36 examples are 5 steps a pass; killed inside of passes, and at the end of one."""
     name = write(training={"max_steps": 19, "train_sampling_strategy": sampling, "eval_steps": 7})
     (whole,) = command.train(name, tmp_path / "whole")
-    monkeypatch.setattr(fitting, "SAVED_S", 0.0)
-    monkeypatch.setattr(fitting, "_SAVING", float("inf"))  # a checkpoint after each step
+    monkeypatch.setattr(fitting, "SAVED_S", -1.0)  # a checkpoint after each step
     killed(lambda: command.train(name, tmp_path / "cut"), [3, 6, 8, 14])
     (resumed,) = command.train(name, tmp_path / "cut")
     same_weights(whole.folder, resumed.folder)
@@ -132,7 +130,7 @@ def test_tiny_recipes_resume_in_every_pass(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the recipe's model and optimizer, and four steps a pass."""
-    real, examples = material.prepare, 4 * read_recipe(name).training.batch
+    real, examples = recipe.prepare, 4 * read_recipe(name).training.batch
 
     def few(source: str, data: Any, seed: int) -> Material:
         made = real(source, data, seed)
@@ -142,8 +140,7 @@ def test_tiny_recipes_resume_in_every_pass(
         return replace(made, train=made.train[:examples], dev=[], vocabulary=vocabulary)
 
     monkeypatch.setattr(command, "prepare", few)
-    monkeypatch.setattr(fitting, "SAVED_S", 0.0)
-    monkeypatch.setattr(fitting, "_SAVING", float("inf"))
+    monkeypatch.setattr(fitting, "SAVED_S", -1.0)  # a checkpoint after each step
     settings: dict[str, Any] = {"training.max_steps": 13, "gates": {}}
     if "pretrained" in name:
         settings["first.pretrained.training.max_steps"] = 2
@@ -416,7 +413,6 @@ def test_trainings_that_come_first_and_running_text(write: Any, tmp_path: Path) 
     first = json.loads((folder / "training.json").read_text())
     assert record["start"]["model.safetensors"] == sha256_of(folder / "model.safetensors")
     assert record["key"]["first"]["words"] == first["key"]
-    assert record["pretraining_tokens"] == 200
     losses = [point["eval_loss"] for point in first["curve"] if "eval_loss" in point]
     assert losses[-1] >= min(losses)
     assert len(losses) < 20, "it stopped early"
@@ -460,7 +456,7 @@ def test_spans_lose_nothing() -> None:
     rng = random.Random(1)
     blocks = [[rng.randrange(100) for _ in range(length)] for length in [*range(2, 40), 512]]
     noise = 0
-    for block, row in zip(blocks, batches.Corrupted(blocks, range(900, 1000), 1, 0), strict=True):
+    for block, row in zip(blocks, fitting.Corrupted(blocks, range(900, 1000), 1, 0), strict=True):
         source, answer = row["input_ids"][:-1], row["labels"][:-1]
         parts: dict[int, list[int]] = {}
         for token in answer:
@@ -479,7 +475,7 @@ def test_a_causal_prompt_has_no_loss_and_a_long_one_loses_its_start() -> None:
     tokenizer = new_tokenizer(NewTokenizer(), ["a b c"], encoder_decoder=False)
     training = Training(learning_rate=1, eval_steps=1, max_source_length=8)
     pairs = [("a b", "c"), ("a a b b b b b b b", "c")]
-    rows, cut = batches.encode(pairs, tokenizer, training, encoder_decoder=False)
+    rows, cut = fitting.encode(pairs, tokenizer, training, encoder_decoder=False)
     a, b, c = (tokenizer.get_vocab()[word] for word in "abc")
     end = tokenizer.eos_token_id
     assert rows[0] == {"input_ids": [a, b, c, end], "labels": [-100, -100, c, end]}
@@ -493,7 +489,7 @@ def test_every_recipe_that_ships_is_legal_and_says_where_its_values_are_from() -
         found = planned(name)[0].recipe
         assert len(found.paper) > 40, name
         assert found.departures, name
-        assert found.source in material.sources(), name
+        assert found.source in recipe.sources(), name
         for first in found.first.values():
             read_recipe(first.extends, first.model_extra)
     assert "d_model" not in read_recipe("cogs_tiny_causal").model.config

@@ -24,8 +24,8 @@ from lm_eval_ext.data import require
 from lm_eval_ext.lexicon import SHAPES, draw_words
 from lm_eval_ext.logical_forms import normalise
 from lm_eval_ext.reading import checked
-from lm_eval_ext.training.batches import problems
-from lm_eval_ext.training.material import Material
+from lm_eval_ext.training.fitting import problems
+from lm_eval_ext.training.recipe import Material
 
 EXPOSURE, DEV = "exposure", "dev"
 """The gates: the examples with key words, of which each occurs in one; the development set."""

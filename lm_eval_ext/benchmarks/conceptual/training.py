@@ -20,7 +20,7 @@ from lm_eval_ext.benchmarks.conceptual.answers import is_right
 from lm_eval_ext.benchmarks.conceptual.prompt import framed
 from lm_eval_ext.errors import DataError, first_problem
 from lm_eval_ext.reading import Strict, checked
-from lm_eval_ext.training.material import Material, Pair
+from lm_eval_ext.training.recipe import Material, Pair
 
 DEV = "dev"
 """The gate: the share of whole answers that are right, on the development set."""

@@ -30,9 +30,9 @@ from lm_eval_ext.benchmarks.diner.score import counts, set_counts
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.reading import checked
-from lm_eval_ext.training.answers import answers_of, processes
-from lm_eval_ext.training.material import Material, Pair
-from lm_eval_ext.training.records import RECORD
+from lm_eval_ext.training.command import RECORD
+from lm_eval_ext.training.recipe import Material, Pair
+from lm_eval_ext.training.starting import answers_of, processes
 
 DEV, WRITTEN = "dev", "written"
 """The gates: the validation set; of diner_mini, its validation recipes that people wrote."""

@@ -6,7 +6,7 @@ from typing import Any
 from lm_eval_ext.benchmarks.slog.load import Options, read
 from lm_eval_ext.data import require
 from lm_eval_ext.reading import checked
-from lm_eval_ext.training.material import Material
+from lm_eval_ext.training.recipe import Material
 
 
 def prepare(data: Mapping[str, Any], seed: int) -> Material:

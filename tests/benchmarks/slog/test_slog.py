@@ -13,7 +13,7 @@ from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.slog import load, score
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.training.material import prepare
+from lm_eval_ext.training.recipe import prepare
 
 COGS = "* bed ( x _ 6 ) ; see . agent ( x _ 1 , Mia ) AND see . theme ( x _ 1 , x _ 3 ) AND dog ( x _ 3 ) AND dog . nmod . on ( x _ 3 , x _ 6 )"  # noqa: E501
 VARFREE = "see ( agent = Mia , theme = dog ( nmod . on = * bed ) )"
