@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -51,14 +51,12 @@ class Gate:
         examples: How many it has.
         score: The mean score of the answers, 0 to 1.
         bar: The least score that passes.
-        wrong: Up to five prompts whose answer got less than a full score.
     """
 
     name: str
     examples: int
     score: float
     bar: float
-    wrong: list[str]
 
     @property
     def passed(self) -> bool:
@@ -74,6 +72,7 @@ class Trained:
         folder: The model's.
         gates: In the recipe's order.
         record: The content of ``training.json``.
+        keys: More keys of the model file; paths in it may have changed since the training.
         model_file: For ``lm-eval-ext run --models``; None for a training that others need first.
         reused: Whether it was there already.
     """
@@ -81,6 +80,7 @@ class Trained:
     folder: Path
     gates: Sequence[Gate]
     record: Mapping[str, Any]
+    keys: Mapping[str, Any] = field(default_factory=dict)
     model_file: Path | None = None
     reused: bool = False
 
@@ -159,9 +159,7 @@ def _train(
     key = key_of(recipe, seed, examples=material.digest(), first=first)
     with _alone(folder, key) as work, transformers_bars(shown=False):
         if (there := finished(folder)) is not None:
-            # Paths in it may be those from before the folder was moved.
-            record = {**there.record, "model_file": dict(material.model_file)}
-            return replace(there, record=record, reused=True)
+            return replace(there, keys=material.model_file, reused=True)
         start = filled(recipe.model.start, folders)
         with processes().main_process_first():
             begin = start_folder(recipe.model, start, material, work, seed)
@@ -174,13 +172,12 @@ def _train(
             "gates": [asdict(gate) for gate in gates],
             "sources": dict(material.facts),
             "start": weights_of(begin),
-            "model_file": dict(material.model_file),
             "machine": machine(),
             "key": key,
             **facts,
         }
         write_json(folder / RECORD, record)  # comes last and says that all is there
-        return Trained(folder, gates, record)
+        return Trained(folder, gates, record, material.model_file)
 
 
 @contextmanager
@@ -268,7 +265,6 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
     return {
         **facts,
         "parameters": model.num_parameters(),
-        "examples": len(rows),
         "seconds": round(time.monotonic() - started, 1),
         "curve": curve,
     }
@@ -290,8 +286,7 @@ def _ask(
             batch_size=recipe.training.per_device_train_batch_size, **arguments,
         )  # fmt: skip
         own = list(map(material.score, texts, targets))
-        wrong = [prompt for prompt, one in zip(prompts, own, strict=True) if one < 1]
-        found.append(Gate(name, len(own), sum(own) / len(own), bar, wrong[:5]))
+        found.append(Gate(name, len(own), sum(own) / len(own), bar))
     return found
 
 
@@ -366,7 +361,7 @@ def write_model_file(file: Path, planned: Planned, trained: Trained) -> None:
         "display_name": planned.title,
         "size": record["parameters"],
         "batch_size": planned.recipe.training.per_device_train_batch_size,
-        **record["model_file"],
+        **trained.keys,
         **planned.recipe.model_file,
     }
     if not trained.learned:

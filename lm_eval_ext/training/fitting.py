@@ -128,8 +128,7 @@ def arguments_of(training: Training, folder: Path, seed: int, *, evaluates: bool
     """A recipe's values as transformers' ``TrainingArguments``.
 
     Raises:
-        OptionError: A key or value is none of theirs, processes cannot share the batch, or there
-            is no development set for what needs one.
+        OptionError: A key or value is none of theirs, or processes cannot share the batch.
     """
     import torch
     from transformers import TrainingArguments
@@ -140,9 +139,6 @@ def arguments_of(training: Training, folder: Path, seed: int, *, evaluates: bool
     given = {key: value for key, value in training if key in types and value is not None}
     if given["optim"] == MUON:
         del given["optim"]
-    stops = training.early_stopping_patience is not None
-    if stops and not evaluates:
-        raise OptionError("early_stopping_patience needs a development set, and there is none")
     count = processes().num_processes
     shared = ("gradient_accumulation_steps", "per_device_train_batch_size")
     key = next((key for key in shared if given[key] % count == 0), "")
@@ -157,7 +153,7 @@ def arguments_of(training: Training, folder: Path, seed: int, *, evaluates: bool
         "save_total_limit": _KEPT,
         "logging_steps": max(1, training.eval_steps // 5),
         "metric_for_best_model": "loss",
-        "restore_callback_states_from_checkpoint": stops,
+        "restore_callback_states_from_checkpoint": training.early_stopping_patience is not None,
         "disable_tqdm": not sys.stderr.isatty(),
         "seed": seed,
         "data_seed": seed,

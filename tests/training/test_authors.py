@@ -64,44 +64,36 @@ def test_cogs_with_the_prefix_and_with_the_space_before_a_novel_token(
 ) -> None:
     families.make("unigram", tmp_path / "t5")
     add_tokens(tmp_path / "t5", tmp_path / "novel", init="random")
-    sentences = [one.sentence for one in cogs_mini.examples("testlex")]
-    prefix = "translate English to English: "
-    asked = ask("cogs", tmp_path / "t5", "cogs_mini_testlex", None)
-    same(asked, [prefix + one for one in sentences], tmp_path / "t5")
-
     words = dict(zip(cogs_mini.items(), (f"[w_{n}]" for n in range(21)), strict=False))
-    novel = [[words.get(word, word) for word in one.split()] for one in sentences]
-    spaced = [" " * (one[0] in words.values()) + " ".join(one) for one in novel]
-    assert any(one.startswith(" [w_") for one in spaced)
-    asked = ask("cogs-tokens", tmp_path / "novel", "cogs_mini_testlex", None, cogs_lexicon="tokens")
-    same(asked, [prefix + one for one in spaced], tmp_path / "novel")
+    plain = [one.sentence for one in cogs_mini.examples("testlex")]
+    novel = [" ".join(words.get(word, word) for word in one.split()) for one in plain]
+    spaced = [" " * one.startswith("[w_") + one for one in novel]
+    assert spaced != novel
+    for name, folder, lexicon, texts in (
+        ("cogs", "t5", "unmodified", plain), ("cogs-tokens", "novel", "tokens", spaced)
+    ):  # fmt: skip
+        asked = ask(name, tmp_path / folder, "cogs_mini_testlex", None, cogs_lexicon=lexicon)
+        same(asked, [f"translate English to English: {one}" for one in texts], tmp_path / folder)
 
 
 def test_diner_with_the_questions_of_the_script(ask: Any, tmp_path: Path, kept_cache: Path) -> None:
     instructions = diner_mini.split("tmcd")["test"]["instructions"]
-    asked_for = ("菜名", "主要操作", "主要风味", "主要食材")
-    questions = [f"这个菜谱的{one}是什么？" for one in asked_for]
+    questions = [f"这个菜谱的{one}是什么？" for one in ("菜名", "主要操作", "主要风味", "主要食材")]
     letters = "".join(sorted({*"".join([*instructions, *questions]), *"“”"}))
     families.make("unigram", tmp_path / "diner", letters=letters)
-    asked = ask("diner", tmp_path / "diner", "diner_mini_name", 8)
-    assert dict(asked).keys() <= {f"“{one}” {questions[0]}" for one in instructions}
-    asked = ask("diner-components", tmp_path / "diner", "diner_mini_components", 4)
-    assert len(asked) == 12, "three questions about each"
-    assert dict(asked).keys() <= {
-        f"“{one}” {each}" for one in instructions for each in questions[1:]
-    }
+    for name, task, each in (
+        ("diner", "diner_mini_name", questions[:1]),
+        ("diner-components", "diner_mini_components", questions[1:]),
+    ):
+        asked = ask(name, tmp_path / "diner", task, 4)
+        assert len(asked) == 4 * len(each)
+        assert dict(asked).keys() <= {f"“{one}” {ask}" for one in instructions for ask in each}
 
 
 def test_in_context_learners_get_all_four_examples(ask: Any, tmp_path: Path) -> None:
-    from transformers import AutoTokenizer, MT5Config, MT5ForConditionalGeneration
-
-    families.make("unigram", tmp_path / "mt5", letters=":()?")
-    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}
-    size = len(AutoTokenizer.from_pretrained(tmp_path / "mt5"))
-    config = MT5Config(vocab_size=size, decoder_start_token_id=0, **sizes)
-    MT5ForConditionalGeneration(config).save_pretrained(tmp_path / "mt5")
+    families.make("unigram", tmp_path / "t5", letters=":()?")
     for name in ("tk-random-1b", "tk-coat-1b"):
-        for text, _ in ask(name, tmp_path / "mt5", "conceptual_mini", 3):
+        for text, _ in ask(name, tmp_path / "t5", "conceptual_mini", 3):
             assert text.count("Input:") == text.count("Prediction:") == 4
 
 

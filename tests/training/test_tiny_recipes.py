@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 from lm_eval import simple_evaluate
-from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.diner.component_answers import parts
+from lm_eval_ext.runs.tasks import own_manager
 from lm_eval_ext.training.recipe import read_recipe, shipped
 from lm_eval_ext.training.starting import answers_of
 
@@ -23,15 +23,15 @@ alone = pytest.mark.xdist_group
 """What one recipe trains is waited for by one worker only."""
 
 
-def evaluated(trained: Any, task: Any, **more: Any) -> Any:
+def evaluated(trained: Any, task: str, metadata: Any, **more: Any) -> Any:
     """What lm-eval makes of a model, with the batch size of its file."""
     settings = yaml.safe_load(trained.model_file.read_text())
-    found = simple_evaluate(
-        model="hf", model_args={"pretrained": str(trained.folder), "device": "cpu"}, tasks=[task],
+    moved = {"pretrained": str(trained.folder), "device": "cpu"}
+    return simple_evaluate(
+        model="hf", model_args=settings["model_args"] | moved, tasks=[task],
+        task_manager=own_manager(metadata=settings.get("metadata", {}) | metadata),
         bootstrap_iters=0, batch_size=settings["batch_size"], **more,
     )  # fmt: skip
-    assert found is not None
-    return found
 
 
 def test_every_tiny_recipe_is_trained_here() -> None:
@@ -47,15 +47,12 @@ def test_the_gates_are_passed(name: str, trained_recipe: Any) -> None:
     gates = {gate.name: gate for gate in trained.gates}
     assert gates["dev"].bar == BARS[name]
     assert gates["dev"].examples == 200
-    settings = yaml.safe_load(trained.model_file.read_text())
-    assert "did_not_learn" not in settings
+    assert "did_not_learn" not in yaml.safe_load(trained.model_file.read_text())
     if read_recipe(name).source != "cogs":
         assert trained.record["not_kept"]["texts"] == 0
         return
     assert gates["exposure"].score == gates["exposure"].bar == 1.0
-    metadata = {**settings.get("metadata", {}), "cogs_corpus": "mini"}
-    task = load_task("cogs_mini_id", **metadata)
-    found = evaluated(trained, task, limit=settings["batch_size"])
+    found = evaluated(trained, "cogs_mini_id", {}, limit=24)
     score = found["results"]["cogs_mini_id"]["exact_match,none"]
     # Both are shares of right answers, of other examples, and here of few.
     assert score == pytest.approx(gates["dev"].score, abs=0.25)
@@ -70,13 +67,11 @@ def test_lm_eval_asks_with_the_prompts_of_the_training(trained_recipe: Any) -> N
     assert Path(metadata["diner_components_file"]).parts[-4:] == predicted.parts[-4:]
     lines = map(json.loads, predicted.read_text(encoding="utf-8").splitlines())
     foods = {row["doc"]["instruction"]: parts(row["filtered_resps"][2]) for row in lines}
-    task = load_task("diner_mini_cp", **metadata | {"diner_components_file": str(predicted)})
-    docs = list(task.test_docs())
-    prompts = [task.doc_to_text(doc) for doc in docs]
-    stated = [",".join(foods[doc["instruction"]]) for doc in docs]
+    own = {"diner_components_file": str(predicted)}
+    samples = evaluated(trained, "diner_mini_cp", own, log_samples=True)["samples"]["diner_mini_cp"]
+    prompts = [one["arguments"][0][0] for one in samples]
+    stated = [",".join(foods[one["doc"]["instruction"]]) for one in samples]
     assert all(text in prompt for text, prompt in zip(stated, prompts, strict=True))
-    assert sum(map(bool, stated)) > len(docs) / 2
-    samples = evaluated(trained, task, log_samples=True)["samples"]["diner_mini_cp"]
-    answers = {one["doc"]["id"]: one["resps"][0][0].strip() for one in samples}
-    own = answers_of(trained.folder, prompts, most=16)
-    assert [answers[doc["id"]] for doc in docs] == [text.strip() for text in own]
+    assert sum(map(bool, stated)) > len(samples) / 2
+    answers = answers_of(trained.folder, prompts, most=16)
+    assert [one["resps"][0][0].strip() for one in samples] == [text.strip() for text in answers]
