@@ -1,6 +1,5 @@
 """The task: which samples are asked, with which demonstrations and prompts; copying of labels."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,9 +28,9 @@ def mini(num_fewshot: int = 3, seed: int = 1234, **metadata: Any) -> Any:
     return task
 
 
-def asked(task: Any, limit: int | None = None, **how: Any) -> dict[str, list[str]]:
+def asked(task: Any, limit: int | None = None) -> dict[str, list[str]]:
     """The prompts of each document."""
-    task.build_all_requests(limit=limit, rank=0, world_size=1, **how)
+    task.build_all_requests(limit=limit, rank=0, world_size=1)
     prompts: dict[str, list[str]] = {}
     for instance in task.instances:
         prompts.setdefault(instance.doc["id"], []).append(instance.args[0])
@@ -72,23 +71,6 @@ def test_seed_and_number_are_lm_evals() -> None:
         asked(mini(0))
     with pytest.raises(DataError, match="too_few_demonstrations: 38"):
         asked(mini(6))
-
-
-def test_a_chat_has_a_turn_for_each_input_and_each_answer() -> None:
-    def template(messages: list[dict[str, str]], add_generation_prompt: bool) -> str:
-        assert add_generation_prompt
-        return "".join(f"<{m['role']}>{m['content']}" for m in messages)
-
-    task = mini()
-    prompts = asked(
-        task, apply_chat_template=True, fewshot_as_multiturn=True, chat_template=template,
-        system_instruction="Be brief.",
-    )  # fmt: skip
-    turn = "<user>Input: [^<]+ Prediction:"
-    for doc in task.eval_docs:
-        last = re.escape(f"<user>Input: {doc['input']} Prediction:")
-        pattern = f"<system>Be brief.({turn}<assistant>[^<]+){{3}}{last}"
-        assert all(re.fullmatch(pattern, prompt) for prompt in prompts[doc["id"]])
 
 
 def test_long_contexts_are_left_out_of_both_and_counted() -> None:
@@ -265,14 +247,6 @@ def test_the_control_has_the_labels_and_no_part_of_the_concept(real_data: Path) 
         assert task.eval_docs[column] == without.eval_docs[column]
     assert all(len(without.prompts(doc)) == 2 for doc in without.eval_docs)
     assert "score/same_labels" not in {entry["metric"] for entry in without.config.metric_list}
-
-
-def test_letters_are_labels() -> None:
-    letters = mini(conceptual_template="letter", conceptual_control="labels")
-    answers = {row["id"]: row["answer"] for row in letters.dataset["test"]}
-    for doc in letters.eval_docs:
-        control = [answers[name] for name in doc["same_labels_demonstrations"]]
-        assert control in ([answers[name] for name in doc["concept_demonstrations"]], [])
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ from lm_eval_ext.harness.missing import PLACEHOLDER
 
 GLOSSARY = Glossary(diner_own.GLOSSARY)
 FAMILIES = yaml.safe_load(Path(__file__).with_name("answer_families.yaml").read_text("utf-8"))
-FOUND, STAYS, COMPONENTS, NO_COMPONENTS = FAMILIES.values()
+FOUND, STAYS, COMPONENTS, NO_COMPONENTS, PARTS, WORDS, LINES = FAMILIES.values()
 
 
 GIVEN: dict[str, list[str]] = {"action": ["炒"], "flavour": [], "food": ["鸡蛋", "番茄"]}
@@ -60,62 +60,15 @@ def test_prompts_are_the_authors() -> None:
     )
 
 
-PARTS = {
-    "": [],
-    "无": [],
-    "无。": [],
-    "没有": [],
-    "没有明显的味道。": [],
-    "这道菜没有": [],
-    "这道菜没有特别突出的味道。": [],
-    "叫炒。": ["炒"],
-    "主要的烹饪方法叫炒。": ["炒"],
-    "None": [],
-    "n/a": [],
-    "…": [],
-    "炒": ["炒"],
-    "「炒」": ["炒"],
-    "炒\n因为热锅下油": ["炒"],
-    "烹饪方法：炒": ["炒"],
-    "烹饪方法: 炒；": ["炒"],
-    "这道菜的主要烹饪方法是炒。其他的没有。": ["炒"],
-    "鸡蛋,番茄": ["鸡蛋", "番茄"],
-    "鸡蛋，番茄。": ["鸡蛋", "番茄"],
-    "鸡蛋、番茄；面": ["鸡蛋", "番茄", "面"],
-    "鸡蛋 番茄": ["鸡蛋", "番茄"],
-    "鸡蛋/鸡蛋": ["鸡蛋"],
-    "“鸡蛋”、“番茄”": ["鸡蛋", "番茄"],
-    "鸡蛋（打散）、番茄": ["鸡蛋", "番茄"],
-    "**雞蛋**": ["鸡蛋"],
-    "主料为鸡蛋、番茄": ["鸡蛋", "番茄"],
-    "鸡蛋和番茄": ["鸡蛋和番茄"],
-    "<think>可能是炒</think>红烧": ["红烧"],
-    "<think>可能是炒": [],
-    "stir-fry": ["stir-fry"],
-}
-
-
 @pytest.mark.parametrize("answer", PARTS)
 def test_the_parts_of_an_answer(answer: str) -> None:
     assert list(parts(answer)) == PARTS[answer]
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ("", ""),
-        ("洋芋", "food 土豆"),
-        ("鸡蛋和番茄", "food 番茄, food 鸡蛋"),
-        ("番茄鸡蛋面", "food 番茄, food 面, food 鸡蛋"),
-        ("红烧牛肉", "action 红烧, food 牛肉"),
-        ("和牛", "unknown 牛"),
-        ("宫保", "unknown 宫保"),
-        ("鸡蛋、宫保", "food 鸡蛋, unknown 宫保"),
-    ],
-)
-def test_the_components_of_an_answer(answer: str, expected: str) -> None:
+@pytest.mark.parametrize("answer", WORDS)
+def test_the_components_of_an_answer(answer: str) -> None:
     found = sorted(components_in(answer, GLOSSARY))
-    assert ", ".join(f"{one.kind} {one.name}" for one in found) == expected
+    assert ", ".join(f"{one.kind} {one.name}" for one in found) == WORDS[answer]
 
 
 @pytest.mark.parametrize("kind", COMPONENTS)
@@ -130,21 +83,6 @@ def test_a_component_with_the_word_for_its_kind_is_that_component(
 @pytest.mark.parametrize("answer", NO_COMPONENTS)
 def test_such_words_make_no_component_of_what_is_none(answer: str) -> None:
     assert {one.kind for one in components_in(answer, GLOSSARY)} == {UNKNOWN}
-
-
-LINES = {
-    "炒\n味道：无\n主料或形式：鸡蛋\n菜名：炒鸡蛋": "炒鸡蛋",
-    "炒\n味道：无\n主料或形式：鸡蛋\n菜名: 炒鸡蛋\n\n谢谢": "炒鸡蛋",
-    "烹饪方法：炒\n味道：\n主料或形式：鸡蛋\n**菜名**：“炒鸡蛋”": "炒鸡蛋",
-    "炒\n味道：无\n主料或形式：鸡蛋\n菜名是：炒鸡蛋。": "炒鸡蛋",
-    "<think>菜名：红烧牛肉</think>炒\n菜名：炒雞蛋": "炒鸡蛋",
-    "炒\n味道：无\n主料或形式：鸡蛋\n炒鸡蛋": "炒鸡蛋",
-    "炒鸡蛋": "炒鸡蛋",
-    "炒\n味道：无\n主料或形式：鸡蛋": "",
-    "": "",
-    "菜名：": "",
-    "菜名：待定\n炒\n味道：无\n主料或形式：鸡蛋\n菜名：炒鸡蛋": "炒鸡蛋",
-}
 
 
 @pytest.mark.parametrize("answer", LINES)
@@ -208,41 +146,14 @@ def test_files_that_are_no_such_answers(tmp_path: Path) -> None:
 
 
 FILE = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner_extraction.csv"
-MARKS = {"⏎": "\n", "␀": "\0", "·": "\u200b"}
-CASES = list(csv.reader(FILE.read_text(encoding="utf-8").splitlines()))[1:]
+MARKED = FILE.read_text(encoding="utf-8").translate({ord("␀"): "\0", ord("·"): "\u200b"})
+_, *DOCUMENTED = csv.reader(MARKED.splitlines())
 
 
-@pytest.mark.parametrize(("answer", "name"), CASES)
-def test_a_documented_case(answer: str, name: str) -> None:
-    for mark, meaning in MARKS.items():
-        answer = answer.replace(mark, meaning)
-    assert name_of(answer) == name
-
-
-@pytest.mark.parametrize(
-    ("answer", "name"),
-    [
-        # A quoted name in a long line takes precedence over an announcement in a later line.
-        ("经过这么多步骤以后做出来的美味佳肴“红烧土豆”非常好吃呀\n菜名：炒面", "红烧土豆"),
-        # So does an announcement in that line; it is too long for a name without one.
-        ("这道菜的做法很简单，所以这道菜应该叫做红烧土豆\n菜名：炒面", "红烧土豆"),
-        ("经过这么多步骤以后做出来的美味佳肴非常好吃呀\n菜名：炒面", "炒面"),
-        # A line of 20 characters may be a name, one of 21 may not.
-        ("土豆" * 10 + "\n菜名：炒面", "土豆" * 10),
-        ("土豆" * 10 + "片\n菜名：炒面", "炒面"),
-        # Quoted text without Chinese characters is no name.
-        ("“OK”就做“红烧鱼”", "红烧鱼"),
-        # The name may be long when what follows announces it.
-        ("红烧土豆牛肉豆腐面是这道菜的菜名", "红烧土豆牛肉豆腐面"),
-        # The first 4,000 characters are read.
-        ("\n" * 3_997 + "红烧鱼", "红烧鱼"),
-        ("\n" * 4_000 + "红烧鱼", ""),
-        # Commas in nested brackets do not end the name.
-        ("红烧（家常，（简单，快手））土豆", "红烧土豆"),
-    ],
-)
-def test_an_undocumented_case(answer: str, name: str) -> None:
-    assert name_of(answer) == name
+@pytest.mark.parametrize(("answer", "name"), [*DOCUMENTED, *STAYS.items()])
+def test_what_an_answer_names(answer: str, name: str) -> None:
+    """As documented; and what only looks like an announcement is none."""
+    assert name_of(answer.replace("⏎", "\n")) == name
 
 
 def test_real_names_and_words_come_back_as_they_are(
@@ -265,11 +176,6 @@ def test_every_form_of_a_family_gives_every_name(family: str, diner_names: list[
         assert name_of(form.format(name)) == name, form
 
 
-@pytest.mark.parametrize("answer", STAYS)
-def test_what_only_looks_like_an_announcement_is_none(answer: str) -> None:
-    assert name_of(answer) == STAYS[answer]
-
-
 @pytest.mark.parametrize(
     "piece", [*'番“( \n\0\ufdfaa"', "菜名是", "这道菜是", "是一道", "*`", "“番"]
 )
@@ -277,7 +183,9 @@ def test_hostile_length_is_cut(piece: str) -> None:
     assert len(name_of(piece * 200_000)) <= MAX_CHARS
 
 
-def test_a_name_after_long_thoughts_is_found() -> None:
+def test_the_first_characters_after_thoughts_are_read() -> None:
+    assert name_of("\n" * (MAX_CHARS - 3) + "红烧鱼") == "红烧鱼"
+    assert name_of("\n" * MAX_CHARS + "红烧鱼") == ""
     assert name_of("<think>" + "鱼" * 10 * MAX_CHARS + "</think>\n\n红烧鱼") == "红烧鱼"
 
 
