@@ -2,6 +2,7 @@
 
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
+import math
 import os
 import random
 import subprocess
@@ -143,18 +144,15 @@ def test_the_oracle_covers_what_the_first_does_not() -> None:
 
 
 def test_copies_are_never_shown_and_too_few_are_counted() -> None:
-    copies = [Recipe(f"train-{n}", "土豆切丝，热锅下油！" + "。" * n, "炒土豆") for n in range(9)]
-    other = Recipe("train-9", "鸡蛋打散，下油", "炒鸡蛋")
+    copies = [Recipe(f"{n}", "土豆切丝，热锅下油！" + "。" * n, "炒土豆") for n in range(9)]
     sample = Recipe("test-0", "土豆切丝热锅下油", "红烧土豆")
-    split = Split((*copies, other), (sample,), GLOSSARY)
+    split = Split((*copies, Recipe("9", "鸡蛋打散，下油", "炒鸡蛋")), (sample,), GLOSSARY)
     for how in SELECTIONS:
-        assert choose(split, [sample], how, 1, seed=0).by_sample["test-0"].ids == ("train-9",)
-        assert choose(split, [sample], how, 2, seed=0).not_enough == {"test-0": 1}
+        found = [choose(split, [sample], how, k, seed=0) for k in (1, 2)]
+        assert found[0].by_sample["test-0"].ids == ("9",)
+        assert found[1].not_enough == {"test-0": 1}
         with pytest.raises(OptionError, match="0 demonstrations"):
             choose(split, [sample], how, 0, seed=0)
-
-
-# BM25.
 
 
 def test_words_are_words() -> None:
@@ -177,19 +175,12 @@ def test_jieba_prints_nothing_and_keeps_its_dictionary_with_ours(tmp_path: Path)
     assert [path.name for path in (tmp_path / "jieba").iterdir()] == ["jieba.cache"]
 
 
-def test_scores_are_those_of_the_plain_library() -> None:
-    """rank-bm25 multiplies by k1 + 1, which orders nothing; its epsilon is a floor of its own."""
-    rank_bm25 = pytest.importorskip("rank_bm25")
-    texts = [recipe.instruction for recipe in drawn_split(0).train]
-    k1, b = demonstrations.K1, demonstrations.B
-    plain = rank_bm25.BM25Okapi([words_of(text) for text in texts], k1=k1, b=b, epsilon=0)
-    for query in (*texts, "土豆加盐", "，"):
-        expected = plain.get_scores(words_of(query)) / (k1 + 1)
-        assert scores(index_of(texts), query) == pytest.approx(expected, rel=1e-5, abs=1e-5)
-
-
-def test_a_word_that_most_recipes_have_counts_nothing() -> None:
-    index = index_of(["盐，土豆", "盐，鸡蛋", "盐，面粉"])
+def test_scores_are_robertsons() -> None:
+    """With the usual k1 and b; a word that most recipes have counts nothing."""
+    index = index_of(["盐，土豆，土豆", "盐，鸡蛋", "盐，面粉"])
+    weight, length = math.log((3 - 1 + 0.5) / (1 + 0.5)), 3 / (7 / 3)
+    expected = weight * 2 / (2 + 1.5 * (1 - 0.75 + 0.75 * length))
+    assert scores(index, "土豆").tolist() == pytest.approx([expected, 0, 0])
     assert scores(index, "盐").tolist() == scores(index, "豆腐").tolist() == [0, 0, 0]
     with pytest.raises(DataError, match="no training recipe has a word"):
         index_of(["，", "。"])
@@ -198,15 +189,13 @@ def test_a_word_that_most_recipes_have_counts_nothing() -> None:
 def test_an_index_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path))
 
-    def folders() -> dict[Path, int]:
-        return {
-            one: one.stat().st_mtime_ns for one in (tmp_path / "diner").iterdir() if one.is_dir()
-        }
+    def folders() -> set[tuple[Path, int]]:
+        return {(one, one.stat().st_mtime_ns) for one in tmp_path.glob("diner/bm25-*")}
 
-    expected = scores(index_of(["土豆", "鸡蛋"]), "土豆").tolist()
-    kept = folders()
-    assert scores(index_of(["土豆", "鸡蛋"]), "土豆").tolist() == expected
-    assert folders() == kept and len(kept) == 1
+    built = scores(index_of(["土豆", "鸡蛋"]), "土豆").tolist()
+    (kept,) = folders()
+    assert scores(index_of(["土豆", "鸡蛋"]), "土豆").tolist() == built
+    assert folders() == {kept}
     # Other texts or settings have one of their own.
     index_of(["鸡蛋", "土豆"])
     monkeypatch.setattr(demonstrations, "B", 0.5)

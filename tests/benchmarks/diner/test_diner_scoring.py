@@ -2,7 +2,6 @@
 
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
-import json
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
@@ -195,26 +194,18 @@ def test_an_exhaustive_check_agrees(train: list[frozenset[str]], name: frozenset
 OWN = Glossary(diner_own.GLOSSARY)
 
 
-def asked(answers: Sequence[tuple[str, str, Sequence[str]]]) -> Old:
-    """The figures of gold names, categories and answers."""
-    return Old(
-        "diner",
-        (
-            (
-                str(place), str(place), (gold,),
-                score.by_glossary({"answer": gold, "category": kind}, given, glossary=OWN),
-            )
-            for place, (gold, kind, given) in enumerate(answers)
-        ),
-    )  # fmt: skip
-
-
-def names(answers: Sequence[tuple[str, str, str]]) -> Old:
-    return asked([(gold, kind, [given]) for gold, kind, given in answers])
+def asked(answers: Sequence[tuple[str, str, str]]) -> Old:
+    """The figures of gold names, categories and answers (to each question, divided by |)."""
+    scored = []
+    for place, (gold, kind, answer) in enumerate(answers):
+        document = {"answer": gold, "category": kind}
+        rows = score.by_glossary(document, answer.split("|"), glossary=OWN)
+        scored.append((f"{place}", f"{place}", (gold,), rows))
+    return Old("diner", scored)
 
 
 def test_micro_and_mean_f1_differ_as_arithmetic_says() -> None:
-    found = names(
+    found = asked(
         [
             ("红烧土豆", "RecoTwo", "红烧洋芋"),  # a synonym: 2 right of 2 and 2, not the same name
             ("番茄鸡蛋面", "AddOne", "番茄面"),  # 2 right of 2 and 3
@@ -235,17 +226,13 @@ def test_micro_and_mean_f1_differ_as_arithmetic_says() -> None:
     assert {name: found[name] for name in expected} == pytest.approx(expected)
 
 
-def components(answers: Sequence[tuple[str, list[str]]]) -> Old:
-    return asked([(gold, "", given) for gold, given in answers])
-
-
 def test_component_questions_by_hand() -> None:
     assert ASKED_KINDS == ("action", "flavour", "food")
-    found = components(
+    found = asked(
         [
-            ("红烧土豆", ["红烧", "无", "洋芋"]),  # all right
-            ("番茄鸡蛋面", ["炒", "", "番茄、面"]),  # one action too many, one food too few
-            ("麻辣豆腐", ["无", "没有", "豆腐，牛肉"]),  # the flavour is missing, a food too many
+            ("红烧土豆", "", "红烧|无|洋芋"),  # all right
+            ("番茄鸡蛋面", "", "炒||番茄、面"),  # one action too many, one food too few
+            ("麻辣豆腐", "", "无|没有|豆腐，牛肉"),  # the flavour is missing, a food too many
         ]
     )
     expected = {
@@ -259,7 +246,7 @@ def test_component_questions_by_hand() -> None:
 
 
 def test_where_nothing_was_asked_for_nothing_is_right() -> None:
-    found = components([("番茄面", ["", "无", "番茄，面"])])
+    found = asked([("番茄面", "", "|无|番茄，面")])
     assert found["micro_f1:action"] == found["micro_f1:flavour"] == NONE
     assert found["mean_f1:action"] == found["exact_match"] == found["micro_f1"] == 1
 
@@ -293,11 +280,13 @@ def test_an_own_folder_signs_its_content_and_not_its_place(tmp_path: Path) -> No
     signed = []
     for name, content in (("a", None), ("b", None), ("c", changed)):
         folder = diner_own.write(tmp_path / name, "random", content)
-        dumped = load_task("diner_name_random", diner_dir=str(folder)).dump_config()["metadata"]
+        task = load_task("diner_name_random", diner_dir=str(folder))
+        dumped = task.dump_config()["metadata"]
         signed.append(dumped["signature"])
+        assert str(tmp_path) not in str(dumped["signature"])
     assert dumped[NOT_SCORABLE] == {load.UNPARSED: ["test-1"]}
+    assert len(task.eval_docs) == len(diner_own.TEST) - 1
     assert signed[0] == signed[1]
-    assert str(tmp_path) not in json.dumps(signed)
     assert signed[2]["sha256"] != signed[0]["sha256"]
 
 
@@ -322,10 +311,14 @@ def test_no_task_is_another_one_under_its_name(name: str, option: str, value: st
 
 
 def test_errors_are_clustered_by_dish() -> None:
-    one_dish = names([("炒牛肉", "RecoTwo", "炒牛肉"), ("炒牛肉", "RecoTwo", "炒面")])
-    assert one_dish["micro_f1" + STDERR] == one_dish["mean_f1" + STDERR] == NONE
-    answers = [("炒牛肉", "炒牛肉"), ("炒面", "炒面"), ("红烧土豆", "炒面"), ("麻辣面", "")]
-    dishes = [(gold, "RecoTwo", given) for gold, given in answers]
+    dishes = [
+        ("炒牛肉", "", "炒牛肉"),
+        ("炒面", "", "炒面"),
+        ("红烧土豆", "", "炒面"),
+        ("麻辣面", "", ""),
+    ]
     # Ten equal recipes of a dish say no more than one.
-    alone, tenfold = (names(dishes * copies)["micro_f1" + STDERR] for copies in (1, 10))
-    assert alone == pytest.approx(tenfold, abs=1e-12) and alone > 0
+    for name in ("micro_f1", "mean_f1"):
+        assert asked(dishes[:1] * 9)[name + STDERR] == NONE
+        alone, tenfold = (asked(dishes * copies)[name + STDERR] for copies in (1, 10))
+        assert alone == pytest.approx(tenfold, abs=1e-12) and alone > 0

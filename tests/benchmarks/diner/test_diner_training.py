@@ -42,13 +42,13 @@ def test_names_and_component_questions() -> None:
 
 
 def test_what_a_model_file_has(tmp_path: Path) -> None:
-    parts = [set(prepare({"corpus": "mini", "share": share}, 0).train) for share in (0.2, 0.6, 1)]
-    assert [len(part) for part in parts] == [7, 20, 34]
-    assert parts[0] < parts[1] < parts[2]
-    assert prepare({"corpus": "mini", "share": 0.2}, 0).model_file == {"training_share": 0.2}
+    made = [prepare({"corpus": "mini", "share": share}, 0) for share in (0.2, 0.6, 1)]
+    assert [len(one.train) for one in made] == [7, 20, 34]
+    assert set(made[0].train) < set(made[1].train) < set(made[2].train)
+    assert made[0].model_file == {"training_share": 0.2}
     folder = str(diner_own.write(tmp_path))
-    made = prepare({"dir": folder, "ask": "components"}, 0)
-    assert made.model_file["metadata"] == {"diner_dir": folder, "diner_wording": "authors"}
+    own = prepare({"dir": folder, "ask": "components"}, 0)
+    assert own.model_file["metadata"] == {"diner_dir": folder, "diner_wording": "authors"}
 
 
 def test_what_counts_as_learned() -> None:

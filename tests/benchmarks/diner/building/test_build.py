@@ -164,45 +164,36 @@ def test_a_corpus_without_dishes(built: Path, tmp_path: Path, found: Any, messag
     assert [path.name for path in tmp_path.iterdir()] == ["corpus.jsonl"]
 
 
-def lines(folder: Path, *rows: str | bytes | dict[str, Any]) -> Path:
-    """A corpus of hand-written lines."""
-    path = folder / "corpus.jsonl"
-    texts = [json.dumps(row) if isinstance(row, dict) else row for row in rows]
-    raw = [text if isinstance(text, bytes) else text.encode() for text in texts]
-    path.write_bytes(b"\n".join(raw) + b"\n")
-    return path
-
-
-def cleaned(path: Path) -> list[tuple[str, str]]:
+def cleaned(path: Path, content: bytes) -> list[tuple[str, str]]:
+    path.write_bytes(content)
     return [(one.title, one.instruction) for one in building.read(path, "")]
 
 
 def test_what_is_read(tmp_path: Path) -> None:
     steps = [" 切\n\n块 ", "", "　", None, "洗净！", "煮 5", "好吃💕", "新\U0001fae8", "\0\x85煮"]
-    path = lines(
-        tmp_path,
-        # A byte order mark, and keys that occur twice, are no errors.
-        "\ufeff" + json.dumps({"name": "红烧肉(1)", "recipeInstructions": steps}),
-        {},
-        "",
-        {"name": None, "recipeInstructions": None, "x": 1},
-        '{"name": "肉", "name": "湯"}',
-    )
+    # A byte order mark, and keys that occur twice, are no errors.
+    raw = "\n".join(
+        [
+            "\ufeff" + json.dumps({"name": "红烧肉(1)", "recipeInstructions": steps}),
+            '{}\n\n{"name": null, "recipeInstructions": null, "x": 1}',
+            '{"name": "肉", "name": "湯"}\n',
+        ]
+    ).encode()
     # An end mark where there is neither punctuation nor a sign; space of any kind becomes one.
     text = "切 块。洗净！煮 5。好吃💕新\U0001fae8煮。"
-    assert cleaned(path) == [("红烧肉", text), ("", ""), ("", ""), ("汤", "")]
-    zipped = tmp_path / "corpus.jsonl.gz"
-    zipped.write_bytes(gzip.compress(path.read_bytes()))
-    assert cleaned(zipped) == cleaned(path)
-    zipped.write_bytes(zipped.read_bytes()[:-4])
+    found = [("红烧肉", text), ("", ""), ("", ""), ("汤", "")]
+    assert cleaned(tmp_path / "corpus.jsonl", raw) == found
+    zipped = gzip.compress(raw)
+    assert cleaned(tmp_path / "corpus.jsonl.gz", zipped) == found
     with pytest.raises(DataError, match="cannot be read"):
-        cleaned(zipped)
+        cleaned(tmp_path / "corpus.jsonl.gz", zipped[:-4])
 
 
 def test_text_to_pretrain_on_names_no_dish(tmp_path: Path) -> None:
     titles = ("红烧牛肉", "【家常】红烧牛肉面(一)", "凉拌黄瓜", "DIY", "蛋糕", "蛋糕")
-    rows = [{"name": title, "recipeInstructions": ["切" * 30]} for title in titles]
-    path = lines(tmp_path, *rows, {"name": "豆腐", "recipeInstructions": ["切"]})
+    rows = [small.recipe(title, "切" * 30) for title in titles]
+    rows.append(small.recipe("豆腐", "切"))
+    path = small.write(tmp_path / "corpus.jsonl", rows)
     assert documents(path, {"红烧牛肉", "黄瓜丝"}) == [
         f"{title}\n{'切' * 30}。" for title in ("凉拌黄瓜", "蛋糕")
     ]
@@ -235,17 +226,16 @@ def test_the_report_says_what_the_files_hold(built: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"name": "汤"', "Invalid JSON"),
-        (r'{"name": "\ud800"}', "Invalid JSON"),
+        (b'{"name": "..."', "Invalid JSON"),
+        (rb'{"name": "\ud800"}', "Invalid JSON"),
         (b'{"name": "\xff\xfe"}', "Invalid JSON"),
-        ("[1, 2]", "should be an object"),
-        ('{"recipeInstructions": "煮"}', "recipeInstructions: Input should be a valid array"),
+        (b"[1, 2]", "should be an object"),
+        (b'{"recipeInstructions": "..."}', "recipeInstructions: Input should be a valid array"),
     ],
 )
-def test_the_wrong_line_is_named(tmp_path: Path, line: str | bytes, message: str) -> None:
-    fine = [{"name": "汤", "recipeInstructions": ["煮"]}] * 1_500
+def test_the_wrong_line_is_named(tmp_path: Path, line: bytes, message: str) -> None:
     with pytest.raises(DataError, match=f"line 1501: .*{message}") as caught:
-        cleaned(lines(tmp_path, *fine, line, {"name": "汤"}))
+        cleaned(tmp_path / "corpus.jsonl", b"{}\n" * 1_500 + line + b"\n{}\n")
     assert "\n" not in str(caught.value)
 
 
@@ -260,7 +250,7 @@ def test_the_wrong_line_is_named(tmp_path: Path, line: str | bytes, message: str
     ],
 )
 def test_one_line_for_what_is_wrong(
-    built: Path, tmp_path: Path, options: dict[str, Any], message: str
+    built: Path, tmp_path: Path, options: Any, message: str
 ) -> None:
     given = {"corpus": built / "corpus.jsonl", "glossary": built / "words.json"}
     with pytest.raises((DataError, OptionError), match=message) as caught:
