@@ -4,10 +4,12 @@ import functools
 import itertools
 import random
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 from support.asking import ask, of_one
 
 from lm_eval_ext.benchmarks.cogs import load, overestimation
@@ -137,6 +139,7 @@ def test_published_overestimation_is_on_the_card() -> None:
         assert 0.14 <= found < 0.195
 
 
+FAMILIES = yaml.safe_load(Path(__file__).with_name("chat_answers.yaml").read_text())
 FORMS = (
     "* knight ( x _ 1 ) ; yawn . agent ( x _ 2 , x _ 1 )",
     "pebble ( x _ 1 ) AND like . agent ( x _ 2 , x _ 1 ) AND like . theme ( x _ 2 , Hugo )",
@@ -145,75 +148,23 @@ FORMS = (
 )
 OTHER = "frog ( x _ 1 ) AND jump . agent ( x _ 2 , x _ 1 )"
 
-SAID_RIGHT = {
-    "alone": "{form}",
-    "a blank line before": "\n\n{form}\n",
-    "an introduction": "Here is the form:\n{form}",
-    "an introduction on the line": "Sure! Here is the logical form: {form}",
-    "an introduction and a blank line": "Certainly!\n\nThe logical form is:\n\n{form}\n",
-    "a label": "Logical form: {form}",
-    "a label in bold": "**Logical form:** {form}",
-    "a sentence": "The logical form is {form}.",
-    "a fence": "```\n{form}\n```",
-    "a fence with a language": "Here is the form:\n```text\n{form}\n```\nIt has all roles.",
-    "an open fence": "```\n{form}",
-    "backticks": "`{form}`",
-    "quotation marks": 'The answer: "{form}"',
-    "bold": "**{form}**",
-    "an explanation behind": "{form}\n\nThis form states the agent and what it does.",
-    "a note behind": "{form}\nNote: positions start at 0.",
-    "several lines": "Here it is:\n{broken}",
-    "several lines in a fence": "```\n{broken}\n```",
-    "thinking": "<think>\n" + OTHER + "\n</think>\n{form}",
-    "thinking that the prompt opened": "maybe " + OTHER + "?\n</think>\n\n{form}",
-    "steps": "Step 1: nouns\ndog ( x _ 1 )\nStep 2: all\n{form}",
-    "a draft": "First: " + OTHER + "\nOn reflection, the answer is: {form}",
-    "escaped Markdown": "{escaped}",
-    "the sentence repeated": "Sentence: A knight yawned .\nLogical form: {form}",
-    "another example behind": "{form}\n\nSentence: A frog jumped .\nLogical form: " + OTHER,
-    "an end of turn": "{form}<|im_end|>",
-    "a bullet": "- {form}",
-}
 
-SAID_WRONG = {
-    "another form": OTHER,
-    "a correction to another": "{form}\nWait, rather: " + OTHER,
-    "two in a fence": "```\n{form}\n" + OTHER + "\n```",
-    "another in the fence": "{form}\n```\n" + OTHER + "\n```",
-    "only thought": "<think>{form}</think>\n" + OTHER,
-    "only thought, and nothing said": "<think>{form}</think>",
-    "a thought without an end": "<think>\nSo it is\n{form}",
-    "more than the form": "{form} AND big ( x _ 1 )",
-    "more on the next line": "{form} AND\nbig ( x _ 1 )",
-    "negated": "The logical form is not {form}",
-    "within a sentence": "One might say {form} here",
-    "cut off": "{cut}",
-    "a bracket too many": "{form} )",
-    "without AND": "{listed}",
-    "other positions": "{moved}",
-    "of a further sentence": OTHER + "\nSentence: A knight yawned .\nLogical form: {form}",
-    "prose": "I cannot do that.",
-    "nothing": "",
-}
-
-
-def made(shape: str, form: str) -> str:
-    return shape.format(
-        form=form,
-        broken=form.replace(" AND ", " AND\n").replace(" ; ", " ;\n"),
-        escaped=form.replace("*", r"\*").replace("_", r"\_"),
-        cut=form.rpartition(" ")[0],
-        listed=form.replace(" AND ", "\n").replace(" ; ", "\n") + "\nmat ( x _ 9 )",
-        moved=form.replace("x _ 1 ", "x _ 7 "),
-    )
-
-
-@pytest.mark.parametrize("why", [*SAID_RIGHT, *SAID_WRONG])
-def test_each_family(why: str) -> None:
-    shape = {**SAID_RIGHT, **SAID_WRONG}[why]
+@pytest.mark.parametrize(
+    ("right", "why"), [(right, why) for right in ("right", "wrong") for why in FAMILIES[right]]
+)
+def test_each_family(right: str, why: str) -> None:
     for form in FORMS:
-        answer = made(shape, form)
-        assert score(form_in(answer), form)[EXACT] is (why in SAID_RIGHT), form_in(answer)
+        answer = FAMILIES[right][why].format(
+            form=form,
+            other=OTHER,
+            broken=form.replace(" AND ", " AND\n").replace(" ; ", " ;\n"),
+            escaped=form.replace("*", r"\*").replace("_", r"\_"),
+            cut=form.rpartition(" ")[0],
+            listed=form.replace(" AND ", "\n").replace(" ; ", "\n") + "\nmat ( x _ 9 )",
+            moved=form.replace("x _ 1 ", "x _ 7 "),
+        )
+        found = form_in(answer)
+        assert score(found, form)[EXACT] is (right == "right"), found
 
 
 def test_a_long_answer_costs_little() -> None:

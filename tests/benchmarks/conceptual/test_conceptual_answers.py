@@ -2,9 +2,11 @@
 
 import itertools
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
@@ -83,15 +85,8 @@ def test_words_do_not_depend_on_the_normal_form(text: str) -> None:
 OPTIONS = (
     Option("A", "iron"), Option("B", "ice"), Option("C", "a metal"), Option("D", "iron and ice"),
 )  # fmt: skip
-RIGHT = [
-    "ice", "Ice.", "(B) ice", "B) ice", "B. ice", "b: Ice", "B ice", "(B) ice.", "**(B) ice**",
-    "[B] ice", '"(B)" "ice"', "B", "(B)", "b.", " (b)\n",
-]  # fmt: skip
-WRONG = [
-    "", "A", "(A)", "(A) iron", "(A) ice", "(C) ice", "(B) iron", "(B) a metal", "A or B", "B, C",
-    "(A) iron (B) ice", "iron and ice", "(D) iron and ice", "not ice", "ice or iron", "icy", "E",
-    "(E) ice", "(B) ice (C) a metal", "BB", "ice ice",
-]  # fmt: skip
+FAMILIES = yaml.safe_load(Path(__file__).with_name("answer_families.yaml").read_text())
+ICE, NOT_ICE = FAMILIES["ice"], FAMILIES["not ice"]
 TYPES = (Option("A", "B"), Option("B", "O"), Option("C", "A"))
 SIGNS = (Option("1", "+"), Option("2", "-"))
 
@@ -106,8 +101,8 @@ SIGNS = (Option("1", "+"), Option("2", "-"))
         (("The cool cellar.",), ["the cool  cellar"], ["cool cellar"]),
         (("ÉTÉ",), ["été"], ["ete"]),
         # By text, by label or by both, whichever of both the template asks for.
-        (("ice", OPTIONS, "B"), RIGHT, WRONG),
-        (("B", OPTIONS, "B"), RIGHT, WRONG),
+        (("ice", OPTIONS, "B"), ICE, NOT_ICE),
+        (("B", OPTIONS, "B"), ICE, NOT_ICE),
         # An option's text that is another's label: the text is asked for, or the label.
         (("A", TYPES, "C"), ["A", "C", "(C) A"], ["B", "O", "(A) B", "B) O", "A) A"]),
         (("A", TYPES, "A"), ["A", "(A) B"], ["B", "C", "O", "(C) A", "B) O", "A) A"]),
@@ -130,46 +125,17 @@ def test_where_no_labels_are_shown_a_label_alone_names_nothing() -> None:
 
 
 WATER = [Option("A", "ice"), Option("B", "warm water"), Option("C", "iron")]
-SAID_RIGHT = {
-    "alone": "{a}",
-    "a capital and a full stop": "{A}.",
-    "an introduction": "Here is the answer:\n{a}",
-    "an opening": "Sure!\n\n{a}",
-    "a label": "Prediction: {a}",
-    "a label in bold": "**Answer:** {a}",
-    "a sentence": "The correct answer is {a}.",
-    "reasons first": "Heat makes it change. So the answer is: {a}",
-    "reasons on lines before": "It is heated.\nIt changes.\n\nFinal answer: {a}",
-    "an explanation behind": "{a}\n\nExplanation: other things stay as they are.",
-    "a fence": "```\n{a}\n```",
-    "bold": "**{a}**",
-    "thinking": "<think>Is it iron? The answer is iron.</think>\n{a}",
-    "another example behind": "{a}\n\nInput: What is hot? Prediction: iron",
-    "a correction": "The answer is iron. No, the answer is {a}.",
-}
-SAID_WRONG = {
-    "another option": "iron",
-    "a correction to another": "The answer is {a}.\nThe correct answer is iron.",
-    "two": "{a} or iron",
-    "negated": "The answer is not {a}",
-    "only thought": "<think>{a}</think>\niron",
-    "a thought without an end": "<think>\n{a}",
-    "within a sentence": "It cannot be {a} since that melts",
-    "another in the fence": "{a}\n```\niron\n```",
-    "of a further question": "iron\n\nInput: What is wet? Prediction: {a}",
-    "named late": "I am not sure.\n{a} is one of the options.",
-    "refused": "I cannot answer that.",
-    "nothing": "",
-}
 
 
-@pytest.mark.parametrize("right", WATER[:2], ids=["short", "long"])
-@pytest.mark.parametrize("why", [*SAID_RIGHT, *SAID_WRONG])
-def test_each_family_of_a_chat(why: str, right: Option) -> None:
-    answer = {**SAID_RIGHT, **SAID_WRONG}[why].format(a=right.text, A=right.text.capitalize())
+@pytest.mark.parametrize("option", WATER[:2], ids=["short", "long"])
+@pytest.mark.parametrize(
+    ("right", "why"), [(right, why) for right in ("right", "wrong") for why in FAMILIES[right]]
+)
+def test_each_family_of_a_chat(right: str, why: str, option: Option) -> None:
+    answer = FAMILIES[right][why].format(a=option.text, A=option.text.capitalize())
     read = in_chat(answer)
-    found = is_right(read, right.text, WATER, right.label, labels_shown=True)
-    assert found is (why in SAID_RIGHT), read
+    found = is_right(read, option.text, WATER, option.label, labels_shown=True)
+    assert found is (right == "right"), read
 
 
 def test_in_a_chat_labels_are_read_like_texts_and_right_answers_stay() -> None:
