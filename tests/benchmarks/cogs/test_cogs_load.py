@@ -148,23 +148,20 @@ PREFIX = "translate English to English: "
 )
 def test_a_lexicon_changes_the_key_words_only(real_data: Path, options: dict[str, Any]) -> None:
     """In a task, and in one that asks each sentence without and with substitution."""
+    given = {f"cogs_{name}": value for name, value in options.items()}
+    documents = load.dataset(cogs_split="gen_small", **given)["test"].to_list()
+    pairs = load.pairs(cogs_split="gen_small", **given)["test"].to_list()
     words = replacements(options["lexicon"], seed=options.get("seed"))
+    before, behind = options.get("prefix", ""), options.get("separator", "")
     space = " " * options.get("leading_space", False)
     examples, _ = load.examples("cogs", "gen_small")
-    before, behind = options.get("prefix", ""), options.get("separator", "")
-    asked, forms = [], []
-    for one in examples:
-        new = substitute(one.sentence, words)
-        new = space * (one.sentence.split()[0] in words) + new
-        asked.append([f"{before}{text}{behind}" for text in (one.sentence, new)])
-        forms.append([one.form, substitute(one.form, words)])
-    given = {f"cogs_{name}": value for name, value in options.items()}
-    documents = load.dataset(cogs_split="gen_small", **given)["test"]
-    pairs = load.pairs(cogs_split="gen_small", **given)["test"]
-    assert documents["id"][:] == pairs["id"][:] == [one.id for one in examples]
-    assert (list(pairs["context"]), list(pairs["form"])) == (asked, forms)
-    assert documents["sentence"][:] == [new for _, new in asked]
-    assert documents["form"][:] == [new for _, new in forms]
+    for one, document, pair in zip(examples, documents, pairs, strict=True):
+        assert document["id"] == pair["id"] == one.id
+        new = space * (one.sentence.split()[0] in words) + substitute(one.sentence, words)
+        texts = [f"{before}{text}{behind}" for text in (one.sentence, new)]
+        forms = [one.form, substitute(one.form, words)]
+        assert (pair["context"], pair["form"]) == (texts, forms)
+        assert (document["sentence"], document["form"]) == (texts[1], forms[1])
 
 
 @pytest.mark.parametrize(
@@ -228,8 +225,7 @@ def test_the_command_draws_the_words_of_the_tasks(
 def test_the_small_part_does_not_depend_on_the_order() -> None:
     examples = [Example(f"gen/{i}", f"sentence {i}", "f", f"type{i % 3}") for i in range(300)]
     chosen = load.small(examples, per_type=7)
-    assert load.small(examples[::-1], per_type=7) == chosen[::-1]
     assert Counter(one.type for one in chosen) == {f"type{i}": 7 for i in range(3)}
     assert chosen == [one for one in examples if one in chosen]
-    reworded = [one._replace(sentence=one.sentence.upper()) for one in examples]
-    assert [one.id for one in load.small(reworded, per_type=7)] != [one.id for one in chosen]
+    assert chosen == load.small(examples[::-1], per_type=7)[::-1]
+    assert chosen != load.small([one._replace(sentence=one.id) for one in examples], per_type=7)

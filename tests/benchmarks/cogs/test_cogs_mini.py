@@ -14,7 +14,6 @@ from lm_eval_ext.benchmarks.cogs import mini
 from lm_eval_ext.benchmarks.cogs.load import MINI_FILES, Style, write_mini
 from lm_eval_ext.benchmarks.cogs.mini import Clause, Noun, render, words
 from lm_eval_ext.benchmarks.cogs.records import Example
-from lm_eval_ext.errors import OptionError
 from lm_eval_ext.logical_forms import parse
 
 DIGEST = "dc6374d0dcc8765e0b48ac9451dd26cbc2451c2acb3ac48dcd76774bdc0cd5f6"
@@ -71,10 +70,11 @@ def test_the_notation_is_that_of_cogs(clause: Clause, sentence: str, form: str) 
 
 def test_primitives_are_words_with_bound_variables() -> None:
     primitives = {one.sentence: one.form for one in ALL["train"] if one.type == "primitive"}
-    assert primitives["jackal"] == "LAMBDA a . jackal ( a )"
-    assert primitives["Hugo"] == "Hugo"
-    assert parse(primitives["carry"]).binders == ("a", "b", "e")
-    assert parse(primitives["yawn"]).binders == ("a", "e")
+    assert (primitives["jackal"], primitives["Hugo"]) == ("LAMBDA a . jackal ( a )", "Hugo")
+    assert [parse(primitives[verb]).binders for verb in ("carry", "yawn")] == [
+        tuple("abe"),
+        tuple("ae"),
+    ]
 
 
 def test_sizes_and_types() -> None:
@@ -85,15 +85,6 @@ def test_sizes_and_types() -> None:
         counts = Counter(example.type for example in ALL[split])
         assert counts == dict.fromkeys(words()[split], per_type)
     assert len({example.sentence for example in EVERY}) == len(EVERY)
-
-
-def test_every_form_is_read_and_variables_are_places() -> None:
-    for example in EVERY:
-        tokens = example.sentence.split()
-        for atom in parse(example.form).atoms:
-            if example.type != "primitive":
-                written = tokens[int(atom.terms[0].removeprefix("x _ "))]
-                assert written[:3].lower() == atom.predicate[:3].lower(), (example, atom)
 
 
 def test_each_key_word_has_one_exposure_example() -> None:
@@ -177,10 +168,9 @@ def test_writing_it_as_files(tmp_path: Path, cli: Callable[..., Any]) -> None:
     for split, name in MINI_FILES.items():
         lines = (out / f"{name}.tsv").read_text().splitlines()
         assert lines == [f"{e.sentence}\t{e.form}\t{e.type}" for e in ALL[split]]
-    with pytest.raises(OptionError, match="is not empty"):
-        write_mini(out, Style(corpus="mini"))
-    done = cli("cogs", "substitute", "-o", str(tmp_path / "t"), "--lexicon", "tokens")
-    assert done.returncode == 0, done.stderr
-    text = (tmp_path / "t" / "gen.tsv").read_text().split()
-    assert {f"[w_{i}]" for i in range(9)} <= set(text)
-    assert not set(mini.items()) & set(text)
+    for target, status in ((out, 1), (tmp_path / "t", 0)):
+        done = cli("cogs", "substitute", "-o", str(target), "--lexicon", "tokens")
+        assert (done.returncode, "is not empty" in done.stderr) == (status, bool(status))
+    text = {*(tmp_path / "t" / "gen.tsv").read_text().split()}
+    assert text >= {f"[w_{i}]" for i in range(9)}
+    assert text.isdisjoint(mini.items())

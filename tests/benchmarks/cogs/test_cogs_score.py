@@ -3,10 +3,10 @@
 import functools
 import itertools
 import random
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -100,28 +100,26 @@ def test_errors_are_clustered_by_type_and_within_a_type_by_document(
     rng = random.Random(2)
     docs = asked(loader)
     types = sorted({doc["type"] for doc in docs})
-    values, scored = defaultdict(list), []
+    values, scored = [], []
     for doc in docs:
-        forms = doc["form"] if metric == "difference" else [doc["form"]]
+        forms = np.atleast_1d(doc["form"]).tolist()
         right = [rng.random() < types.index(doc["type"]) / len(types) for _ in forms]
-        values[doc["type"]].append(right[0] - sum(right[1:]))
+        values.append((doc["type"], right[0] - sum(right[1:])))
         answers = [form if ok else "no" for form, ok in zip(forms, right, strict=True)]
         scored.append((doc["id"], doc["id"], (doc["type"], doc["id"]), rows(doc, answers)))
-    for kind in (None, LEXICAL, STRUCTURAL):
-        means = pd.Series(
-            {
-                one: pd.Series(some).mean()
-                for one, some in values.items()
-                if kind in (None, kind_of(one))
-            }
-        )
-        found = ask("cogs", scored, f"{metric}/{kind}" if kind else metric)
-        assert (found.value, found.stderr) == pytest.approx((means.mean(), means.sem()))
-    own = pd.Series(values["cp_recursion"])
+    by_type = pd.DataFrame(values).groupby(0)[1]
+    means = by_type.mean()
+    for kind in (LEXICAL, STRUCTURAL):
+        own = means[[kind_of(one) == kind for one in means.index]]
+        found = ask("cogs", scored, f"{metric}/{kind}")
+        assert (found.value, found.stderr) == pytest.approx((own.mean(), own.sem()))
+    found = ask("cogs", scored, metric)
+    assert (found.value, found.stderr) == pytest.approx((means.mean(), means.sem()))
     found = ask("cogs", scored, metric, type="cp_recursion")
-    assert (found.value, found.stderr) == pytest.approx((own.mean(), own.sem()))
-    of_type = [one for one in scored if one[2][0] == "cp_recursion"]
-    assert ask("cogs", of_type, f"{metric}/{LEXICAL}").value is None
+    expected = means["cp_recursion"], by_type.sem()["cp_recursion"]
+    assert (found.value, found.stderr) == pytest.approx(expected)
+    structural = [one for one in scored if kind_of(one[2][0]) == STRUCTURAL]
+    assert ask("cogs", structural, f"{metric}/{LEXICAL}").value is None
 
 
 def test_published_overestimation_is_on_the_card() -> None:

@@ -140,15 +140,14 @@ def test_random_rows_are_drawn_as_the_model_draws_its_own(made: Any, family: str
 def test_average_rows_lie_around_the_mean_with_the_embeddings_covariance(made: Any) -> None:
     """Of the rows that have a token: the authors cut T5's matrix to these first."""
     source, out = made("unigram")
-    weight = tokens._model(source).get_input_embeddings().weight.detach()
-    used = weight[: len(tokenizer_of(source))]
-    assert len(weight) - len(used) == 28
-    novel = tokens._model(out).get_input_embeddings().weight.detach()
+    old, new = (tokens._model(one).get_input_embeddings().weight.detach() for one in (source, out))
+    used = old[: len(tokenizer_of(source))]
+    assert len(old) - len(used) == 28
     ids = list(tokens._ids(tokenizer_of(out)).values())
     covariance = NOISE * torch.cov(used.T)
-    spread = float(covariance.diagonal().mean()) ** 0.5
-    torch.testing.assert_close(novel[ids], used.mean(0).expand(21, -1), rtol=0, atol=8 * spread)
-    assert float((weight.mean(0) - used.mean(0)).abs().max()) > 8 * spread
+    spread = covariance.diagonal().mean().sqrt().item()
+    torch.testing.assert_close(new[ids], used.mean(0).expand(21, -1), rtol=0, atol=8 * spread)
+    assert (old.mean(0) - used.mean(0)).abs().max() > 8 * spread
     rows = tokens._average(used, 20_000)
     torch.testing.assert_close(torch.cov(rows.T), covariance, rtol=0, atol=0.1 * spread**2)
 

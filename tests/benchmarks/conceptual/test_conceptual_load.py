@@ -80,10 +80,8 @@ def test_r4c_gives_the_papers_182_samples(shared_data: Path) -> None:
 def test_hotpotqa_is_joined_by_id(tmp_path: Path) -> None:
     """The authors' code joins by position. A copy of a question may come with other paragraphs."""
     contexts = {"a": [], "b": [["T", ["One.", " Two."]]], "c": [["T", ["Long. " * 400]]], "d": []}
-    rows = [
-        {"_id": name, "question": "Who?", "answer": "She", "context": context}
-        for name, context in contexts.items()
-    ]
+    asked = {"question": "Who?", "answer": "She"}
+    rows = [{"_id": name, "context": one} | asked for name, one in contexts.items()]
     triples = {name: [[["T", 0, ["She", "is", name]]]] for name in "xcba"}
     files = tmp_path / "q.json", tmp_path / "r.json"
     for file, content in zip(files, (rows, triples), strict=True):

@@ -148,16 +148,16 @@ def test_what_is_asked_is_signed() -> None:
 
 def test_facts_stand_before_the_first_demonstration(monkeypatch: pytest.MonkeyPatch) -> None:
     task = mini()
-    rows = [
-        {**row, "facts": [f"fact of {row['id']}", "common fact."]} for row in task.dataset["test"]
-    ]
+    rows = task.dataset["test"].to_list()
+    for row in rows:
+        row["facts"] = [f"fact of {row['id']}", "common fact."]
     monkeypatch.setitem(task.dataset, "test", Dataset.from_list(rows))
     monkeypatch.setattr(task, "_rows", {row["id"]: row for row in rows})
     doc = task.eval_docs[0]
     for prompt, selection in zip(asked(task)[doc["id"]], ("random", "concept"), strict=True):
-        shown = [*doc[f"{selection}_demonstrations"], doc["id"]]
         first, _, rest = prompt.partition("\n")
         assert first.count("common fact.") == 1, "each once"
+        shown = [*doc[f"{selection}_demonstrations"], doc["id"]]
         assert all(f"fact of {name}." in first for name in shown)
         assert rest.startswith("Input: ")
 

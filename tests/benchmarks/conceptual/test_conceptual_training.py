@@ -45,9 +45,7 @@ def test_nothing_of_the_task_is_trained_on_and_the_format_is_the_published_one()
 
 
 def test_draws_and_limits() -> None:
-    twice = prepare(GENERATED | {"draws": 2}, 0)
-    assert len(twice.train) == 240
-    assert len(set(twice.train)) > 230
+    assert len(set(prepare(GENERATED | {"draws": 2}, 0).train)) > 230
     none = prepare(GENERATED | {"longest_shown": 10}, 0)
     assert (len(none.train), none.facts["left_out"]) == (0, 120)
 

@@ -71,15 +71,14 @@ def test_scripts_do_not_make_an_answer_wrong(tmp_path: Path, sides: str) -> None
 
 
 def test_what_is_drawn_does_not_depend_on_other_dishes() -> None:
-    recipes = [Recipe(f"test-{n}", f"step {n}", f"dish {n % 7}") for n in range(70)]
-    some = sorted((one for one in recipes if one.name < "dish 2"), key=lambda one: one.name)
-    whole, part = (set(load.drawn(those, 3, seed=5)) for those in (recipes, some))
+    recipes = [Recipe(f"test-{n}", f"step {n}", f"dish {n // 10}") for n in range(70)]
+    whole, part = (set(load.drawn(some, 3, seed=5)) for some in (recipes, recipes[:20]))
     assert part < whole
     assert len(whole) == 21
     assert len({tuple(load.drawn(recipes, 3, seed)) for seed in range(8)}) == 8
     assert len(load.drawn(recipes, 0, 0)) == len(load.drawn(recipes, 99, 0)) == 70
     # Without a number, too, dishes are mixed, since --limit takes the first recipes.
-    assert len({one.name for one in load.drawn(some, 0, 0)[:9]}) == 2
+    assert len({one.name for one in load.drawn(recipes, 0, 0)[:9]}) > 3
 
 
 def test_missing_libraries_are_named_where_demonstrations_are_wanted(
