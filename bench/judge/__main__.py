@@ -1,9 +1,12 @@
 """Measure how well the judge distinguishes wrong queries from right ones, both ways.
 
     python -m bench.judge --suite FOLDER [--share 8] [--json FILE]
+    python -m bench.judge --pack
 
-``--suite`` is what ``lm-eval-ext magnifico populate`` writes. Prints Markdown; ``--json`` also
-writes every misjudged case. Needs the original data (``LM_EVAL_EXT_DATA``).
+``--suite`` is what ``lm-eval-ext magnifico populate`` writes. In ``shown`` are golds without wrong
+queries that 50 random databases do not distinguish either. ``--pack`` writes the seeds that ship:
+it searches for the suites of the published databases and of magnifico_mini, for some CPU-minutes.
+Both need the original data (``LM_EVAL_EXT_DATA``).
 """
 
 import argparse
@@ -12,127 +15,138 @@ import hashlib
 import json
 import resource
 import sys
-import time
 import zlib
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import pandas as pd
 from tqdm import tqdm
 
-from bench.data import UnavailableError, originals
-from bench.judge.measure import Case, cases, flaws
+from bench.data import originals
+from bench.judge.cases import Case, cases, flaws
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.benchmarks.magnifico import populating
-from lm_eval_ext.sql import Example, Executor
+from lm_eval_ext.benchmarks.magnifico import corpora, mini, populating
+from lm_eval_ext.sql import Executor
 from lm_eval_ext.sql.predictions import example_of, read_predictions
-from lm_eval_ext.sql.suite import COPY, Suite, name_of, read
+from lm_eval_ext.sql.suite import (
+    COPY,
+    SUITE_VERSION,
+    Original,
+    Shipped,
+    Suite,
+    populate_all,
+    read,
+    read_shipped,
+)
+from lm_eval_ext.sql.suite.store import SHORT
 
-JUDGED = Path(__file__).with_name("recorded.tsv")
-"""What a person said of recorded predictions that added rows turn wrong, by a hash of theirs."""
+Recorded = dict[str, dict[str, dict[str, str]]]
 
 
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--suite", type=Path, required=True, help="folder of suites (populate)")
+    parser.add_argument("--suite", type=Path, help="folder of suites (populate)")
     parser.add_argument("--share", type=int, default=1, metavar="N", help="one in N golds")
-    parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--json", type=Path, help="write all misjudged cases")
+    parser.add_argument("--pack", action="store_true", help="make the seeds that ship")
     options = parser.parse_args()
-    began = time.process_time()
-    try:
-        data = originals("magnifico").parent
-    except UnavailableError as error:
-        sys.exit(str(error))
-    golds = populating.wanted(data / "spider_databases")
+    databases = originals("spider_databases")
+    golds = populating.wanted(databases)
+    if options.pack:
+        pack_all(golds)
+        return
+    right, found, odd = recorded(databases), list[Case](), Counter[str]()
     suites = {db_id: read(options.suite, db_id) for db_id in golds}
-    with ProcessPoolExecutor(options.workers) as pool:
+    with ProcessPoolExecutor(2) as pool:
         order = sorted(golds, key=lambda db_id: -len(golds[db_id][1]))
-        jobs = [pool.submit(_of_one, d, *golds[d], suites[d], options.share) for d in order]
-        bar = tqdm(jobs, desc="databases", disable=None)
-        found = [case for job in bar for case in job.result()]
-    lines = table(found, {name for suite in suites.values() for name in suite.databases})
-    odd = sum((flaws(golds[d][0], suites[d]) for d in golds), Counter[str]())
-    lines += [f"- added values that must not be: {dict(odd)}", *recorded(data, suites)]
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = time.process_time() - began + used.ru_utime + used.ru_stime
-    sys.stdout.write("\n".join([*lines, "", f"{seconds:.0f} seconds of processor time", ""]))
+        jobs = [pool.submit(_of_one, suites[d], *golds[d], right[d], options.share) for d in order]
+        for job in tqdm(jobs, desc="databases", disable=None):
+            found += job.result()[0]
+            odd += job.result()[1]
+    made = {name for suite in suites.values() for name in suite.databases}
+    bad = [one for one in found if one.misjudged({"", *made})]
+    kinds = Counter(f"{one.family} {one.kind}" for one in bad if one.differs).most_common()
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    seconds = sum(one.ru_utime + one.ru_stime for one in used)
+    sys.stdout.write(f"{table(found, made).to_string()}\n\nmisjudged: {kinds}\n")
+    sys.stdout.write(f"added values that must not be: {dict(odd)}\n")
+    sys.stdout.write(f"{seconds:.0f} seconds of processor time\n")
     if options.json:
-        every = {name for case in found for name in case.wrong_on}
-        with atomic_text(options.json) as file:
-            json.dump([asdict(one) for one in found if one.misjudged(every)], file, indent=1)
+        options.json.write_text(json.dumps([one._asdict() for one in bad], indent=1))
 
 
-def _of_one(db_id: str, path: Path, golds: Sequence[str], suite: Suite, share: int) -> list[Case]:
-    chosen = [gold for gold in golds if not zlib.crc32(gold.encode()) % share]
-    return list(cases(db_id, path, suite, golds, chosen))
+def _of_one(
+    suite: Suite, path: Path, golds: Sequence[str], right: dict[str, dict[str, str]], share: int
+) -> tuple[list[Case], Counter[str]]:
+    original = Original(path, golds)
+    chosen = {gold: right[gold] for gold in golds if not zlib.crc32(gold.encode()) % share}
+    with closing(original.connection):
+        return [*cases(path, suite, original, chosen)], flaws(path, suite, original)
 
 
-def table(found: Sequence[Case], made: set[str]) -> list[str]:
-    """The figures of four judges in Markdown, and what the whole suite misjudges by kind."""
-    lines = [
-        "| judge | golds with a missed mutant | ... neighbour | right rewrites judged wrong |",
-        "|---|---|---|---|",
-    ]
+def recorded(databases: Path) -> Recorded:
+    """Right recorded predictions by database and gold, with what a person said of them."""
+    csv.field_size_limit(1 << 30)
+    runs = read_predictions(originals("magnifico/recorded_predictions/runs.tsv"))
+    examples = dict.fromkeys(example_of(row) for row in runs)
+    table = pd.read_csv(Path(__file__).with_name("recorded.tsv"), sep="\t")
+    said = dict(
+        zip(table.key, table.said, strict=True)
+    )  # by a hash, of those that suites turn wrong
+    found: Recorded = defaultdict(lambda: defaultdict(dict))
+    with Executor(databases) as executor:
+        for one, verdict in zip(examples, executor.score(examples), strict=True):
+            one = one._replace(db_id=one.db_id.casefold())  # noqa: PLW2901
+            key = hashlib.sha256("\0".join(one).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+            if verdict.correct:
+                found[one.db_id][one.gold][one.predicted] = said.get(key, "not judged yet")
+    return found
+
+
+def table(found: Sequence[Case], made: set[str]) -> pd.DataFrame:
+    """Golds with a misjudged case by family and judge; a right query counts for itself."""
+    frame, lines = pd.DataFrame(found), {}
+    frame["of"] = frame.gold.where(frame.family.isin(["mutant", "neighbour"]), frame.index)
     for judge, asked in (
         ("original", {""}), ("populated copy", {"", COPY}),
         ("small databases", {"", *made} - {COPY}), ("whole suite", {"", *made}),
     ):  # fmt: skip
-        bad = [case for case in found if case.misjudged(asked)]
-        cells = [judge]
-        for family in ("mutant", "neighbour"):
-            every, missed, differing = (
-                len({(case.db_id, case.gold) for case in group if case.family == family})
-                for group in (found, bad, [case for case in bad if case.differs])
-            )
-            cells.append(f"{_share(missed, every)} ({_share(differing, every)})")
-        wrong, right = (sum(case.family == "rewrite" for case in group) for group in (bad, found))
-        lines.append(f"| {' | '.join([*cells, _share(wrong, right)])} |")
-    kinds = Counter(f"{case.family} {case.kind}" for case in bad if case.differs).most_common()
-    said = "In brackets: without queries that 50 random databases do not distinguish."
-    return [*lines, "", said, "", f"- misjudged: {dict(kinds)}"]
+        bad = pd.Series([case.misjudged(asked) for case in found])
+        golds = frame.assign(all=bad, shown=bad & frame.differs).groupby(["family", "db_id", "of"])
+        lines[judge] = golds[["all", "shown"]].any().groupby("family").agg(["mean", "sum", "size"])
+    return pd.concat(lines)
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{part:,} of {whole:,}: {100 * part / max(1, whole):.2f} %"
+def pack_all(golds: populating.Wanted) -> None:
+    """Writes the seeds of both corpora."""
+    own = mini.corpus()
+    jobs = {d: (own.databases[d].path, tuple(q)) for d, q in own.golds().items()}
+    for home, wanted in ((corpora.SHIPPED, golds), (mini.SHIPPED, jobs)):
+        with TemporaryDirectory() as folder:
+            shipped = Shipped(read_shipped(home).rows, {})
+            made = populate_all(wanted, Path(folder), shipped, workers=2)
+        with atomic_text(home / "suites.json") as file:
+            file.write(pack(made.values()))
 
 
-def recorded(data: Path, suites: Mapping[str, Suite]) -> list[str]:
-    """Right recorded predictions that suites turn wrong, by what a person said of them."""
-    csv.field_size_limit(1 << 30)
-    runs = read_predictions(data / "magnifico/recorded_predictions/runs.tsv")
-    examples = list(dict.fromkeys(example_of(row) for row in runs))
-    with Executor(data / "spider_databases") as executor:
-        scored = zip(examples, executor.score(examples), strict=True)
-        right = {e._replace(db_id=e.db_id.casefold()): None for e, v in scored if v.correct}
-    judged = {(suite.db_id, gold) for suite in suites.values() for gold in suite.judges}
-    right = {one: None for one in right if (one.db_id, name_of(one.gold)) in judged}
-    with JUDGED.open(newline="", encoding="utf-8") as file:
-        said = {row["key"]: row["said"] for row in csv.DictReader(file, delimiter="\t")}
-    turned = {_key(one): one for one in turned_wrong([*right], suites)}
-    counts = Counter(said.get(name, "not judged yet") for name in turned)
-    new = [f"- not judged yet: {one}" for name, one in turned.items() if name not in said]
-    return [f"- of {len(right)} right recorded predictions turned wrong: {dict(counts)}", *new]
-
-
-def turned_wrong(right: Sequence[Example], suites: Mapping[str, Suite]) -> Iterator[Example]:
-    """Yields the predictions that are wrong on a database that judges their gold."""
-    paths = {f"{d}/{name}": s.path(name) for d, s in suites.items() for name in s.databases}
-    left = {e: [*suites[e.db_id].judging(e.gold)] for e in right if e.db_id in suites}
-    with Executor(paths) as executor:
-        while left := {one: names for one, names in left.items() if names}:
-            named = [e._replace(db_id=f"{e.db_id}/{names.pop()}") for e, names in left.items()]
-            for one, verdict in zip([*left], executor.score(named, semantics="sets"), strict=True):
-                if verdict.scorable and not verdict.correct:
-                    left.pop(one)
-                    yield one
-
-
-def _key(one: Example) -> str:
-    return hashlib.sha256("\0".join(one).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+def pack(suites: Iterable[Suite]) -> str:
+    """The text of a file of seeds: no row and no gold, one line per gold."""
+    entries = {}
+    for suite in sorted(suites, key=lambda suite: suite.db_id):
+        numbers = {name: number for number, name in enumerate(suite.databases)}
+        entries[suite.key] = {
+            "database": suite.db_id,
+            "seeds": [list(seed) for seed in suite.seeds],
+            "hashes": [content[:SHORT] for content in suite.databases.values()],
+            "golds": {g: [numbers[name] for name in names] for g, names in suite.judges.items()},
+        }
+    text = json.dumps({"version": SUITE_VERSION, "databases": entries}, separators=(",", ":"))
+    return text.replace('],"', '],\n"').replace("},", "},\n") + "\n"
 
 
 if __name__ == "__main__":

@@ -18,15 +18,11 @@ from lm_eval_ext.sql.suite.columns import Domain
 from lm_eval_ext.sql.values import Rows
 
 WORD = re.compile(r"""'[^']*'|"[^"]*"|[\w.]+|[<>!=]+|\S""")
-
-QUOTAS = {"column": 6, "span": 5, "join": 3, "string": 3, "number": 4}
-"""Most neighbours of a kind."""
-
+QUOTAS = {"column": 6, "span": 5, "join": 3, "string": 3, "number": 4}  # most neighbours of a kind
 EXCHANGED = (["count", "sum", "avg", "min", "max"], ["=", "<>", "<", "<=", ">", ">="])
-"""Words that stand for each other."""
-
-BOUNDS = {"group", "order", "limit", "intersect", "except", "union", ")", ""}
-"""What a WHERE may stand before; the last one is a gold's end."""
+JOINS = {"join": ("LEFT JOIN", "CROSS JOIN"), "on": ("ON 1 OR",)}
+# What a condition may stand before; the last one is a gold's end.
+BOUNDS = {"where", "group", "order", "limit", "intersect", "except", "union", ")", ""}
 
 
 def windowed(found: re.Match[str]) -> str:
@@ -37,6 +33,8 @@ def windowed(found: re.Match[str]) -> str:
     return f"SELECT {', '.join(names)} FROM ({inner}) WHERE place <= {found[4]} ORDER BY place"
 
 
+# By name: a pattern of words, what replaces it everywhere, the kind of the column that comes first.
+TURNED = r"\1 (SELECT * FROM \2 ORDER BY rowid DESC) AS "
 RIGHT: dict[str, tuple[str, str | Callable[[re.Match[str]], str], str]] = {
     "day_by_date": (r"([\w.]+) ([<>]=?) ('[\d-]{10}')", r"date(\1) \2 date(\3)", "date"),
     "day_before": (r"([\w.]+) < ('[\d-]{10}')", r"date(\1) <= date(\2, '-1 day')", "date"),
@@ -50,15 +48,10 @@ RIGHT: dict[str, tuple[str, str | Callable[[re.Match[str]], str], str]] = {
         r"\( select max \( ([\w.]+) \) ([^()]+) \)", r"(SELECT \1 \2 ORDER BY \1 DESC LIMIT 1)", ""
     ),
     "in_as_nested": (r"\bin \( (select [^()]+) \)", r"IN (SELECT * FROM (\1))", ""),
-    "aliases_reversed": (
-        r"\b(from|join) (\w+) as (\w+)", r"\1 (SELECT * FROM \2 ORDER BY rowid DESC) AS \3", ""
-    ),
-    "tables_reversed": (
-        r"\b(from|join) (\w+)\b(?! as)", r"\1 (SELECT * FROM \2 ORDER BY rowid DESC) AS \2", ""
-    ),
+    "aliases_reversed": (r"\b(from|join) (\w+) as (\w+)", TURNED + r"\3", ""),
+    "tables_reversed": (r"\b(from|join) (\w+)\b(?! as)", TURNED + r"\2", ""),
     "top_by_window": (r"^select ([^()]+?) from (.+) order by (.+) limit (\d+)$", windowed, ""),
 }  # fmt: skip
-"""Patterns of words, what replaces them everywhere, and the kind of the column that comes first."""
 
 
 class Beside:
@@ -75,24 +68,23 @@ class Beside:
         """Yields kinds and wrong queries, the same ones each time, none of them known."""
         words = [*WORD.findall(gold.rstrip("; ")), ""]
         seen = {normal(sql) for sql in (*known, gold)}
-        for kind, quota in QUOTAS.items():
-            chance, left = random.Random(gold), quota
-            found = [(i, new) for i in range(len(words)) for new in self._others(kind, words, i)]
-            for i, new in chance.sample(found, len(found)):
+        others = [(i, *other) for i in range(len(words)) for other in self._others(words, i)]
+        for kind, left in QUOTAS.items():
+            found = [(i, new) for i, own, new in others if own == kind]
+            for i, new in random.Random(gold).sample(found, len(found)):
                 sql = " ".join([*words[:i], new, *words[i + 1 :]])
                 if left and normal(sql) not in seen and self.runs(sql):
                     seen.add(normal(sql))
-                    left -= 1
+                    left -= 1  # noqa: PLW2901
                     yield kind, sql
 
     def rewrites(self, gold: str) -> Iterator[tuple[str, str]]:
         """Yields kinds and right queries."""
         text = " ".join(WORD.findall(gold.rstrip("; ")))
         for kind, (pattern, new, needed) in RIGHT.items():
-            found = re.findall(pattern, text, re.IGNORECASE)
-            columns = [one if isinstance(one, str) else one[0] for one in found] if needed else []
-            owners = [domain for column in columns for _, domain in self._columns(column, text)]
-            sql = re.sub(pattern, new, text, flags=re.IGNORECASE)
+            names = [found[1] for found in re.finditer(pattern, text, re.I)] if needed else []
+            owners = [domain for name in names for _, domain in self._columns(name, text)]
+            sql = re.sub(pattern, new, text, flags=re.I)
             fits = all(domain.kind == needed and not domain.nulls for domain in owners)
             if fits and sql != text and self.runs(sql):
                 yield kind, sql
@@ -107,35 +99,29 @@ class Beside:
         every = self.original.source.domains.items()
         return [(of, d) for of, d in every if of[0] in named and name in ("", of[1])]
 
-    def _others(self, kind: str, words: list[str], i: int) -> Iterator[str]:
-        """What may stand in a word's place."""
+    def _others(self, words: list[str], i: int) -> Iterator[tuple[str, str]]:
+        """Kinds, and what may stand in a word's place."""
         word, text, low = words[i], " ".join(words), words[i].casefold()
-        if kind == "column" and word:
-            for of, own in self._columns(word, text):
-                equal = self.original.source.related.get(of, ())
-                for other, domain in self._columns("", text):
-                    if domain.kind == own.kind and other != of and other not in equal:
-                        yield "".join([*word.rpartition(".")[:2], other[1]])
-        elif kind == "span":
-            for one in self.lent if low in BOUNDS else ():
-                yield f"WHERE {one} {word}"
-            for one in self.lent if low == "where" else ():
-                yield f"WHERE {one} AND"
-        elif kind == "join":
-            yield from {"join": ("LEFT JOIN", "CROSS JOIN"), "on": ("ON 1 OR",)}.get(low, ())
-        elif kind == "string" and word[:1] in ("'", '"'):
-            bare = word[1:-1]
+        read, bare = self._columns("", text), word[1:-1]
+        for of, own in self._columns(word, text) if word else ():
+            same = {of, *self.original.source.related.get(of, ())}
+            for other in [n for n, domain in read if domain.kind == own.kind and n not in same]:
+                yield "column", "".join([*word.rpartition(".")[:2], other[1]])
+        for one in self.lent if low in BOUNDS else ():
+            yield "span", f"WHERE {one} {'AND' if low == 'where' else word}"
+        yield from (("join", new) for new in JOINS.get(low, ()))
+        if word[:1] in ("'", '"'):
             new = {bare.strip("%"), bare.lstrip("%"), bare.rstrip("%"), bare.upper(), bare.lower()}
-            having = [d for _, d in self._columns("", text) if bare in (*d.own, *d.constants)]
-            if "date" not in {
-                domain.kind for domain in having
-            }:  # a piece of a day orders as it does
+            having = [domain for _, domain in read if bare in (*domain.own, *domain.constants)]
+            if all(
+                domain.kind != "date" for domain in having
+            ):  # a piece of a day orders as it does
                 new |= {bare[:-1], bare[1:], *bare.split(" "), f"{bare} "}
             new |= {str(value) for domain in having for value in domain.own[:3]}
-            yield from sorted(f"'{one}'" for one in new if "'" not in one)
-        elif kind == "number":
-            yield from (str(int(word) * 10), str(int(word) // 2), "0") if word.isdigit() else ()
-            yield from (new for same in EXCHANGED if low in same for new in same)
+            yield from sorted(("string", f"'{one}'") for one in new if "'" not in one)
+        for one in (str(int(word) * 10), str(int(word) // 2), "0") if word.isdigit() else ():
+            yield "number", one
+        yield from (("number", new) for same in EXCHANGED if low in same for new in same)
 
 
 def normal(sql: str) -> str:

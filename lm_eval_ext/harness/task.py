@@ -72,9 +72,12 @@ class ExtTask(ConfigurableTask):
     def __init__(self, config: dict[str, Any]) -> None:
         config = {**DEFAULTS, **self._config}
         load = config["custom_dataset"]
-        self.card = _card({key: config.pop(key, None) for key in (CARD, TASKS, ABOUT)}, config)
         if not isinstance(load, Loader):
             raise DataError(f"{config['task']}: decorate its custom_dataset with loader()")
+        own = {key: config.pop(key, None) for key in (CARD, TASKS, ABOUT)}
+        # A file without a card, as magnifico generate writes, may use a loader that ships.
+        ships = None if own[CARD] else cards().get(load.prefix.rstrip("_"))
+        self.card = ships or _card(own, config)
         self.options: Any = load.options(config["metadata"])
         # lm-eval would load the documents after it has read the metric list, which may depend
         # on them.

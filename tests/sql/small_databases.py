@@ -12,7 +12,7 @@ from lm_eval_ext.sql.schema import Schema, schema_of
 MIB = 1 << 20
 
 TIGHT = Limits(
-    timeout_s=2.0,
+    timeout_s=0.5,
     max_rows=2_000,
     max_result_bytes=2_000_000,
     max_value_bytes=1_000_000,

@@ -115,21 +115,3 @@ def test_files_that_are_not_there_or_of_another_kind(tmp_path: Path) -> None:
     (tmp_path / "b.tsv").mkdir()
     with pytest.raises(DataError, match="cannot read"):
         read_predictions(tmp_path / "b.tsv")
-
-
-def test_an_output_is_whole_or_what_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "out.tsv"
-    path.write_text("before")
-
-    def interrupted() -> None:
-        with atomic_text(path, errors="surrogateescape") as file:
-            file.write("half")
-            file.flush()
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert path.read_text() == "before"
-    assert [p.name for p in tmp_path.iterdir()] == ["out.tsv"]
-    with pytest.raises(OptionError, match="cannot write"), atomic_text(tmp_path / "no/out.tsv"):
-        pass

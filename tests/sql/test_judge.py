@@ -10,10 +10,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+
+from bench.judge.cases import Case, cases, distinguished, flaws
 from bench.judge.families import QUOTAS, Beside, normal
-from bench.judge.measure import Case, cases, distinguished, flaws
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.magnifico import corpora, mini, populating
+from lm_eval_ext.benchmarks.magnifico import corpora, populating
 from lm_eval_ext.sql.suite import Original, Shipped, populate, read_shipped
 from lm_eval_ext.sql.suite.store import key_of
 
@@ -119,46 +120,35 @@ def test_families_of_a_gold(fleet: Original) -> None:
     assert kept >= len(GOLDS)
 
 
-BROKEN = {
-    "days": "INSERT INTO ship VALUES (5, 'Kiten', 1, '1987-02-30', 1, 1)",
-    "runs": "INSERT INTO ship VALUES (5, 'Kitennn', 1, '1987-02-28', 1, 1)",
-    "first NULLs": "INSERT INTO ship VALUES (5, 'Kiten', 1, NULL, 1, 1)",
-    "": "INSERT INTO ship VALUES (5, 'Kiten', 3, '1996-02-29', 1, NULL)",
-}
-
-
-@pytest.mark.parametrize("kind", BROKEN)
-def test_flaws_of_added_rows(kind: str, tmp_path: Path) -> None:
-    original = database(tmp_path / "fleet.sqlite", FLEET)
-    with closing(sqlite3.connect(":memory:")) as made:
-        made.executescript(FLEET)
-        made.execute(BROKEN[kind])
-        row = [5, *made.execute("SELECT * FROM ship WHERE id = 5").fetchone()]
-    shipped = Shipped({sha256_of(original): {"ship": [row]}}, {})
-    suite = populate("fleet", original, [], tmp_path / "out", shipped)
-    assert flaws(original, suite) == ({kind: 1} if kind else {})
-
-
 @pytest.mark.parametrize(
-    "db_id",
-    ["seed_library", *(pytest.param(d, marks=pytest.mark.slow) for d in ("dorm_1", "college_3"))],
+    ("kind", "row"),
+    [
+        ("days", "5, 'Kiten', 1, '1987-02-30', 1, 1"),
+        ("runs", "5, 'Kitennn', 1, '1987-02-28', 1, 1"),
+        ("first NULLs", "5, 'Kiten', 1, NULL, 1, 1"),
+        ("", "5, 'Kiten', 3, '1996-02-29', 1, NULL"),
+    ],
 )
-def test_shipped_suites_judge_both_ways(
-    db_id: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    if db_id == "seed_library":
-        corpus, home = mini.corpus(), mini.SHIPPED
-        original, golds = mini.databases()[db_id].path, tuple(corpus.golds()[db_id])
-    else:
-        data, home = request.getfixturevalue("real_data"), corpora.SHIPPED
-        original, golds = populating.wanted(data / "spider_databases")[db_id]
-    suite = populate(db_id, original, golds, tmp_path, read_shipped(home))
-    assert not flaws(original, suite)
-    chosen = [gold for gold in golds if not zlib.crc32(gold.encode()) % 4]
-    found = list(cases(db_id, original, suite, golds, chosen))
-    asked = {"", *suite.databases}
-    bad = [case for case in found if case.misjudged(asked) and case.differs]
-    assert not [case for case in bad if case.family == "rewrite"]
+def test_flaws_of_added_rows(kind: str, row: str, tmp_path: Path) -> None:
+    path = database(tmp_path / "fleet.sqlite", FLEET)
+    with closing(sqlite3.connect(":memory:")) as made:
+        (values,) = made.execute(f"VALUES (5, {row})").fetchall()
+    shipped = Shipped({sha256_of(path): {"ship": [[*values]]}}, {})
+    suite = populate("fleet", path, [], tmp_path / "out", shipped)
+    assert flaws(path, suite, Original(path, [])) == ({kind: 1} if kind else {})
+
+
+@pytest.mark.slow
+def test_shipped_suites_judge_both_ways(real_data: Path, tmp_path: Path) -> None:
+    path, golds = populating.wanted(real_data / "spider_databases")["dorm_1"]
+    suite = populate("dorm_1", path, golds, tmp_path, read_shipped(corpora.SHIPPED))
+    original = Original(path, golds)
+    assert not flaws(path, suite, original)
+    wrong = "SELECT count(*) FROM student"
+    chosen = {gold: {wrong: "recorded"} for gold in golds if not zlib.crc32(gold.encode()) % 4}
+    found = list(cases(path, suite, original, chosen))
+    bad = [case for case in found if case.misjudged({"", *suite.databases}) and case.differs]
+    assert not [case for case in bad if case.family in ("rewrite", "recorded")]
     assert share(bad, found, "mutant") <= 0.2
     assert share(bad, found, "neighbour") <= 0.25
     missed = [case for case in found if case.misjudged({""})]

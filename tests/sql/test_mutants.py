@@ -5,34 +5,24 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from magnifico_golds import ALL, ONE_IN, a_part, rows
-from small_databases import read_schema
+from magnifico_golds import ALL, ONE_IN, a_part
 
-from lm_eval_ext.sql import Databases
-from lm_eval_ext.sql.compare import ReferenceExpected
-from lm_eval_ext.sql.engines.sqlite import SQLiteEngine
 from lm_eval_ext.sql.mutants import RULES, mutants
 from lm_eval_ext.sql.mutations import other_string
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
-from lm_eval_ext.sql.policy import Limits, register
+from lm_eval_ext.sql.policy import register
 from lm_eval_ext.sql.schema import Schema, schema_of
-from lm_eval_ext.sql.values import Failure, Mutant
 
 PAIRS = yaml.safe_load(
     (Path(__file__).parents[1] / "fixtures" / "mutants.yaml").read_text(encoding="utf-8")
 )
 CASES = {case["gold"]: case["mutants"] for case in PAIRS["cases"]}
 
-BASIC = {
-    "where_dropped", "order_flipped", "min_max_swapped", "comparison_loosened",
-    "comparison_reversed",
-}  # fmt: skip
 """The six that were counted first ("> for <" is in comparison_reversed)."""
 
 
@@ -148,62 +138,6 @@ def test_whatever_the_condition_all_mutants_run(column: str, condition: str) -> 
         for text in texts:
             connection.execute(text)
             assert to_sql(parse(text, schema)) == text
-
-
-class Bench:
-    """Golds and mutants on the original databases."""
-
-    def __init__(self) -> None:
-        self.engine = SQLiteEngine(Limits(timeout_s=60.0))
-        self.schemas: dict[Path, Schema] = {}
-        self.known: dict[tuple[Path, str], Any] = {}
-
-    def tied(self, path: Path, gold: str) -> set[str]:
-        """The kinds of which some mutant gives the gold's result."""
-        if (path, gold) not in self.known:
-            self.known[path, gold] = {n.kind for n in self._tied(path, gold)}
-        found: set[str] = self.known[path, gold]
-        return found
-
-    def _tied(self, path: Path, gold: str) -> Iterator[Mutant]:
-        schema = self.schemas.setdefault(path, read_schema(path))
-        result = self.engine.run(str(path), gold)
-        if isinstance(result, Failure):
-            return
-        for mutant in mutants(gold, schema):
-            if mutant.kind in BASIC:
-                other = self.engine.run(str(path), mutant.sql)
-                if not isinstance(other, Failure) and ReferenceExpected(result.rows).matches(other):
-                    yield mutant
-
-
-@pytest.mark.slow
-def test_the_share_of_ties_that_was_counted_before(real_data: Path) -> None:
-    """Counted before by changing one place of a query's text: 366 of 1,284 golds tie (28.5 %).
-
-    Among them all 30 of salary_more_than and 42 of 45 of above_average. Here each place is
-    changed in turn, in subqueries too, and stdev is registered, so that outlier_range counts:
-    424 (33.0 %). Unless LM_EVAL_EXT_TEST_ALL=1, only the two named forms are counted.
-    """
-    bench, databases = Bench(), Databases(real_data / "spider_databases")
-    golds = ties = 0
-    shares: dict[str, tuple[int, int]] = {}
-    folders = sorted((real_data / "magnifico" / "magnifico_data").glob("*/plausible"))
-    for folder in folders:
-        name = folder.parent.name
-        if not ALL and name not in ("salary_more_than", "above_average"):
-            continue
-        tied = [
-            bool(bench.tied(Path(place.address), gold))
-            for db_id, gold in rows(real_data, f"{name}/plausible/test.tsv")
-            if (place := databases.find(db_id)) is not None
-        ]
-        shares[name] = (sum(tied), len(tied))
-        golds, ties = golds + len(tied), ties + sum(tied)
-    bench.engine.close()
-    assert shares["salary_more_than"] == (30, 30)
-    assert shares["above_average"] == (42, 45)
-    assert not ALL or (golds, ties) == (1284, 424)
 
 
 @pytest.mark.slow

@@ -120,12 +120,6 @@ def test_no_rows_and_no_row_that_can_be_scored(databases: Path, tmp_path: Path) 
     assert json.loads(text)["accuracy"] is None
 
 
-def test_a_file_can_be_scored_in_place(databases: Path, predictions: Path) -> None:
-    first = score_file(predictions, databases, predictions, timeout_s=2)
-    again = score_file(predictions, databases, predictions, timeout_s=2)
-    assert first.counts == again.counts
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -265,17 +259,3 @@ def test_statuses_are_kept_for_the_same_rows_databases_and_options(
     other = json.dumps({**rows[0], "predicted_sql": "other"}) + "\n"
     assert asked_after_a_defect(lambda: path.write_text(other * 5) and None) == 5
     assert asked_after_a_defect(lambda: write_database(database, "CREATE TABLE more (a)")) == 5
-
-
-def test_a_command_that_lm_eval_ext_mounts(
-    cli: Callable[..., "subprocess.CompletedProcess[str]"], databases: Path, tmp_path: Path
-) -> None:
-    if "sql-score" not in cli("--help").stdout:
-        pytest.skip("sql-score is not mounted yet")
-    done = cli(
-        "sql-score", "--databases", str(databases), "--predictions", "none.tsv", "-o", "out.tsv"
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith("lm-eval-ext: error: cannot read none.tsv")
-    assert done.stderr.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []

@@ -42,7 +42,7 @@ MAPPINGS = "magnifico_mappings"
 SHIPPED = Path(__file__).parent
 """Holds seeds of the published databases' test suites (``suites.json``), rows of their populated
 copies (``populated.json``), and both of version 2. Where golds, rows or the generator change,
-``python -m bench.judge.pack`` makes the seeds anew."""
+``python -m bench.judge --pack`` makes the seeds anew."""
 
 FOLDERS: Mapping[Form, str] = {
     "base": "baseline",

@@ -74,15 +74,6 @@ def test_new_words_can_be_said_and_are_no_words(corpus: Corpus, fresh: Corpus) -
         assert word not in seen
 
 
-def test_a_seed_decides(corpus: Corpus, fresh: Corpus) -> None:
-    assert foreign(with_fresh_words(corpus, 11, ["CREATE TABLE boat (keel TEXT)"])) == foreign(
-        fresh
-    )
-    assert not set(foreign(with_fresh_words(corpus, 12, [])).values()) & set(
-        foreign(fresh).values()
-    )
-
-
 def test_words_of_the_schema_are_refused(corpus: Corpus, fresh: Corpus) -> None:
     schemas = [f"CREATE TABLE {word}s (x)" for word in foreign(fresh).values()]
     drawn = foreign(with_fresh_words(corpus, 11, schemas))

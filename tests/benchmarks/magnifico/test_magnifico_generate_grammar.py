@@ -169,29 +169,6 @@ def test_numbers_that_stand_for_something_are_no_amounts(tmp_path: Path) -> None
     assert meanings_of(known, 1).keys() >= {"linked", "place"}
 
 
-def bonuses(known: Profile, function: str, name: str, form_word: str) -> Asked:
-    (employee,) = known.entities.values()
-    (bonus,) = employee.having("amount", "total")
-    tree = Question(employee, (Aggregate(function, Plain(bonus), name),))
-    texts = {BASE: tree.words({}), "adversarial": tree.words({name: form_word})}
-    return Asked(name, tree, tree.sql(), texts)  # type: ignore[arg-type]
-
-
-def test_one_text_has_one_query(tmp_path: Path) -> None:
-    """The average bonus is no base question where "average" is also a word for the sum."""
-    script = "CREATE TABLE employee (name TEXT, bonus INTEGER);"
-    values = "'E ' || i, i * 37 % 61"
-    database = made(tmp_path, script + NUMBERS.format(table="employee", values=values))
-    known = profile.read(database)
-    average = bonuses(known, "AVG", "average", "total")
-    total = bonuses(known, "SUM", "sum", "average")
-    with closing(in_memory(database)) as connection:
-        maker = make.Maker(known, 4, Runner(connection))
-        assert maker.problem(total) is None
-        maker.asked.append(average)
-        assert maker.problem(total) == "another question has the same text"
-
-
 @pytest.mark.parametrize(
     ("limit", "expected"), [(80, "a condition changes nothing"), (2, None)], ids=["all", "some"]
 )

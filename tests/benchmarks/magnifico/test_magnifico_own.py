@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico import corpora, own, prompt
+from lm_eval_ext.benchmarks.magnifico import corpora, own
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, chosen, documents
 from lm_eval_ext.errors import DataError, OptionError
 
@@ -45,19 +45,6 @@ def test_a_row_gives_a_base_and_a_novel_example(tmp_path: Path, database: Path) 
     )
     assert "refers to" not in asked["prompt"]
     assert "-- The word 'lofty' refers to a height above 30.\n" in described["prompt"]
-
-
-def test_support_rows_are_shown_and_not_asked(tmp_path: Path, database: Path) -> None:
-    shown = ROW.replace("which masts are", "name the masts that are")
-    corpus = own.read(
-        write(tmp_path, HEADER + "\tsupport\tform", f"{shown}\tyes\tforeign", f"{ROW}\t\tforeign"),
-        database,
-    )
-    assert [one.form for one in corpus.examples] == ["base", "foreign"]
-    docs, _ = documents(
-        corpus, Setting(prompt="fewshot", forms=("foreign",)), {"yard": ["T"]}.__getitem__, {}
-    )
-    assert "-- name the masts that are lofty?\nselect name" in docs[1]["prompt"]
 
 
 def test_few_shot_without_support_is_refused(tmp_path: Path, database: Path) -> None:
@@ -107,35 +94,6 @@ def test_a_word_matches_in_any_case(tmp_path: Path, database: Path) -> None:
         "which masts are lofty?", "LOFTY masts?"
     ]  # fmt: skip
     assert corpus.interpretations["tall"].forms == {"plausible": "lofty"}
-
-
-def test_changes_that_are_not_merged_are_refused(tmp_path: Path, database: Path) -> None:
-    """The same in a single file and in a folder; SQLite itself writes the log."""
-    file = write(tmp_path, HEADER + "\tdb_id", f"{ROW}\tyard")
-    with closing(sqlite3.connect(database)) as writer:
-        writer.execute("PRAGMA journal_mode = WAL")
-        writer.execute("INSERT INTO mast VALUES ('mizzen', 40)")
-        writer.commit()
-        assert database.with_name("Yard.sqlite-wal").stat().st_size
-        for place in (database, tmp_path):
-            with pytest.raises(
-                DataError, match=r"unmerged changes in Yard\.sqlite-wal.*checkpoint"
-            ):
-                own.read(file, place)
-        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        assert own.read(file, database).databases
-    assert own.read(file, database).databases
-
-
-def test_views_are_in_the_prompt_where_they_work(tmp_path: Path, database: Path) -> None:
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute("CREATE VIEW high AS SELECT name FROM mast WHERE height > 30")
-        connection.execute("CREATE VIEW gone AS SELECT name FROM nowhere")
-        connection.commit()
-    mast, high = prompt.schema(own.read(write(tmp_path, HEADER, ROW), database).databases["yard"])
-    assert mast.endswith("SELECT * FROM mast LIMIT 3;\nname\theight\nfore\t28.5\nmain\t33.0\n*/")
-    assert high.startswith("CREATE VIEW high AS")
-    assert high.endswith("name\nmain\n*/")
 
 
 OLD = "old\tancient\tan age above 50\t\t\t"

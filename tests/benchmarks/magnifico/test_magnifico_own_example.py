@@ -76,16 +76,6 @@ def test_the_dialogue_defines_the_word_where_it_should(yard: Path, position: str
     assert by_id["tall/0/base"].startswith("User1: We call a mast concept_word")
 
 
-def test_two_words_are_described_and_shown(yard: Path) -> None:
-    base, novel = asked(yard, magnifico_subset="combinations", magnifico_prompt="desc")
-    assert (base["interpretation"], base["category"]) == ("tall+old", "multiple")
-    assert "refers to" not in base["prompt"]
-    assert novel["prompt"].count("refers to") == 2
-    shown = asked(yard, magnifico_subset="combinations", magnifico_prompt="fewshot")[1]["prompt"]
-    assert "-- Which spare masts are lofty?" in shown
-    assert "-- How high are the masts of the old school?" in shown
-
-
 def test_fresh_words_replace_foreign_ones_in_any_case(yard: Path) -> None:
     file = yard / "yard.tsv"
     text = file.read_text(encoding="utf-8")

@@ -25,7 +25,6 @@ from lm_eval_ext.sql import (
     databases_at,
     sqlite_path,
 )
-from lm_eval_ext.sql.scoring import score_file
 from lm_eval_ext.sql.values import Exact
 
 duckdb = pytest.importorskip("duckdb")
@@ -34,7 +33,7 @@ MIB = 1 << 20
 pytestmark = pytest.mark.slow
 
 TIGHT = Limits(
-    timeout_s=2.0, max_rows=2_000, max_result_bytes=2_000_000, max_memory_bytes=192 * MIB
+    timeout_s=1.0, max_rows=2_000, max_result_bytes=2_000_000, max_memory_bytes=192 * MIB
 )
 PATIENT = replace(TIGHT, timeout_s=120.0)
 GOLD = "SELECT count(*) FROM people"
@@ -67,11 +66,6 @@ def executor(people: Path) -> Iterator[Executor]:
 def impatient(people: Path) -> Iterator[Executor]:
     with Executor(databases_at(people), workers=1, limits=TIGHT) as executor:
         yield executor
-
-
-def test_the_cases_are_many_and_say_each_thing_once() -> None:
-    assert len({case.sql for case in DUCKDB}) == len(DUCKDB) >= 100
-    assert len({case.name for case in DUCKDB}) == len(DUCKDB)
 
 
 @pytest.mark.long
@@ -170,16 +164,6 @@ def test_values(executor: Executor, sql: str, value: object) -> None:
 )
 def test_strict_semantics(executor: Executor, gold: str, right: str, wrong: str) -> None:
     check_strict(executor, gold, right, wrong)
-
-
-def test_from_a_file_to_a_score(people: Path, tmp_path: Path) -> None:
-    rows = [
-        f"people\t{GOLD}\t{answer}" for answer in ("SELECT 3", "SELECT 4", "COPY people TO 'x'")
-    ]
-    (tmp_path / "in.tsv").write_text("\n".join(["db_id\tgold_sql\tpredicted_sql", *rows]))
-    summary = score_file(tmp_path / "in.tsv", str(people), tmp_path / "out.tsv", progress=False)
-    assert (summary.correct, summary.scored) == (1, 3)
-    assert summary.signature.endswith(f"|duckdb:{duckdb.__version__},values-v2")
 
 
 def test_what_cannot_be_used_is_one_line(people: Path, tmp_path: Path) -> None:

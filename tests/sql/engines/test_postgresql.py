@@ -33,7 +33,7 @@ from lm_eval_ext.sql.engines.postgresql_sessions import GRANTS
 
 pytestmark = pytest.mark.slow
 
-TIGHT = Limits(timeout_s=2.0, max_rows=2_000, max_result_bytes=2_000_000)
+TIGHT = Limits(timeout_s=1.0, max_rows=2_000, max_result_bytes=2_000_000)
 PATIENT = replace(TIGHT, timeout_s=120.0)
 GOLD = "SELECT count(*) FROM people"
 
@@ -145,11 +145,6 @@ def wait_for_none(server: Server, *counts: str) -> None:
 def state(server: Server) -> Any:
     with server.admin() as connection:
         return connection.execute(STATE).fetchone()
-
-
-def test_the_cases_are_many_and_say_each_thing_once() -> None:
-    assert len({case.sql for case in POSTGRESQL}) == len(POSTGRESQL) >= 100
-    assert len({case.name for case in POSTGRESQL}) == len(POSTGRESQL)
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from small_databases import write_database
 
-from bench.judge.pack import pack
+from bench.judge.__main__ import pack
 from lm_eval_ext.errors import DataError, LmEvalExtError
 from lm_eval_ext.sql import suite as suites
 from lm_eval_ext.sql.schema import schema_of

@@ -56,10 +56,6 @@ def test_constants(
         assert all(domain.fits(one) for one in found)
 
 
-def test_what_is_no_day_is_not_taken_from_the_original_either() -> None:
-    assert domain_of("DATE", [*DAYS, "0000-00-00", "2020-1-3"]).own == DAYS
-
-
 @pytest.mark.parametrize(
     ("declared", "values", "nulls"),
     [("INTEGER", [1, None], True), ("INTEGER", [1], False), ("INTEGER NOT NULL", [], False),
@@ -83,19 +79,6 @@ def test_a_text_has_one_spelling_for_like_takes_all() -> None:
     assert not {"bonn", "ROME"} & set(domain.constants)
     assert domain.spellings == {"bonn", "ROME"}
     assert domain.name("Lund") == ["Lund", *domain.beside("Lund")]
-
-
-def test_texts_of_about_a_length() -> None:
-    domain = domain_of("TEXT", ["Bonn", "Hamburg", "Kiel", "Hannover", "Rio", "Ulm"])
-    assert domain.long(8) == ["Bonn", "Kiel", "Hamburg", "Hannover"] == domain.constants
-    assert "soon" in domain_of("TEXT", [*DAYS, "soon"]).long(8)
-
-
-def test_only_open_columns_of_several_words_get_new_texts() -> None:
-    towns = ["Bonn", "Rome", "Bad Aibling", "Kiel", "Oslo", "Paris", "Lund", "Turku", "Ulm"]
-    assert {"Rome Bad Aibling", "Bad Aibling Rome"} <= set(domain_of("TEXT", [*towns]).name("Rome"))
-    assert set(domain_of("TEXT", [*towns[4:]]).name("Lund")) <= set(towns)
-    assert set(domain_of("TEXT", ["yes", "no, thanks"]).name("yes")) == {"yes", "no, thanks"}
 
 
 def test_no_run_of_letters_that_the_column_has_not() -> None:

@@ -2,30 +2,27 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.judge.families import Beside
 from lm_eval_ext.sql.suite import Judge, Original, Suite, build
 from lm_eval_ext.sql.suite.reading import Wish, read_wish
-from lm_eval_ext.sql.values import Value, quoted, quoted_all
+from lm_eval_ext.sql.values import Row, Value, quoted, quoted_all
 
-DATABASES, TRIES = 50, 200
-"""Random databases on which a gold may be judged, and how many are drawn for them at most."""
-
-COPIED, REDRAWN = 0.5, 0.4
-"""How often rows start as the original's, and a value of those is drawn anew."""
+DATABASES, TRIES = 50, 200  # random ones that may judge a gold, and how many are drawn for them
+COPIED, REDRAWN = 0.5, 0.4  # how often rows start as the original's, and a value is drawn anew
+RIGHT = ("rewrite", "recorded")  # families of right queries
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """A query beside a gold.
 
-    Attributes:
-        wrong_on: Databases on which its result differs from the gold's; "" is the original.
-        differs: Whether any database distinguishes it, random ones included.
+    ``wrong_on`` are databases on which it is wrong, "" is the original; ``differs`` is whether any
+    database distinguishes it, random ones included.
     """
 
     db_id: str
@@ -38,35 +35,36 @@ class Case:
 
     def misjudged(self, asked: set[str]) -> bool:
         """Whether databases call a wrong query right, or a right one wrong."""
-        return (self.family == "rewrite") == (not asked.isdisjoint(self.wrong_on))
+        return (self.family in RIGHT) == (not asked.isdisjoint(self.wrong_on))
 
 
 def cases(
-    db_id: str, path: Path, suite: Suite, golds: Sequence[str], chosen: Sequence[str]
+    path: Path, suite: Suite, original: Original, chosen: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Case]:
-    """Yields the cases of chosen golds; neighbours take conditions from all golds."""
-    original = Original(path, golds)
+    """Yields the cases of chosen golds, each with recorded predictions and what is said of them."""
     beside = Beside(original)
-    with closing(original.connection), closing(Judge(suite, path)) as judge:
+    with closing(Judge(suite, path)) as judge:
         for case in [case for case in original.cases() if case.gold in chosen]:
-            expected = {
-                name: judge.runners[name].expected(case.gold, "sets" if name else "reference")
-                for name in ("", *suite.judging(case.gold))
-            }
+            asked = {n: judge.runners[n] for n in ("", *suite.judging(case.gold))}
+            own = {n: r.expected(case.gold, "sets" if n else "reference") for n, r in asked.items()}
             wrong = build.mutants_of(case.gold, original.schema)
-            texts = [("mutant", m.kind, m.sql) for m in wrong if beside.runs(m.sql)]
-            known = {m.sql for m in wrong}
-            texts += [("neighbour", *one) for one in beside.neighbours(case.gold, known)]
-            texts += [("rewrite", *one) for one in beside.rewrites(case.gold)]
+            others = {
+                "mutant": [(one.kind, one.sql) for one in wrong if beside.runs(one.sql)],
+                "neighbour": beside.neighbours(case.gold, {one.sql for one in wrong}),
+                "rewrite": beside.rewrites(case.gold),
+                "recorded": [(said, sql) for sql, said in chosen[case.gold].items()],
+            }
             found = []
-            for text in texts:
-                agrees = {n: e and judge.runners[n].agrees(e, text[2]) for n, e in expected.items()}
-                found.append(Case(db_id, case.gold, *text, [n for n in agrees if not agrees[n]]))
-            missed = {c.sql for c in found if c.family != "rewrite" and not c.wrong_on}
+            for family, texts in others.items():
+                for kind, sql in texts:
+                    agrees = {n: e and asked[n].agrees(e, sql) for n, e in own.items()}
+                    on = [name for name in agrees if not agrees[name]]
+                    found.append(Case(suite.db_id, case.gold, family, kind, sql, on))
+            missed = {one.sql for one in found if one.family not in RIGHT and not one.wrong_on}
             same = missed - distinguished(original, case, missed)
             for one in found:
-                if one.family != "rewrite" or "" not in one.wrong_on:
-                    yield replace(one, differs=one.sql not in same)
+                if one.family not in RIGHT or "" not in one.wrong_on:
+                    yield one._replace(differs=one.sql not in same)
 
 
 def distinguished(original: Original, case: build.Case, wrong: set[str]) -> set[str]:
@@ -92,7 +90,7 @@ def distinguished(original: Original, case: build.Case, wrong: set[str]) -> set[
 
 def _drawn(
     original: Original, wishes: Sequence[Wish], draws: random.Random
-) -> dict[str, list[tuple[Value, ...]]]:
+) -> dict[str, list[Row]]:
     """Rows by table: some of the original's, or new ones, with values drawn anew."""
     source, found = original.source, dict[str, list[dict[str, Value]]]()
     read = {table for wish in wishes for table in wish.tables}
@@ -127,17 +125,16 @@ def _drawn(
     return {table: [tuple(row.values()) for row in rows] for table, rows in found.items()}
 
 
-def flaws(path: Path, suite: Suite) -> Counter[str]:
+def flaws(path: Path, suite: Suite, original: Original) -> Counter[str]:
     """Counts added values: days that do not exist, runs of letters of no text, first NULLs."""
-    found, original = Counter[str](), Original(path, [])
-    with closing(original.connection), closing(Judge(suite, path)) as judge:
+    found = Counter[str]()
+    with closing(Judge(suite, path)) as judge:
         for (table, name), own in original.source.domains.items():
             query = f"SELECT DISTINCT {quoted(name)} FROM {quoted(table)}"
-            runners = judge.runners.values()
-            known, *made = ({v for (v,) in one.connection.execute(query)} for one in runners)
-            for value in set[Value]().union(*made) - known if known else ():
-                no_day = own.kind == "date" and not own.fits(value)
+            known, *made = ({*one.connection.execute(query)} for one in judge.runners.values())
+            for (value,) in set[Row]().union(*made) - known if known else ():
                 run = isinstance(value, str) and own.kind == "text" and own.odd(value)
-                kind = "first NULLs" if value is None else "days" if no_day else "runs"
-                found[kind] += value is None or no_day or run
+                found["first NULLs"] += value is None
+                found["days"] += value is not None and own.kind == "date" and not own.fits(value)
+                found["runs"] += run
     return +found
