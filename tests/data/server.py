@@ -51,67 +51,46 @@ class Server:
         self.release.wait(300)
 
 
-@dataclass
-class Exchange:
-    """What an answer may use: the connection, the right body, the server's state."""
-
-    handler: BaseHTTPRequestHandler
-    body: bytes
-    server: Server
-
-    def send(self, raw: bytes) -> None:
-        self.handler.wfile.write(raw)
-        self.handler.wfile.flush()
-
-    def head(self, status: str = "200 OK", length: int = -1) -> None:
-        size = f"Content-Length: {length}\r\n" if length >= 0 else ""
-        self.send(f"HTTP/1.1 {status}\r\n{size}Connection: close\r\n\r\n".encode("latin-1"))
+def head(length: int | None = None, status: str = "200 OK") -> bytes:
+    size = "" if length is None else f"Content-Length: {length}\r\n"
+    return f"HTTP/1.1 {status}\r\n{size}Connection: close\r\n\r\n".encode("latin-1")
 
 
-Answer = Callable[[Exchange], None]
+Answer = Callable[[bytes, Server], Iterator[bytes]]
+"""From the right body, what is sent."""
 
 
-def right(exchange: Exchange) -> None:
-    exchange.head(length=len(exchange.body))
-    exchange.send(exchange.body)
-
-
-def status(line: str) -> Answer:
-    """Answers with an HTML page as body, as real servers do."""
-    return lambda exchange: (exchange.head(line, 16), exchange.send(b"<html>no\r\n</html"))[1]
+def right(body: bytes, _: Server) -> Iterator[bytes]:
+    yield head(len(body)) + body
 
 
 def raw(text: bytes) -> Answer:
-    return lambda exchange: exchange.send(text)
+    return lambda _, __: iter([text])
 
 
-def body(change: Callable[[bytes], bytes]) -> Answer:
-    def answer(exchange: Exchange) -> None:
-        exchange.head()
-        exchange.send(change(exchange.body))
-
-    return answer
+def status(line: str) -> Answer:
+    """With an HTML page as body, as real servers do."""
+    return raw(head(16, line) + b"<html>no\r\n</html")
 
 
-def half(exchange: Exchange) -> None:
+def changed(change: Callable[[bytes], bytes]) -> Answer:
+    return lambda body, _: iter([head() + change(body)])
+
+
+def half(body: bytes, _: Server) -> Iterator[bytes]:
     """Promises the whole file and hangs up after half of it."""
-    exchange.head(length=len(exchange.body))
-    exchange.send(exchange.body[: len(exchange.body) // 2])
+    yield head(len(body)) + body[: len(body) // 2]
 
 
-def half_then_held(exchange: Exchange) -> None:
-    half(exchange)
-    exchange.server.hold()
+def half_then_held(body: bytes, server: Server) -> Iterator[bytes]:
+    yield from half(body, server)
+    server.hold()
 
 
-def held(exchange: Exchange) -> None:
-    """Sends the right file, but only when the test says so."""
-    exchange.server.hold()
-    right(exchange)
-
-
-def closed(exchange: Exchange) -> None:
-    """Accepts the request and hangs up."""
+def held(body: bytes, server: Server) -> Iterator[bytes]:
+    """The right file, but only when the test says so."""
+    server.hold()
+    yield from right(body, server)
 
 
 def write_sources(folder: Path, url: str) -> Path:
@@ -169,7 +148,9 @@ def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]
             self.close_connection = True
             # Some tests want the client to go in the middle.
             with suppress(BrokenPipeError, ConnectionResetError):
-                answer(Exchange(self, content, server))
+                for part in answer(content, server):
+                    self.wfile.write(part)
+                    self.wfile.flush()
 
         def log_message(self, *_: object) -> None:
             """Says nothing."""
