@@ -15,6 +15,7 @@ import json
 import os
 import random
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -38,23 +39,13 @@ def main() -> None:
     if options.output:
         options.output.write_text(json.dumps(found, indent=1, sort_keys=True), encoding="utf-8")
     if options.against:
-        sys.exit(differ(json.loads(options.against.read_text(encoding="utf-8")), found))
-
-
-def differ(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Prints what differs; a task that is not in both differs as a whole."""
-    different = []
-    for name in sorted({*before, *after}):
-        one, two = before.get(name, {}), after.get(name, {})
-        different += [
-            f"{name}: {key}: {one.get(key)} before, {two.get(key)} now"
-            for key in sorted({*one, *two})
-            if one.get(key) != two.get(key)
-        ]
-    requests = sum(task.get("requests", 0) for task in after.values())
-    say("\n".join(different))
-    say(f"{len(after)} tasks, {requests:,} requests, {len(different)} differences")
-    return bool(different)
+        before = json.loads(options.against.read_text(encoding="utf-8"))
+        different = [one for one in {*before, *found} if before.get(one) != found.get(one)]
+        for name in sorted(different):
+            say(f"{name}: {before.get(name)} before, {found.get(name)} now")
+        requests = sum(task.get("requests", 0) for task in found.values())
+        say(f"{len(found)} tasks, {requests:,} requests, {len(different)} differ")
+        sys.exit(bool(different))
 
 
 def fingerprints(limit: int | None, prefix: str) -> dict[str, Any]:
@@ -66,9 +57,7 @@ def fingerprints(limit: int | None, prefix: str) -> dict[str, Any]:
 
     manager = TaskManager(include_defaults=False, include_path=tasks_folder())
     found: dict[str, Any] = {}
-    for name in sorted(manager.all_subtasks):
-        if not name.startswith(prefix):
-            continue
+    for name in sorted(name for name in manager.all_subtasks if name.startswith(prefix)):
         try:
             found[name] = fingerprint(manager.load(name)["tasks"][name], limit)
         except LmEvalExtError as error:
@@ -80,21 +69,23 @@ def fingerprints(limit: int | None, prefix: str) -> dict[str, Any]:
 def fingerprint(task: Any, limit: int | None) -> dict[str, Any]:
     """What a task asks, and what made-up answers score."""
     some = min(limit or SCORED, SCORED)
-    chatted = {
+    chat = {
         "apply_chat_template": True, "tokenizer_name": "",
         "chat_template": lambda turns, **_: json.dumps(turns),
     }  # fmt: skip
-    task.build_all_requests(limit=some, rank=0, world_size=1, **chatted)
-    in_chat = digest_of_requests(task)
-    task.build_all_requests(limit=limit, rank=0, world_size=1)
+
+    def asked(documents: int | None, **how: Any) -> str:
+        task.build_all_requests(limit=documents, rank=0, world_size=1, **how)
+        return digest([[i.request_type, i.doc_id, i.idx, i.arguments] for i in task.instances])
+
     found = {
-        "signature": task.dump_config()["metadata"]["signature"],
+        "asked in a chat": asked(some, **chat),
+        "asked": asked(limit),
         "requests": len(task.instances),
+        "signature": task.dump_config()["metadata"]["signature"],
         "documents": digest(list(task.eval_docs) if limit is None else []),
-        "asked": digest_of_requests(task),
-        "asked in a chat": in_chat,
     }
-    task.build_all_requests(limit=some, rank=0, world_size=1)
+    asked(some)
     return {**found, "scores": digest(scores(task))}
 
 
@@ -103,9 +94,7 @@ def scores(task: Any) -> dict[str, Any]:
     from lm_eval.evaluator_utils import _compute_task_aggregations
 
     rng = random.Random(0)
-    by_document: dict[int, list[Any]] = {}
     for instance in task.instances:
-        by_document.setdefault(instance.doc_id, []).append(instance)
         if instance.request_type == "loglikelihood":
             instance.resps.append((-30 * rng.random(), False))
         else:
@@ -114,22 +103,14 @@ def scores(task: Any) -> dict[str, Any]:
             instance.resps.append(made[instance.doc_id % len(made)])
     task.apply_filters()
     raw: dict[tuple[str, str], list[Any]] = {}
-    for instances in by_document.values():
+    for _, group in groupby(task.instances, lambda one: one.doc_id):
+        instances = list(group)
         for key in instances[0].filtered_resps:
             answers = [instance.filtered_resps[key] for instance in instances]
             for metric, value in task.process_results(instances[0].doc, answers).items():
                 raw.setdefault((metric, key), []).append(value)
     metrics, _ = _compute_task_aggregations(task, raw, bootstrap_iters=10)
     return dict(metrics)
-
-
-def digest_of_requests(task: Any) -> str:
-    """Of all requests in their order."""
-    running = hashlib.sha256()
-    for instance in task.instances:
-        asked = [instance.request_type, instance.doc_id, instance.idx, instance.arguments]
-        running.update(json.dumps(asked, sort_keys=True, default=str).encode())
-    return running.hexdigest()[:16]
 
 
 def digest(value: Any) -> str:
@@ -141,7 +122,6 @@ def digest(value: Any) -> str:
 def say(line: str) -> None:
     """To stderr, at once."""
     sys.stderr.write(line + "\n")
-    sys.stderr.flush()
 
 
 if __name__ == "__main__":

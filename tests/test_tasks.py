@@ -5,7 +5,8 @@ import logging
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -152,23 +153,20 @@ def test_it_has_a_version_and_a_signature(task: Any) -> None:
     assert all(isinstance(value, str) for value in own.values())
 
 
-def score_some(task: Any, documents: int = 12) -> list[dict[str, Any]]:
-    """Scores a few documents with arbitrary answers."""
-    rng = random.Random(0)
+def answered(task: Any, documents: int, made: Callable[[Any], Any]) -> list[list[Any]]:
+    """The requests of a few documents, each with its answer, by document."""
     task.build_all_requests(limit=documents, rank=0, world_size=1)
-    by_document: dict[int, list[Any]] = {}
-    for instance in task.instances:
-        by_document.setdefault(instance.doc_id, []).append(instance)
-    scored = []
-    for instances in by_document.values():
-        answers = [
-            (-30 * rng.random(), False)
-            if one.request_type == "loglikelihood"
-            else rng.choice(["", "x"])
-            for one in instances
-        ]
-        scored.append(task.process_results(instances[0].doc, answers))
-    return scored
+    for one in task.instances:
+        one.resps[:] = [made(one)]
+    task.apply_filters()
+    return [list(some) for _, some in groupby(task.instances, lambda one: one.doc_id)]
+
+
+def score(task: Any, instances: list[Any]) -> dict[str, Any]:
+    """Of one document."""
+    answers = [next(iter(one.filtered_resps.values())) for one in instances]
+    found: dict[str, Any] = task.process_results(instances[0].doc, answers)
+    return found
 
 
 def test_it_prints_at_most_twelve_metrics_the_headline_first(task: Any) -> None:
@@ -201,41 +199,31 @@ def aggregate(task: Any, scored: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def test_it_aggregates_in_any_order_and_one_document_has_no_standard_error(task: Any) -> None:
-    scored = score_some(task)
+    rng = random.Random(0)
+
+    def made(one: Any) -> Any:
+        likelihood = (-30 * rng.random(), False)
+        return likelihood if one.request_type == "loglikelihood" else rng.choice(["", "x"])
+
+    scored = [score(task, instances) for instances in answered(task, 12, made)]
     straight = aggregate(task, scored)
     assert straight == aggregate(task, scored[::2] + scored[1::2])
-    found = [straight, scored, task.dump_config()]
-    json.dumps(found, default=handle_non_serializable)
+    json.dumps([straight, scored, task.dump_config()], default=handle_non_serializable)
     alone = aggregate(task, scored[:1])
     assert {value for key, value in alone.items() if "_stderr," in key} == {"N/A"}
 
 
 def test_a_document_without_all_answers_counts_nowhere(task: Any) -> None:
-    task.build_all_requests(limit=2, rank=0, world_size=1)
-    for instance in task.instances:
-        assert is_allowed(instance)
-        answer = (-1.0, False) if instance.request_type == "loglikelihood" else "x"
-        instance.resps.append(answer)
-    last = task.instances[-1]
-    last.resps[:] = [MissingLogprob() if last.request_type == "loglikelihood" else MissingText()]
-    task.apply_filters()
-    scored = {}
-    for instance in task.instances:
-        same = [i for i in task.instances if i.doc_id == instance.doc_id]
-        answers = [next(iter(i.filtered_resps.values())) for i in same]
-        scored[instance.doc_id] = task.process_results(instance.doc, answers)
-    complete, incomplete = scored.values()
+    def made(one: Any) -> Any:
+        assert is_allowed(one)
+        last = one is task.instances[-1]
+        if one.request_type == "loglikelihood":
+            return MissingLogprob() if last else (-1.0, False)
+        return MissingText() if last else "x"
+
+    complete, incomplete = (score(task, instances) for instances in answered(task, 2, made))
     assert complete
     assert incomplete == {}
-
-
-def test_lm_evals_warning_about_metadata_is_not_repeated_per_task(
-    manager: TaskManager, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logging.getLogger("lm_eval"), "propagate", True)
-    with caplog.at_level(logging.WARNING, logger="lm_eval"):
-        manager.load("lieder_mini")
-    assert "Custom kwargs" not in caplog.text
 
 
 def signed(folder: Path, yaml_text: str = "", **metadata: Any) -> dict[str, str]:
@@ -250,40 +238,32 @@ def signed(folder: Path, yaml_text: str = "", **metadata: Any) -> dict[str, str]
     return own
 
 
-def test_what_changes_prompts_changes_the_signature(tmp_path: Path) -> None:
+def test_what_changes_prompts_or_scores_changes_the_signature(tmp_path: Path) -> None:
     plain = signed(tmp_path)
-    assert signed(tmp_path) == plain
+    # lm-eval lays --metadata and --model_args over a task's metadata.
+    assert signed(tmp_path, seed=3, config="y", sha256="z") == plain
     changed = signed(tmp_path, "task: lieder_mini\ndescription: 'Judge: '")
     assert {key for key in plain if plain[key] != changed[key]} == {"config"}
     rescored = signed(tmp_path, "task: lieder_mini\nprocess_results: !function json.dumps")
     assert rescored["config"] not in {plain["config"], changed["config"]}
 
 
-def test_a_models_arguments_change_nothing(tmp_path: Path) -> None:
-    """lm-eval lays --metadata and --model_args over a task's metadata."""
-    overlaid = signed(tmp_path, seed=3, config="y", sha256="z")
-    assert overlaid == signed(tmp_path)
-
-
-def test_chosen_documents_are_signed(manager: TaskManager) -> None:
-    def own(samples: list[int] | None) -> dict[str, str]:
-        task = manager.load("lieder_mini")["tasks"]["lieder_mini"]
-        task.build_all_requests(samples=samples, rank=0, world_size=1)
-        signature: dict[str, str] = task.dump_config()["metadata"]["signature"]
-        return signature
-
-    assert own([0, 5]) == own([5, 0])
-    assert len({json.dumps(own(samples)) for samples in (None, [0, 5], [0, 6])}) == 3
-
-
-def test_documents_are_loaded_once_however_often_a_task_is() -> None:
+def test_documents_are_loaded_once_and_chosen_ones_are_signed(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """lm-eval copies configurations deeply; the loader must survive that."""
     from lm_eval_ext.benchmarks.lieder import load
 
-    loaded = [
-        TaskManager(include_defaults=False, include_path=tasks_folder()).load("lieder_mini")
-        for _ in range(2)
-    ]
-    first, second = (found["tasks"]["lieder_mini"] for found in loaded)
-    assert first.config.custom_dataset is load.documents
-    assert first.dataset is second.dataset
+    monkeypatch.setattr(logging.getLogger("lm_eval"), "propagate", True)
+    signatures, datasets = [], []
+    with caplog.at_level(logging.WARNING, logger="lm_eval"):
+        for samples in ([0, 5], [5, 0], None, [0, 6]):
+            manager = TaskManager(include_defaults=False, include_path=tasks_folder())
+            task = manager.load("lieder_mini")["tasks"]["lieder_mini"]
+            assert task.config.custom_dataset is load.documents
+            datasets.append(task.dataset)
+            task.build_all_requests(samples=samples, rank=0, world_size=1)
+            signatures.append(json.dumps(task.dump_config()["metadata"]["signature"]))
+    assert all(one is datasets[0] for one in datasets)
+    assert signatures[0] == signatures[1] and len(set(signatures)) == 3
+    assert "Custom kwargs" not in caplog.text, "lm-eval's warning about metadata"

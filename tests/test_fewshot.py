@@ -78,10 +78,9 @@ def test_neither_order_nor_limit_changes_a_choice(
 ) -> None:
     chosen = select(Pool(items), items, k, 7)
     permuted = data.draw(st.permutations(items))
-    some = data.draw(st.lists(st.sampled_from(items), max_size=4, unique=True))
     assert select(Pool(permuted), permuted, k, 7) == chosen
-    for name, choice in select(Pool(permuted), some, k, 7).by_sample.items():
-        assert chosen.by_sample[name] == choice
+    some = select(Pool(permuted), permuted[: len(items) // 2], k, 7).by_sample
+    assert some.items() <= chosen.by_sample.items()
 
 
 PROGRAM = """
@@ -94,27 +93,21 @@ for select in (at_random, sharing, overlapping, lambda p, _, *how: clustered(p, 
 
 
 def test_hash_seeds_do_not_matter() -> None:
-    outputs = set()
-    for hash_seed in ("1", "2"):
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        outputs.add(done.stdout)
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM], env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
     (output,) = outputs
     assert output.count("Picked") == (3 * 30 + 28) * 3
 
 
-@every_selection
-def test_no_demonstrations_are_refused(select: Selection) -> None:
-    with pytest.raises(OptionError, match="use 1 or more"):
-        select(Pool([]), [], 0, 1)
-
-
-def test_an_id_that_stands_twice_is_refused() -> None:
+def test_what_cannot_be_chosen_from_is_refused() -> None:
+    for select in SELECTIONS.values():
+        with pytest.raises(OptionError, match="use 1 or more"):
+            select(Pool([]), [], 0, 1)
     with pytest.raises(DataError, match="'a'"):
         Pool([Item("a", "x"), Item("a", "y")])
 
@@ -144,40 +137,30 @@ def test_random_ones_are_not_biased_towards_sharing() -> None:
 
 
 @given(items=pools(), k=st.integers(1, 3))
-def test_sharing_ones_share(items: list[Item], k: int) -> None:
+def test_each_gives_what_it_promises(items: list[Item], k: int) -> None:
+    """Beside plain double loops."""
     by_id = {item.id: item for item in items}
+    others = {
+        sample.id: [
+            (one.copy_key, len(one.features & sample.features))
+            for one in items
+            if one.copy_key != sample.copy_key
+        ]
+        for sample in items
+    }
     chosen = sharing(Pool(items), items, k, 1)
     for name, choice in chosen.by_sample.items():
         for one in choice.picked:
             common = by_id[name].features & by_id[one.id].features
-            assert common
-            assert one.why == f"shares: {', '.join(sorted(common))}"
+            assert common and one.why == f"shares: {', '.join(sorted(common))}"
     for name, found in chosen.not_enough.items():
-        sample = by_id[name]
-        keys = {i.copy_key for i in items if i.features & sample.features} - {sample.copy_key}
-        assert found == len(keys)
-
-
-@given(items=pools(), k=st.integers(1, 3))
-def test_overlap_is_the_largest_there_is(items: list[Item], k: int) -> None:
-    """Beside a plain double loop."""
-    by_id = {item.id: item for item in items}
+        assert found == len({key for key, common in others[name] if common})
     for name, choice in overlapping(Pool(items), items, k, 1).by_sample.items():
-        sample = by_id[name]
-        best: dict[str, int] = {}
-        for item in items:
-            if item.copy_key != sample.copy_key:
-                common = len(item.features & sample.features)
-                best[item.copy_key] = max(best.get(item.copy_key, 0), common)
-        overlaps = [len(by_id[other].features & sample.features) for other in choice.ids]
-        assert overlaps == sorted(best.values(), reverse=True)[:k]
+        best = dict(sorted(others[name], key=lambda one: one[1])).values()
+        overlaps = [len(by_id[other].features & by_id[name].features) for other in choice.ids]
+        assert overlaps == sorted(best, reverse=True)[:k]
         assert min(overlaps) > 0
-
-
-@given(items=pools(), k=st.integers(1, 4), seed=st.integers(0, 5))
-def test_what_fits_stands_at_its_place(items: list[Item], k: int, seed: int) -> None:
-    by_id = {item.id: item for item in items}
-    for name, choice in fitting(Pool(items), items, k, seed, most_features).by_sample.items():
+    for name, choice in SELECTIONS["fitting"](Pool(items), items, k, 1).by_sample.items():
         for place, other in enumerate(choice.ids):
             assert most_features(by_id[name], place, by_id[other])
 
@@ -199,15 +182,10 @@ def test_clusters_are_disjoint_and_show_each_other(
 
 
 def test_a_cluster_takes_what_has_most_in_common_with_all_of_it() -> None:
-    items = [Item("a", "a", frozenset("xy")), Item("b", "b", frozenset("yz")),
-             Item("c", "c", frozenset("z")), Item("d", "d", frozenset("q"))]  # fmt: skip
-    for seed in range(9):
-        chosen = clustered(Pool(items), 2, seed)
-        first = shuffled(4, seed, "clustered")
-        if items[next(first)].id == "a":
-            # c shares nothing with a, but z with b, which joins first.
-            assert set(chosen.by_sample["a"].ids) == {"b", "c"}
-            assert chosen.not_enough == {"d": 0}
-            break
-    else:
-        pytest.fail("no seed starts with a")
+    items = [Item(name, name, frozenset(features))
+             for name, features in (("a", "xy"), ("b", "yz"), ("c", "z"), ("d", "q"))]  # fmt: skip
+    seed = next(seed for seed in range(99) if next(shuffled(4, seed, "clustered")) == 0)
+    chosen = clustered(Pool(items), 2, seed)  # starts with a
+    # c shares nothing with a, but z with b, which joins first.
+    assert set(chosen.by_sample["a"].ids) == {"b", "c"}
+    assert chosen.not_enough == {"d": 0}
