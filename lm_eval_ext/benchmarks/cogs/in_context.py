@@ -16,6 +16,7 @@ from lm_eval_ext.benchmarks.cogs import load, score
 from lm_eval_ext.benchmarks.cogs.records import Example, Split
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.fewshot import shuffled
+from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.harness.metrics import Row
 
@@ -54,7 +55,8 @@ def dataset(options: Options) -> "DatasetDict":
         {**texts(one), "exposure": [id_ for id_, key in exposing.items() if key & _tokens(one)]}
         for one in tested
     ]
-    loaded = load.documents(options, tested, asked, _joined(info, train_info))
+    found = load.documents(options, tested, asked, _joined(info, train_info))
+    loaded = provenance.of_documents(found, "cogs")
     loaded["train"] = Dataset.from_list([texts(one) for one in train])
     return loaded
 

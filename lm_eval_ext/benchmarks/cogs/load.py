@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import BeforeValidator, model_validator
 
 from lm_eval_ext.atomic import atomic_folder, atomic_text
 from lm_eval_ext.benchmarks.cogs import mini
@@ -17,9 +17,10 @@ from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
+from lm_eval_ext.reading import Exact
 
 if TYPE_CHECKING:
-    from datasets import DatasetDict, DatasetInfo
+    from datasets import DatasetInfo
 
 SOURCES = {
     "train": ("cogs", "train"),
@@ -38,7 +39,7 @@ Revision = Annotated[Literal["2020", "2022"], BeforeValidator(str)]
 """Gen before and after the authors' correction; the paper used the first."""
 
 
-class Words(BaseModel):
+class Words(Exact):
     """What the key words become.
 
     Attributes:
@@ -48,8 +49,6 @@ class Words(BaseModel):
         shape: The form of the words; only for the lexicon ``fresh``.
         fresh: The seed for all benchmarks, instead of ``seed``; only for ``fresh``.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     corpus: Corpus = "cogs"
     lexicon: str = UNMODIFIED
@@ -116,7 +115,7 @@ class Options(Style):
 
 
 @loader(prefix="cogs_", options=Options)
-def dataset(options: Options) -> "DatasetDict":
+def dataset(options: Options) -> provenance.Loaded:
     """Loads a split for lm-eval, as the split ``test``.
 
     Raises:
@@ -130,7 +129,7 @@ def dataset(options: Options) -> "DatasetDict":
 
 
 @loader(prefix="cogs_", options=Options)
-def pairs(options: Options) -> "DatasetDict":
+def pairs(options: Options) -> provenance.Loaded:
     """Loads a split whose documents ask each example twice: without and with substitution.
 
     ``context`` and ``form`` are lists of two, with the unmodified words first.
@@ -150,16 +149,14 @@ def documents(
     found: Iterable[Example],
     texts: Iterable[Mapping[str, Any]],
     info: "DatasetInfo",
-) -> "DatasetDict":
+) -> provenance.Loaded:
     """The documents of a task: what all tasks have of an example, and its texts."""
-    from datasets import Dataset, DatasetDict
-
     of_all = options.model_dump(include={"corpus", "split"})
     rows = [
         {"id": one.id, "type": one.type, **of_all, **own}
         for one, own in zip(found, texts, strict=True)
     ]
-    return DatasetDict({"test": Dataset.from_list(rows, info=info)})
+    return provenance.Loaded(rows, info)
 
 
 def examples(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from lm_eval_ext import data
 from lm_eval_ext.benchmarks.conceptual import mini, openbookqa, worldtree
@@ -21,12 +21,13 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.harness.loading import Documents, loader
 from lm_eval_ext.harness.provenance import Loaded, describe, describe_many
+from lm_eval_ext.reading import Exact
 
 if TYPE_CHECKING:
     from datasets import DatasetInfo
 
 
-class Options(BaseModel, extra="forbid", frozen=True, strict=True):
+class Options(Exact):
     """The options of a task.
 
     Attributes:

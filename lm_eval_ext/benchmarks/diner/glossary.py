@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, StringConstraints, TypeAdapter, ValidationError
+from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from lm_eval_ext.errors import DataError, first_problem
-from lm_eval_ext.reading import read_yaml
+from lm_eval_ext.reading import Exact, read_yaml
 
 KINDS = ("food", "action", "flavour")
 """Of components: the keys of the published ``glossary.json``."""
@@ -102,7 +102,7 @@ Components = tuple[Component, ...]
 _Word = Annotated[str, StringConstraints(pattern=r"^\S+$")]
 
 
-class _File(BaseModel, extra="forbid", strict=True):
+class _File(Exact):
     """Words and their classes, by kind."""
 
     food: dict[_Word, _Word]

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.diner import mini, prompt
@@ -18,6 +18,7 @@ from lm_eval_ext.errors import DataError, OptionError, require_extra
 from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
+from lm_eval_ext.reading import Exact
 
 if TYPE_CHECKING:
     from datasets import DatasetInfo
@@ -31,7 +32,7 @@ UNPARSED, UNANSWERED = "gold_does_not_parse", "no_component_answers"
 """Reasons why a recipe is not asked about."""
 
 
-class Recipes(BaseModel):
+class Recipes(Exact):
     """Which recipes.
 
     Attributes:
@@ -39,8 +40,6 @@ class Recipes(BaseModel):
         split: ``tmcd`` or ``random``.
         dir: A folder made by ``lm-eval-ext diner build``, used instead of a corpus.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     corpus: Literal["published", "mini"] = "published"
     split: Literal["tmcd", "random"] = "tmcd"

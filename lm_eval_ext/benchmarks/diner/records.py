@@ -8,10 +8,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, StringConstraints, ValidationError, model_validator
+from pydantic import StringConstraints, ValidationError, model_validator
 
 from lm_eval_ext.benchmarks.diner.glossary import Components, Glossary, simplified
 from lm_eval_ext.errors import DataError, first_problem
+from lm_eval_ext.reading import Exact
 
 TRAIN, VALID, TEST = "train", "valid", "test"
 PARTS = (TRAIN, VALID, TEST)
@@ -72,7 +73,7 @@ class Split:
 _Texts = list[Annotated[str, StringConstraints(pattern=r"\S")]]
 
 
-class _Part(BaseModel, extra="forbid", strict=True):
+class _Part(Exact):
     instructions: _Texts
     names: _Texts
 
@@ -83,7 +84,7 @@ class _Part(BaseModel, extra="forbid", strict=True):
         return self
 
 
-class _File(BaseModel, extra="forbid", strict=True):
+class _File(Exact):
     train: _Part
     valid: _Part
     test: _Part
