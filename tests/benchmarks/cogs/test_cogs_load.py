@@ -209,7 +209,6 @@ def test_the_command_draws_the_words_of_the_tasks(
         return cli("cogs", "substitute", str(file), "-o", str(out), "--lexicon", *options)
 
     for file, options, message in (
-        (source, ["nope"], "no COGS lexicon"),
         (source, ["fresh"], "needs a seed"),
         (broken, ["tokens"], "broken.tsv:2: not a sentence"),
     ):

@@ -130,19 +130,20 @@ def test_earlier_answers_stand_in_the_prompts(tmp_path: Path) -> None:
 
 
 def test_files_that_are_no_such_answers(tmp_path: Path) -> None:
-    read = component_answers.read_answers
-    with pytest.raises(OptionError, match=r"none\.jsonl: No such file.*; name the file samples"):
-        read(tmp_path / "none.jsonl", RECIPES)
     file = logged(tmp_path, {"test-1": ["", "", ""]})
-    with pytest.raises(OptionError, match="has no answers about these recipes"):
-        read(file, RECIPES[:1])
-    with pytest.raises(DataError, match="line 1: test-1 is a different recipe in this log"):
-        read(file, [Recipe("test-1", "另一种做法。", "炒牛肉")])
+    other = Recipe("test-1", "另一种做法。", "炒牛肉")
+    for path, recipes, message in (
+        (tmp_path / "none.jsonl", RECIPES, r"none\.jsonl: No such file.*; name the file samples"),
+        (file, RECIPES[:1], "has no answers about these recipes"),
+        (file, [other], "line 1: test-1 is a different recipe in this log"),
+    ):
+        with pytest.raises((OptionError, DataError), match=message):
+            component_answers.read_answers(path, recipes)
     whole = file.read_bytes()
     for line in (b"{", b"\xff\xfe{}", b"{}", whole.replace(b'["", "", ""]', b'["a"]')):
         file.write_bytes(line)
         with pytest.raises(DataError, match="line 1: not a logged answer to 3 component questions"):
-            read(file, RECIPES)
+            component_answers.read_answers(file, RECIPES)
 
 
 FILE = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner_extraction.csv"

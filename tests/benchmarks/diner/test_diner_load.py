@@ -85,16 +85,6 @@ def test_what_is_drawn_does_not_depend_on_other_dishes() -> None:
     assert len({one.name for one in load.drawn(recipes, 0, 0)[:9]}) > 3
 
 
-def test_missing_libraries_are_named_where_demonstrations_are_wanted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = diner_own.write(tmp_path)
-    monkeypatch.setattr("lm_eval_ext.errors.find_spec", lambda name: None)
-    assert rows(folder)
-    with pytest.raises(OptionError, match=r"needs jieba and bm25s: .*'lm-eval-ext\[diner"):
-        rows(folder, diner_demonstrations="instruction")
-
-
 def test_a_folder_without_the_split_is_named(tmp_path: Path) -> None:
     folder = diner_own.write(tmp_path)
     with pytest.raises(
@@ -106,28 +96,26 @@ def test_a_folder_without_the_split_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("part", "content", "message"),
     [
-        ({"valid": {}}, "valid.instructions: the key is missing"),
-        ({"dev": {}}, "dev: unknown key"),
+        ("valid", {}, "valid.instructions: the key is missing"),
+        ("dev", {}, "dev: unknown key"),
         (
-            {"train": {"instructions": ["面"], "names": "面"}},
-            "train.names: Input should be a valid array",
+            "train",
+            {"instructions": ["面"], "names": "面"},
+            "train.names: Input should be a valid a",
         ),
-        ({"valid": {"instructions": ["面"], "names": []}}, "every instruction needs one name"),
-        ({"test": {"instructions": [" "], "names": ["面"]}}, "test.instructions.0: String should"),
-        ({"test": {"instructions": [], "names": []}}, "train or test has no recipes"),
-        (
-            {"test": {"instructions": ["面"], "names": ["x"]}},
-            "no recipe can be asked about (gold_d",
-        ),
+        ("valid", {"instructions": ["面"], "names": []}, "every instruction needs one name"),
+        ("test", {"instructions": [" "], "names": ["面"]}, "test.instructions.0: String should"),
+        ("test", {"instructions": [], "names": []}, "train or test has no recipes"),
+        ("test", {"instructions": ["面"], "names": ["x"]}, "no recipe can be asked about (gold_d"),
     ],
 )
 def test_another_format_is_refused_in_one_line(
-    change: dict[str, Any], message: str, tmp_path: Path
+    part: str, content: Any, message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(DataError, match=re.escape(message)) as raised:
-        rows(diner_own.write(tmp_path, changed=diner_own.content() | change))
+        rows(diner_own.write(tmp_path, changed=diner_own.content() | {part: content}))
     assert "\n" not in str(raised.value)
 
 
@@ -149,10 +137,17 @@ def test_what_is_no_json_is_refused_in_one_line(tmp_path: Path) -> None:
         ({"diner_ask": "cp", "diner_wording": "authors"}, "with diner_components_file, or use"),
         ({"diner_components_file": "x"}, "diner_components_file is only for diner_cp"),
         ({"diner_corpus": "mini", "diner_dir": "x"}, "diner_dir cannot be used with the mini"),
+        (
+            {"diner_corpus": "mini", "diner_demonstrations": "oracle"},
+            r"needs jieba and bm25s: .*'lm-eval-ext\[diner",
+        ),
         ({"diner_foo": 1}, "unknown metadata key diner_foo"),
     ],
 )
-def test_options_that_are_not_legal(options: dict[str, Any], message: str) -> None:
+def test_options_that_are_not_legal(
+    options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lm_eval_ext.errors.find_spec", lambda name: None)
     with pytest.raises(OptionError, match=message):
         load.dataset(**options)
 
