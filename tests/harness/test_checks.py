@@ -18,7 +18,7 @@ from lm_eval_ext.benchmarks.diner import load as diner
 from lm_eval_ext.benchmarks.lieder import load as lieder
 from lm_eval_ext.benchmarks.magnifico import load as magnifico
 from lm_eval_ext.benchmarks.slog import load as slog
-from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.preflight import check, check_run, explain_tasks
 from lm_eval_ext.runs.tasks import own_manager, select
 
@@ -90,6 +90,7 @@ OTHER = {"task": "stock", "dataset_path": "x"}
         (["lieder_mini"], {"lieder_experiment": "bse"}, "lieder_experiment: Input should be"),
         (["lieder_mini"], {"cogs_seed": 7}, "unknown metadata key cogs_seed"),
         (["lieder_mini", OTHER], {"cogs_seed": 7}, ""),
+        (["magnifico_own_desc"], {}, "magnifico_own needs your own files"),
         (["lieder_mini", OTHER], {"lieder_sed": 7}, "unknown metadata key lieder_sed"),
         (["lieder_mini"], {"experiment": "x"}, "experiment; did you mean lieder_experiment"),
         # In context COGS asks without prefix and separator; the other tasks take both.
@@ -140,18 +141,6 @@ def test_groups_are_opened_and_the_tasks_without_data_come_first(
         check(own_manager(), ["cogs_mini_id", {"group": "mine", "task": ["lieder"]}])
     assert "lieder/base: " in str(caught.value)
     assert str(caught.value).endswith("; or use lieder_mini, which can do without")
-
-
-@pytest.mark.parametrize(
-    ("task", "message"),
-    [
-        ("diner_name_random", "the authors' random split is not published"),
-        ("magnifico_own_desc", "magnifico_own needs your own files"),
-    ],
-)
-def test_what_needs_the_users_files_says_so(task: str, message: str) -> None:
-    with pytest.raises(LmEvalExtError, match=message):
-        check(own_manager(), [task])
 
 
 @pytest.mark.parametrize("name", ["magnifico_dsc", "lieder_min", "cog_mini_id", "dinner_icl"])

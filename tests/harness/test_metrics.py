@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+import pytest
 from lm_eval.evaluator import simple_evaluate
 from support.made_answers import MadeAnswers
 
@@ -38,19 +39,16 @@ def test_every_measure_and_metric_of_every_card_is_answered_by_rows() -> None:
 
 
 def documents() -> list[Document]:
+    """Each with three comparisons, of which the first is about existence."""
     rng = random.Random(0)
+    kinds = ("existence", "plurality", "plurality")
     return [
         Document(
             f"id-{place}",
             (f"item-{place % 8}",),
             [
-                {
-                    "metric": "direct",
-                    "requirement": "existence",
-                    "comparison": str(number),
-                    "correct": float(rng.random() < 0.6),
-                }
-                for number in range(3)
+                {"metric": "direct", "requirement": kind, "correct": float(rng.random() < 0.6)}
+                for kind in kinds
             ],
         )
         for place in range(40)
@@ -67,7 +65,9 @@ def aggregated(given: list[Document]) -> dict[str, Any]:
 def test_the_order_of_ranks_changes_no_digit() -> None:
     given = documents()
     first = aggregated(given)
-    assert first["direct"] == first["direct/existence"]
+    scores = [[row["correct"] for row in document.rows] for document in given]
+    assert first["direct"] == pytest.approx(sum(map(sum, scores)) / 120)
+    assert first["direct/existence"] == sum(score[0] for score in scores) / 40 != first["direct"]
     assert first["direct" + STDERR] > 0
     assert first["direct,none"]["clusters"] == 8
     for seed in range(5):
