@@ -4,11 +4,12 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from lm_eval_ext.atomic import atomic_text, sha256_of
@@ -43,42 +44,20 @@ written."""
 
 
 @dataclass(frozen=True)
-class Gate:
-    """What a trained model was asked before anything else, and how many answers were right.
-
-    Attributes:
-        name: The set of examples.
-        examples: How many it has.
-        score: The mean score of the answers, 0 to 1.
-        bar: The least score that passes.
-    """
-
-    name: str
-    examples: int
-    score: float
-    bar: float
-
-    @property
-    def passed(self) -> bool:
-        """Whether the score reaches the bar."""
-        return self.score >= self.bar
-
-
-@dataclass(frozen=True)
 class Trained:
     """A finished training.
 
     Attributes:
         folder: The model's.
-        gates: In the recipe's order.
-        record: The content of ``training.json``.
+        record: The content of ``training.json``. Each of its ``gates`` has the ``name`` of a set of
+            examples, how many ``examples`` it has, the mean ``score`` of the answers (0 to 1), and
+            the ``bar``, the least score that passes.
         keys: More keys of the model file; paths in it may have changed since the training.
         model_file: For ``lm-eval-ext run --models``; None for a training that others need first.
         reused: Whether it was there already.
     """
 
     folder: Path
-    gates: Sequence[Gate]
     record: Mapping[str, Any]
     keys: Mapping[str, Any] = field(default_factory=dict)
     model_file: Path | None = None
@@ -87,14 +66,14 @@ class Trained:
     @property
     def learned(self) -> bool:
         """Whether every gate is passed."""
-        return all(gate.passed for gate in self.gates)
+        return all(gate["score"] >= gate["bar"] for gate in self.record["gates"])
 
     def told(self) -> str:
         """The gates and what they reached."""
         return ", ".join(
-            f"{gate.name} {100 * gate.score:.1f} % of {gate.examples:,}"
-            f"{'' if gate.passed else f' (at least {100 * gate.bar:g} %)'}"
-            for gate in self.gates
+            f"{gate['name']} {100 * gate['score']:.1f} % of {gate['examples']:,} "
+            f"(at least {100 * gate['bar']:g} %)"
+            for gate in self.record["gates"]
         )
 
     def summary(self) -> str:
@@ -132,8 +111,7 @@ def train(
         tell(f"[{place}/{len(models)}] {one.title}")
         trained = _train(one.recipe, out / one.folder, one.seed, out / FIRST, known)
         file = out / MODELS / f"{one.name}.yaml"
-        if processes().is_main_process:
-            write_model_file(file, one, trained)
+        write_model_file(file, one, trained)
         found.append(replace(trained, model_file=file))
     return found
 
@@ -166,10 +144,9 @@ def _train(
         if not (work / FACTS).is_file():
             write_json(work / FACTS, _fit(recipe, material, begin, work, seed))
         facts = json.loads((work / FACTS).read_text(encoding="utf-8"))
-        gates = _ask(recipe, material, folder, facts["arguments"])
         record = {
             "recipe": recipe.model_dump(),
-            "gates": [asdict(gate) for gate in gates],
+            "gates": _ask(recipe, material, folder, facts["arguments"]),
             "sources": dict(material.facts),
             "start": weights_of(begin),
             "machine": machine(),
@@ -177,7 +154,7 @@ def _train(
             **facts,
         }
         write_json(folder / RECORD, record)  # comes last and says that all is there
-        return Trained(folder, gates, record, material.model_file)
+        return Trained(folder, record, material.model_file)
 
 
 @contextmanager
@@ -272,11 +249,11 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
 
 def _ask(
     recipe: Recipe, material: Material, folder: Path, arguments: Mapping[str, int]
-) -> list[Gate]:
+) -> list[dict[str, Any]]:
     """Asks the model as it was written, with the arguments of its model file."""
     from transformers import AutoTokenizer
 
-    found: list[Gate] = []
+    found = []
     for name, bar in recipe.gates.items():
         prompts, targets = zip(*material.gates[name], strict=True)
         # An answer may be longer than every right one, which then shows.
@@ -285,8 +262,8 @@ def _ask(
             folder, prompts, most=max(map(len, ids)) + 8,
             batch_size=recipe.training.per_device_train_batch_size, **arguments,
         )  # fmt: skip
-        own = list(map(material.score, texts, targets))
-        found.append(Gate(name, len(own), sum(own) / len(own), bar))
+        score = fmean(map(material.score, texts, targets))
+        found.append({"name": name, "examples": len(prompts), "score": score, "bar": bar})
     return found
 
 
@@ -346,8 +323,7 @@ def finished(folder: Path) -> Trained | None:
     """A training that is done; None if there is none."""
     if not (file := folder / RECORD).is_file():
         return None
-    record = json.loads(file.read_text(encoding="utf-8"))
-    return Trained(folder, [Gate(**one) for one in record["gates"]], record)
+    return Trained(folder, json.loads(file.read_text(encoding="utf-8")))
 
 
 def write_model_file(file: Path, planned: Planned, trained: Trained) -> None:

@@ -350,4 +350,4 @@ def sources() -> dict[str, str]:
     """What prepares examples, with its module; all but ``text`` are benchmarks."""
     files = [file.relative_to(PACKAGE.parent) for file in PACKAGE.glob("**/training.py")]
     found = {one.parent.name: ".".join(one.with_suffix("").parts) for one in sorted(files)}
-    return {**found, "text": "lm_eval_ext.training.text"}
+    return found | {"text": "lm_eval_ext.training.text"}

@@ -82,8 +82,7 @@ def asked(prompt: str) -> str:
 def test_no_item_of_a_task_is_trained_on() -> None:
     """Not as it stands, not with other case, signs and spaces, and no run of 13 of its words."""
     prompts = [asked(prompt) for prompt, _ in material().train]
-    vocabulary = material().vocabulary
-    assert not any("CREATE TABLE" in text for text in (*prompts, *vocabulary))
+    assert not any("CREATE TABLE" in text for text in (*prompts, *material().vocabulary))
     parts = {
         words(part)
         for prompt in prompts
@@ -101,10 +100,6 @@ def test_no_item_of_a_task_is_trained_on() -> None:
     answers = {words(answer) for _, answer in material().train}
     answers |= {words(f"SELECT{answer}") for _, answer in queries()}
     assert [text for text in ANSWERS if words(text) in answers] == []
-    # Short ones, anywhere.
-    everything = " ".join(word for text in material().train[::4] for word in words("".join(text)))
-    for text in ASKED["conceptual"]:
-        assert f" {' '.join(words(text))} " not in everything, text
 
 
 def test_no_dish_of_the_test_of_new_combinations_is_an_answer() -> None:
@@ -115,11 +110,11 @@ def test_no_dish_of_the_test_of_new_combinations_is_an_answer() -> None:
 
 
 def test_a_seed_gives_its_texts_and_no_others() -> None:
-    assert sorted(islice(training.texts("0"), len(material().train))) == sorted(material().train)
-    assert list(islice(training.texts("1"), 500)) != list(islice(training.texts("0"), 500))
-    assert set(material().dev) - set(material().train), "most are new"
-    assert RECIPE.training.max_steps == len(material().train) / RECIPE.data["batch"], "each once"
-    assert RECIPE.training.batch == RECIPE.data["batch"]
+    made, size = material(), RECIPE.training.batch
+    assert sorted(islice(training.texts("0"), len(made.train))) == sorted(made.train)
+    assert [*islice(training.texts("1"), 500)] != [*islice(training.texts("0"), 500)]
+    assert RECIPE.data == {"texts": len(made.train), "batch": size}
+    assert len(made.train) == size * (RECIPE.training.max_steps or 0), "each once"
 
 
 def test_queries_run_on_their_databases_and_words_are_described_where_they_are_asked() -> None:
@@ -137,14 +132,8 @@ def test_queries_run_on_their_databases_and_words_are_described_where_they_are_a
 
 def test_what_does_not_exist_is_not_referred_to_and_one_is_singular() -> None:
     both = r"either\.|failed .* failed|I doubt .* I doubt|, nor |equally unlikely|unable .* unable"
-    denied = [answer for context, answer in material().train if re.search(both, context)]
-    assert len(denied) > 1000
-    assert not any(answer.startswith(" The ") for answer in denied)
     plural = {item.plural for item in lieder.mini_items()}
-    one = [
-        answer
-        for context, answer in material().train
-        if re.search(", whereas|, but it is", context)
-    ]
-    assert len(one) > 300
-    assert plural.isdisjoint(answer.split()[1] for answer in one)
+    for pattern, wrong in ((both, {"The"}), (", whereas|, but it is", plural)):
+        said = [answer for context, answer in material().train if re.search(pattern, context)]
+        assert len(said) > 1000
+        assert wrong.isdisjoint(word for answer in said for word in answer.split()[:2])
