@@ -208,8 +208,9 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
     if not material.train:
         raise OptionError(f"the source {recipe.source} has no example for recipe.data")
     if training.spans:
-        texts = [text for _, text in material.train]
-        rows, dev = fitting.corrupted(texts, tokenizer, training, seed=seed)
+        texts = (text for _, text in material.train)
+        asked = training.batch * (training.max_steps or 1)
+        rows, dev = fitting.corrupted(texts, tokenizer, training.spans, asked=asked, seed=seed)
     else:
         # A tokenizer that corrupts texts is refused; that of lossy texts is counted.
         gates = (pair for some in material.gates.values() for pair in some)

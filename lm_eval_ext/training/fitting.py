@@ -8,7 +8,7 @@ import time
 import typing
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.reading import checked
 from lm_eval_ext.text import one_line
-from lm_eval_ext.training.recipe import MUON, Pair, Training
+from lm_eval_ext.training.recipe import MUON, Pair, Spans, Training
 from lm_eval_ext.training.starting import SENTINELS, processes
 
 WHOLE = "order.pt"
@@ -320,33 +320,28 @@ def encode(
 
 
 def corrupted(
-    texts: Sequence[str], tokenizer: Any, training: Training, *, seed: int
+    texts: Iterable[str], tokenizer: Any, spans: Spans, *, asked: int, seed: int
 ) -> tuple[Sequence[Row], Sequence[Row]]:
     """Blocks of running text, corrupted: to train on, and held out.
 
     Args:
         texts: Documents, in the order in which they are used; EOS stands between them.
         tokenizer: Has the sentinels ``<extra_id_0>`` and so on.
-        training: Says how much of the text is used, and how many blocks are asked for; a block
-            that comes again is corrupted anew.
+        spans: Says how much of the text is used.
+        asked: How many blocks are trained on; one that comes again is corrupted anew.
         seed: Decides what is corrupted.
 
     Raises:
         OptionError: There is less text than asked for, or the tokenizer lacks sentinels.
     """
-    spans = training.spans
-    assert spans is not None
     wanted, end = int(spans.tokens), tokenizer.eos_token_id
-    ids: list[int] = []
-    for text in texts:
-        if len(ids) < wanted:
-            ids += [*tokenizer(text, add_special_tokens=False)["input_ids"], end]
+    parts = ([*tokenizer(text, add_special_tokens=False)["input_ids"], end] for text in texts)
+    ids = list(islice(chain.from_iterable(parts), wanted))
     if len(ids) < wanted:
         raise OptionError(
             f"training.spans.tokens is {wanted:,}, and the text has {len(ids):,}: ask for fewer, "
             "or name more text"
         )
-    del ids[wanted:]
     starts = range(0, wanted - 1, spans.block)  # a block has two tokens or more
     blocks = [ids[start : start + spans.block] for start in starts]
     held = round(len(blocks) * spans.held_out)
@@ -357,7 +352,7 @@ def corrupted(
             "training.spans needs a tokenizer with T5's sentinels, <extra_id_0> to <extra_id_99>"
         )
     kept = blocks[held:]
-    passes = -(-training.batch * (training.max_steps or 1) // len(kept)) if kept else 0
+    passes = -(-asked // len(kept)) if kept else 0
     return (
         Corrupted(kept * passes, sentinels, end, seed),
         Corrupted(blocks[:held], sentinels, end, seed),
