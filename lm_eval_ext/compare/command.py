@@ -7,21 +7,28 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lm_eval_ext import __version__
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.compare.comparison import POOLED, Report, Table, compare
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.ask import Asked, overview, representatives
-from lm_eval_ext.results.grid import BEST, LOWER, Section, interval, markdown, matrix, text, value
+from lm_eval_ext.results.grid import (
+    BEST,
+    LOWER,
+    Section,
+    interval,
+    latex,
+    markdown,
+    matrix,
+    text,
+    value,
+)
 from lm_eval_ext.results.models import choose_tasks, read_models
+from lm_eval_ext.results.show import overview_table
 from lm_eval_ext.stats.intervals import ALPHA
 from lm_eval_ext.stats.statistics import NONE, Figure, Pair, number
 from lm_eval_ext.text import one_line
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 def run(
@@ -79,7 +86,14 @@ def run(
 
 def leaderboard(paths: Sequence[Path], out: Path) -> str:
     """Writes the table of models by benchmarks in LaTeX."""
-    return _written(latex_overview(overview(read_models(paths, joined=True))), out)
+    found = overview(read_models(paths, joined=True))
+    titles = [f"{one.task}: {one.title}" for one in found.drop_duplicates("task").itertuples()]
+    trials = "; below trials the number of their documents" * bool(
+        (found.scored < found.total).any()
+    )
+    return _written(
+        latex(*overview_table(found), "; ".join(titles) + trials, label="overview"), out
+    )
 
 
 def _written(text: str, out: Path | None) -> str:
@@ -116,6 +130,9 @@ _LEAST_P = 0.001
 """Of p-values that are printed."""
 
 _FORMULA = r"^[=+\-@\t]"
+
+_INTERVALS = 4
+"""Columns of a paper's table up to which intervals stand below the values."""
 
 
 def rendered(report: Report, format_: str) -> str:
@@ -218,14 +235,14 @@ def _one(table: Table, heading: str) -> Iterator[Section]:
     unit = table.unit
     rows = [
         [one_line(name), value(one.value, unit, best=name in table.best),
-         interval(one.low, one.high, unit), table.groups.get(name, "")]
+         interval(one.low, one.high, unit)]
         for name, one in table.figures.items()
     ]  # fmt: skip
     rows += [
-        [f"{one_line(name)} (published)", value(one, unit), "", ""]
+        [f"{one_line(name)} (published)", value(one, unit), ""]
         for name, one in table.published.items()
     ]
-    yield heading, ("system", "value", LEVEL, "group"), rows
+    yield heading, ("system", "value", LEVEL), rows
     lines = []
     for first, own in groupby(table.pairs, attrgetter("first")):
         lines.append([one_line(first), "", "", "", ""])
@@ -234,26 +251,33 @@ def _one(table: Table, heading: str) -> Iterator[Section]:
         yield "differences", ("systems", "diff", LEVEL, "p", "p (Holm)"), lines
 
 
-def _matrix(report: Report, names: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Questions by systems, with the difference of two; rows are what there is more of."""
+def _matrix(
+    report: Report, names: Sequence[str], *, paper: bool = False
+) -> tuple[list[str], list[list[str]]]:
+    """Questions by systems, with the difference of two; rows are what there is more of.
+
+    A ``paper`` has intervals below the values, if there is room.
+    """
     tables, systems = report.tables, list(report.systems)
     two = len(systems) == 2  # noqa: PLR2004
-    wide = max(len(letters) for one in tables for letters in ["", *one.groups.values()])
     counts = {one.count for one in tables}
     adjusted = any(one.p_holm != one.p for table in tables for one in table.pairs)
+    narrow = paper and min(len(names), len(systems)) <= _INTERVALS
     cells: dict[str, dict[str, str]] = {}
     for name, table in zip(names, tables, strict=True):
         unit = table.unit
         own = cells[one_line(name)] = {}
         for system in systems:
             if one := table.figures.get(system):
-                letters = "" if two else f" {table.groups.get(system, ''):{wide}}"
                 shown = value(one.value, unit, best=system in table.best)
-                own[one_line(system)] = f"{shown}{letters}"
+                below = f"\n{interval(one.low, one.high, unit)}".rstrip() * narrow
+                own[one_line(system)] = shown + below
+        if paper and len(report.signatures) == 1:
+            own |= {f"{who} (published)": value(of, unit) for who, of in table.published.items()}
         for pair in table.pairs if two else ():
             heads = ("diff", LEVEL, "p", "p (Holm)")[: 3 + adjusted]
             own |= zip(heads, _pair(pair, unit), strict=False)
-        if len(counts) > 1:
+        if len(counts) > 1 and not paper:
             own["docs"] = table.count.partition(" ")[0]
     return matrix(cells, turned=not two and len(names) <= len(systems))
 
@@ -271,37 +295,17 @@ def _notes(report: Report, names: Sequence[str]) -> Iterator[str]:
         yield f"{LOWER.strip()} lower is better"
     if any(one.best for one in tables):
         yield f"{BEST} no other is significantly better at {ALPHA:g} (Holm)"
-    if any(one.groups for one in tables) and (len(names) == 1 or len(report.systems) > 2):  # noqa: PLR2004
-        yield "systems that share a letter are not significantly different"
 
 
 def _latex(report: Report) -> str:
     """One table: systems by questions, with the difference of two, and values published on one."""
     heading, names = _named(report.tables)
     told = {one.task: f"{one.title} ({one.count})" for one in report.tables}
-    single = len(told) == 1
-    rows, below = [], []
-    for name, table in zip(names, report.tables, strict=True):
-        column, unit = name or table.title, table.unit
-        for system, figure in table.figures.items():
-            best = system in table.best
-            rows.append(
-                {**vars(figure), "model": system, "column": column, "unit": unit, "best": best}
-            )
-        for one in table.pairs if len(report.systems) == 2 else ():  # noqa: PLR2004
-            difference, _, p, _ = _pair(one, unit)
-            less = f"{one.first} less {one.second}"
-            below += [(less, column, difference), ("p", column, p)]
-        for who, published in table.published.items() if single else ():
-            below.append((who, column, number(published, unit)))
-    caption = "; ".join(f"{task}: {title}" for task, title in told.items())
-    return latex_table(
-        sorted(rows, key=lambda row: report.systems.index(row["model"])),
-        caption=f"{heading.replace(' · ', ', ') if single else caption}.",
-        label="compare",
-        below=below,
-        comments=list(report.signatures.values()),
-    )
+    several = "; ".join(f"{task}: {title}" for task, title in told.items())
+    caption = several if len(told) > 1 else heading.replace(" · ", ", ")
+    titled = [name or one.title for name, one in zip(names, report.tables, strict=True)]
+    columns, rows = _matrix(report, titled, paper=True)
+    return latex(columns, rows, caption, label="compare", comments=report.signatures.values())
 
 
 def _pair(one: Pair, unit: str) -> tuple[str, str, str, str]:
@@ -318,130 +322,3 @@ def _probability(p: float | None) -> str:
     if p is None:
         return NONE
     return f"{p:.3f}" if p >= _LEAST_P else f"<{_LEAST_P}"
-
-
-# Tables for papers.
-
-_SPECIAL = str.maketrans(
-    {
-        "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-        "|": r"\textbar{}", '"': "''", **{sign: f"{{{sign}}}" for sign in "`[]*-"},
-        **{sign: f"\\{sign}" for sign in "&%$#_"},
-    }
-)  # fmt: skip
-
-MIDRULE = "\\midrule\n"
-
-MOST_COLUMNS = 8
-"""That a page is wide enough for."""
-
-_INTERVALS, _ONE_COLUMN = 4, 2
-"""Columns up to which intervals stand below the values, and up to which one column of text is wide
-enough."""
-
-
-def escape(text: str) -> str:
-    """Any text as LaTeX shows it, on one line."""
-    return one_line(text).translate(_SPECIAL)
-
-
-def latex_table(
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    caption: str,
-    label: str,
-    below: Sequence[tuple[str, str, str]] = (),
-    comments: Sequence[str] = (),
-) -> str:
-    """The source of a table of models by columns; these are the rows where they outnumber models.
-
-    Args:
-        rows: With ``model``, ``column``, ``unit``, ``value``, ``low``, ``high`` and ``best``
-            (bold).
-        caption: Plain text; what marks mean is added.
-        label: Of the table, without ``tab:``.
-        below: More rows, which a rule divides from the models: name, column and text of a cell.
-        comments: Lines of the source that LaTeX passes over.
-
-    Raises:
-        OptionError: There are more than :data:`MOST_COLUMNS` columns.
-    """
-    import pandas as pd
-
-    heads, lines = (list(dict.fromkeys(row[one] for row in rows)) for one in ("column", "model"))
-    first = [name for name, _, _ in below[:1]]
-    turned = len(heads) > len(lines)
-    lines += dict.fromkeys(name for name, _, _ in below)
-    down, across = (heads, lines) if turned else (lines, heads)
-    if len(across) > MOST_COLUMNS:
-        option = "name fewer results" if turned else "choose with --tasks, --metric or --where"
-        raise OptionError(
-            f"{len(across)} columns, and a page has room for {MOST_COLUMNS}; {option}: "
-            f"{', '.join(across)}"
-        )
-    cells = {(row["model"], row["column"]): _cell(row) for row in rows}
-    cells |= {(name, column): (_signed(text), "") for name, column, text in below}
-    index, body = [], []
-    for name in down:
-        own = [cells.get((other, name) if turned else (name, other), ("", "")) for other in across]
-        values, bounds = zip(*own, strict=True)
-        rule = MIDRULE * (not turned and name in first)
-        index.append(f"{rule}{escape(name)}")
-        body.append(values)
-        if any(bounds) and len(across) <= _INTERVALS:
-            index.append("")
-            body.append(bounds)
-    notes = ["Brackets: 95 % intervals."] * ("" in index)
-    if any(row["best"] for row in rows):
-        notes.append(
-            f"Bold: no other model is significantly better (paired tests, p < {ALPHA:g}, adjusted "
-            "by Holm's method)."
-        )
-    source = pd.DataFrame(body, index, [_stacked(name) for name in across]).style.to_latex(
-        hrules=True,
-        position="t",
-        position_float="centering",
-        environment="table*" if len(across) > _ONE_COLUMN else "table",
-        column_format="l" + "r" * len(across),
-        caption=escape(" ".join([caption, *notes])),
-        label=f"tab:{label}",
-    )
-    made_by = f"lm-eval-ext {__version__}; see the signatures for what the values depend on"
-    return "".join(f"% {one_line(line)}\n" for line in [made_by, *comments]) + str(source)
-
-
-def latex_overview(found: "DataFrame") -> str:
-    """The table of models by benchmarks (:func:`~lm_eval_ext.results.ask.overview`)."""
-    rows = found.assign(column=found["task"]).to_dict("records")
-    told = {row["task"]: row["title"] for row in rows}
-    caption = "; ".join(f"{task}: {title}" for task, title in told.items()) + "."
-    trials = {row["task"]: row for row in rows if row["scored"] < row["total"]}
-    if trials:
-        counts = (f"{task} {row['scored']} of {row['total']}" for task, row in trials.items())
-        caption += f" Trials: {', '.join(counts)} documents."
-    return latex_table(rows, caption=caption, label="overview")
-
-
-def _cell(row: Mapping[str, Any]) -> tuple[str, str]:
-    """The value, and its interval."""
-    shown = _signed(value(row["value"], row["unit"]).strip()).replace(r" \%", r"\,\%")
-    ends = _signed(interval(row["low"], row["high"], row["unit"]))
-    return f"\\textbf{{{shown}}}" if row["best"] else shown, f"\\scriptsize {ends}" if ends else ""
-
-
-def _signed(text: str) -> str:
-    return escape(text).replace("{-}", "$-$").replace("+", "$+$")
-
-
-def _stacked(name: str) -> str:
-    """A heading over several lines, where it is long."""
-    from textwrap import wrap
-
-    wrapped = wrap(one_line(name).replace("_", "_ "), _HEADING)
-    lines = [escape(line.replace("_ ", "_")) for line in wrapped]
-    return lines[0] if len(lines) == 1 else "\\shortstack[r]{" + " \\\\ ".join(lines) + "}"
-
-
-_HEADING = 18
-"""Characters of a line of a heading."""

@@ -12,7 +12,6 @@ from lm_eval_ext.results.ask import Asked, RefusedError, align, align_tasks, rec
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
 from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, Measure, Question
-from lm_eval_ext.stats.paired import letters
 from lm_eval_ext.stats.statistics import (
     NONE,
     Figure,
@@ -55,8 +54,6 @@ class Table:
         figures: By system, the best first.
         pairs: Differences and tests of every two.
         best: The systems that nobody is significantly better than.
-        groups: By system, letters: two that share one are not significantly different. Empty
-            without tests.
         published: Values, by who published them.
         note: Why there is no value, test or interval.
     """
@@ -75,7 +72,6 @@ class Table:
     figures: dict[str, Figure]
     pairs: list[Pair]
     best: list[str]
-    groups: dict[str, str]
     published: dict[str, float]
     note: str
 
@@ -203,8 +199,8 @@ def _together(
             same = {"task": report.tables[0].task, "model": POOLED, "title": title, "total": None}
             means = {task: pooled([one[task] for one in aligned], question) for task in aligned[0]}
             report.tables += _tables(same, plain(question), means, card, known=True)
-    for one in report.tables:  # letters would be of one table, and p-values are of several
-        one.best, one.groups, one.published = [], {}, {}
+    for one in report.tables:  # the best would be of one table, and p-values are of several
+        one.best, one.published = [], {}
 
 
 def _tables(
@@ -228,7 +224,6 @@ def _tables(
         sign = 1 if measure.lower_is_better else -1
         ranked = sorted(found, key=lambda name: (values[name] is None, sign * (values[name] or 0)))
         tested = pairs(kept, own) if known and not pool else []
-        different = [(one.first, one.second) for one in tested if one.differ]
         some = found[ranked[0]]
         unit = card.cluster.unit_at(some.level) if card else DOCUMENT
         if pool and measure.statistic in MEANS:
@@ -246,7 +241,6 @@ def _tables(
             figures={name: found[name] for name in ranked},
             pairs=tested,
             best=sorted(best(values, tested, measure), key=ranked.index),
-            groups=letters(ranked, different) if tested and tested[0].p_holm is not None else {},
             published=card.published(same["task"], own) if card else {},
             note=_note(found, measure, unit, known=known),
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lm_eval_ext.cards import Card, cards
+from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.models import Model, having
@@ -191,30 +191,24 @@ def align(
     signatures = {name: results.signature(task) for name, results in runs.items()}
     _check_signatures(signatures, FREE | SETTINGS if across_settings else FREE)
     found = {name: read(results, task) for name, results in runs.items()}
-    asked = {name: _asked(table) for name, table in found.items()}
-    (first, one), *others = asked.items()
+    keys = [FILTER, DOCUMENT]
+    first, *others = (
+        (name, table[[*keys, "target", "prompt"]].drop_duplicates(keys))
+        for name, table in found.items()
+    )
     for name, two in others:
-        both = [key for key in one if key in two]
-        if not both:
-            raise RefusedError(f"{task}: {first} and {name} share no document", signatures)
-        for place, what in enumerate(("right answers", "prompts")):
-            differ = [key[1] for key in both if one[key][place] != two[key][place]]
-            if differ and not (across_settings and what == "prompts"):
+        both = first[1].merge(two, on=keys)
+        if both.empty:
+            raise RefusedError(f"{task}: {first[0]} and {name} share no document", signatures)
+        for what, column in (("right answers", "target"), ("prompts", "prompt")):
+            differ = both[both[f"{column}_x"] != both[f"{column}_y"]]
+            if len(differ) and not (across_settings and what == "prompts"):
                 raise RefusedError(
-                    f"{task}: {first} and {name} had different {what} for the same document "
-                    f"(doc_hash {differ[0][:12]}…)",
-                    {first: signatures[first], name: signatures[name]},
+                    f"{task}: {first[0]} and {name} had different {what} for the same document "
+                    f"(doc_hash {differ[DOCUMENT].iloc[0][:12]}…)",
+                    {one: signatures[one] for one in (first[0], name)},
                 )
     return found
-
-
-def _asked(table: "DataFrame") -> dict[tuple[str, str], tuple[str, str]]:
-    """By filter and document, the right answer and the prompt."""
-    keys, values = (
-        zip(*(table[name].tolist() for name in names), strict=True)
-        for names in ((FILTER, DOCUMENT), ("target", "prompt"))
-    )
-    return dict(zip(keys, values, strict=True))
 
 
 def align_tasks(runs: Mapping[str, ResultsFile]) -> "dict[str, DataFrame]":
@@ -373,15 +367,15 @@ def representatives(models: Sequence[Model]) -> dict[str, str]:
     A task that isn't ours stands for itself.
     """
     counts = Counter(task for model in models for task in model.runs)
-    of_task: dict[str, Card | None] = {}
-    for model in models:
-        for task, run in model.runs.items():
-            of_task.setdefault(task, run.card(task))
-    found: dict[str, str] = {}
-    others = {own.name: own for own in of_task.values() if own}
-    for card in {**cards(), **others}.values():
-        there = [task for task, own in of_task.items() if own and own.name == card.name]
-        known = [task for task in card.representative if task in there] or there
-        if known:
-            found[card.name] = max(known, key=lambda task: counts[task])
-    return found | {task: task for task, own in of_task.items() if own is None}
+    cards_of = {task: run.card(task) for model in models for task, run in model.runs.items()}
+    found: dict[str, list[str]] = {name: [] for name in cards()}
+    for task, card in cards_of.items():
+        found.setdefault(card.name if card else task, []).append(task)
+
+    def rank(task: str) -> tuple[bool, int, int]:
+        card = cards_of[task]
+        first = card.representative if card else ()
+        known = task in first
+        return known, counts[task], -first.index(task) if known else 0
+
+    return {name: max(tasks, key=rank) for name, tasks in found.items() if tasks}

@@ -197,63 +197,47 @@ def _own_card(content: str) -> Card:
         raise DataError(f"the card in a results file: {first_problem(error)}") from None
 
 
-def find_all(path: Path) -> list[ResultsFile]:
+def find(path: Path, *, unlearned: bool = False) -> list[ResultsFile]:
     """Reads a results file, or all in a folder, the oldest first.
 
     Hidden folders are skipped: results that are still being written lie there. A file in a folder
-    that cannot be read is told in one line and left out.
+    that cannot be read is left out, with a warning.
+
+    Args:
+        path: Of a file or a folder.
+        unlearned: Also of models that did not learn what they were trained on, as their model
+            files say. What they answer shows nothing about what their task asks.
 
     Raises:
         OptionError: If there is none.
-        DataError: If no file is lm-eval's.
+        DataError: If no file can be used.
     """
-    if path.is_file():
-        return [_read(path)]
-    if not path.is_dir():
+    if not path.exists():
         raise OptionError(f"no such folder or file: {path}")
-    files = [
-        file
-        for file in path.rglob("results_*.json")
-        if not any(part.startswith(".") for part in file.relative_to(path).parts)
-    ]
-    if not files:
+    files = [path] if path.is_file() else path.rglob("results_*.json")
+    found, problems = [], []
+    for file in sorted(files, key=lambda file: (file.name, str(file))):
+        if any(part.startswith(".") for part in file.relative_to(path).parts):
+            continue
+        try:
+            one = _read(file)
+        except DataError as error:
+            problems.append(str(error))
+            continue
+        why = model_file(one).get(UNLEARNED)
+        if why is None or unlearned:
+            found.append(one)
+        else:
+            problems.append(f"{label(one)} did not learn: {one_line(str(why), limit=200)}")
+    if not found and problems:
+        raise DataError(problems[0])
+    if not found:
         raise OptionError(
             f"no results_*.json under {path}; lm_eval writes them with --output_path {path}"
         )
-    found, problems = [], []
-    for file in sorted(files, key=lambda file: (file.name, str(file))):
-        try:
-            found.append(_read(file))
-        except DataError as error:
-            problems.append(error)
-    if not found:
-        raise problems[0]
-    for problem in problems:
+    for problem in dict.fromkeys(problems):
         _log.warning("left out: %s", problem)
     return found
-
-
-def find(path: Path) -> list[ResultsFile]:
-    """:func:`find_all` without models that did not learn what they were trained on.
-
-    Their model files say so; what they answer shows nothing about what their task asks.
-
-    Raises:
-        OptionError: If no other is left.
-        DataError: If a file is not lm-eval's.
-    """
-    kept, left_out = [], {}
-    for one in find_all(path):
-        if (why := model_file(one).get(UNLEARNED)) is None:
-            kept.append(one)
-        else:
-            left_out[label(one)] = one_line(str(why), limit=200)
-    told = "; ".join(f"{name}: {why}" for name, why in left_out.items())
-    if not kept:
-        raise OptionError(f"{path}: only models that did not learn ({told})")
-    if left_out:
-        _log.warning("left out, did not learn: %s", told)
-    return kept
 
 
 def _read(file: Path) -> ResultsFile:

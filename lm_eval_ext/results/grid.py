@@ -6,8 +6,10 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TypeAlias
 
+from lm_eval_ext import __version__
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.stats.statistics import NONE, number
-from lm_eval_ext.text import broken
+from lm_eval_ext.text import broken, one_line
 
 Section: TypeAlias = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 """A heading, and the columns and rows of the table below it (no columns: no table)."""
@@ -102,3 +104,95 @@ def _escaped(text: str) -> str:
     for character in "\\`*_[]<>|#~":
         text = text.replace(character, "\\" + character)
     return text
+
+
+# For papers.
+
+_SPECIAL = str.maketrans(
+    {
+        "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+        "|": r"\textbar{}", '"': "''", "↓": r"$\downarrow$",
+        **{sign: f"{{{sign}}}" for sign in "`[]*-"}, **{sign: f"\\{sign}" for sign in "&%$#_"},
+    }
+)  # fmt: skip
+
+MOST_COLUMNS = 8
+"""That a page is wide enough for."""
+
+_STACKED, _ONE_COLUMN = 18, 2
+"""Characters of a line of a heading; columns for which one column of text is wide enough."""
+
+
+def latex(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    caption: str,
+    *,
+    label: str,
+    comments: Iterable[str] = (),
+) -> str:
+    """The source of a table with booktabs: what is marked is bold, second lines are small.
+
+    Args:
+        columns: As a section's.
+        rows: As a section's.
+        caption: Plain text; what bold means is added.
+        label: Of the table, without ``tab:``.
+        comments: Lines of the source that LaTeX passes over.
+
+    Raises:
+        OptionError: There are more than :data:`MOST_COLUMNS` columns.
+    """
+    import pandas as pd
+
+    _, *heads = columns
+    if len(heads) > MOST_COLUMNS:
+        raise OptionError(
+            f"{len(heads)} columns, and a page has room for {MOST_COLUMNS}; choose with --tasks, "
+            f"--metric or --where, or name fewer results: {', '.join(heads)}"
+        )
+    index, body = [], []
+    for name, *cells in rows:
+        first, *small = zip_longest(*(cell.split("\n") for cell in cells), fillvalue="")
+        index += [escape(name), *("" for _ in small)]
+        body += [
+            map(_cell, first),
+            *((rf"\scriptsize {_cell(one)}" for one in own) for own in small),
+        ]
+    made = pd.DataFrame(map(list, body), index, list(map(_stacked, heads)))
+    if made.apply(lambda own: own.str.contains("textbf")).any(axis=None):
+        caption += (
+            "; bold: no other model is significantly better (paired tests, p < 0.05, adjusted by "
+            "Holm's method)"
+        )
+    source = made.style.to_latex(
+        hrules=True,
+        position="t",
+        position_float="centering",
+        environment="table*" if len(heads) > _ONE_COLUMN else "table",
+        column_format="l" + "r" * len(heads),
+        caption=escape(f"{caption}."),
+        label=f"tab:{label}",
+    )
+    made_by = f"lm-eval-ext {__version__}; see the signatures for what the values depend on"
+    return "".join(f"% {one_line(line)}\n" for line in [made_by, *comments]) + str(source)
+
+
+def escape(text: str) -> str:
+    """Any text as LaTeX shows it, on one line."""
+    return one_line(text).translate(_SPECIAL)
+
+
+def _cell(text: str) -> str:
+    """A number, or an interval: bold if it is marked as best."""
+    bare = text.rstrip()
+    shown = escape(bare.removesuffix(BEST)).replace("{-}", "$-$").replace("+", "$+$")
+    shown = shown.replace(r" \%", r"\,\%")
+    return f"\\textbf{{{shown}}}" if bare.endswith(BEST) else shown
+
+
+def _stacked(name: str) -> str:
+    """A heading over several lines, where it is long."""
+    lines = list(map(escape, broken(name, _STACKED).split("\n")))
+    return lines[0] if len(lines) == 1 else "\\shortstack[r]{" + " \\\\ ".join(lines) + "}"

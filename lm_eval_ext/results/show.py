@@ -1,7 +1,7 @@
 """``lm-eval-ext show``: models by benchmarks, then on request a task's metrics, or a question."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.ask import Asked, figures, overview, question_of
@@ -12,6 +12,9 @@ from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import NONE, Figure
 from lm_eval_ext.text import counted, one_line
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _SOME = 3
 """Names that a note has before it counts the rest."""
@@ -54,14 +57,19 @@ def tables(models: Sequence[Model], asked: Asked, tasks: Sequence[str] = ()) -> 
     yield "\n".join(dict.fromkeys(map(str, problems))), (), ()
 
 
-def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section]:
-    found = overview(models)
+def overview_table(found: "DataFrame") -> tuple[list[str], list[list[str]]]:
+    """Columns and rows of an overview, with the number of documents below the value of a trial."""
     cells: dict[str, dict[str, str]] = {}
     for one in found.itertuples():
         trial = f"\n{one.scored}/{one.total} " * (one.scored < one.total)
         shown = value(one.value, one.unit, best=one.best) + trial
         cells.setdefault(one.benchmark, {})[one.model] = shown
-    yield "", *matrix(cells, turned=len(cells) <= found["model"].nunique())
+    return matrix(cells, turned=len(cells) <= found["model"].nunique())
+
+
+def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section]:
+    found = overview(models)
+    yield "", *overview_table(found)
     notes = [f"{one.task}: {one.title}" for one in found.drop_duplicates("task").itertuples()]
     if found["best"].any():
         notes.append(f"{BEST} no other model is significantly better (Holm, 5 %)")
@@ -79,45 +87,67 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
 
 def _task(task: str, runs: Mapping[str, ResultsFile], asked: Asked) -> Iterator[Section]:
     """One table: a row for each metric or part, and model; then published values and notes."""
-    found: dict[str, list[_Shown]] = {}
+    every: list[_Shown] = []
     problems: dict[str, DataError] = {}
     for model, run in runs.items():
         try:
-            for one in _figures(task, model, run, asked):
-                found.setdefault(one.name, []).append(one)
+            every += _figures(task, model, run, asked)
         except DataError as error:  # without samples, say; the other runs still show
             problems[model] = error
-    if problems and not found:
+    if problems and not every:
         raise next(iter(problems.values()))
+    found: dict[str, list[_Shown]] = {}
+    for one in every:
+        found.setdefault(one.name, []).append(one)
     first = next(iter(runs.values()))
     headline = first.headline(task) if first.card(task) and not asked.is_question else ""
-    counts = {run.documents(task) for run in runs.values()}
     lines = []
     for name, own in found.items():
         lower = LOWER * own[0].question.measure.lower_is_better
         shown = f"{name}{lower}{f' {BEST}' * (name == headline)}"
-        if len(runs) > 1:
-            lines.append([shown, "", ""])
+        lines += [[shown, "", ""]] * (len(runs) > 1)
         for one in own:
-            label = f"  {one.model}" if len(runs) > 1 else shown
-            scored, total = one.run.documents(task)
-            if len(counts) > 1 and scored < total:
-                label += f" ({scored}/{total})"
             unit = one.question.measure.unit
             ends = interval(one.figure.low, one.figure.high, unit)
+            label = f"  {one.model}" if len(runs) > 1 else shown
             lines.append([label, value(one.figure.value, unit), ends])
+    counts = (f"{one:,} of {of:,}" for one, of in (run.documents(task) for run in runs.values()))
+    titles = dict.fromkeys(title for title, _ in asked.questions(task, first)) if asked.by else {}
     heading = [one_line(task), *(runs if len(runs) == 1 else ())]
-    heading += [f"{one:,} of {of:,} documents" for one, of in counts if len(counts) == 1]
-    if asked.by and len(titles := {title for title, _ in asked.questions(task, first)}) == 1:
-        heading += titles
+    heading += [
+        f"{', '.join(dict.fromkeys(counts))} documents",
+        *(titles if len(titles) == 1 else ()),
+    ]
     columns = asked.by.replace(",", ", ") or "metric", "value", "95 % interval"
     yield " · ".join(heading), columns if lines else (), lines
-    notes = [f"{model}: {error}" for model, error in problems.items()]
-    notes += [] if lines else ["no document was scored"]
+    notes = [] if lines else ["no document was scored"]
     notes += _published(task, first, found, asked, headline)
     notes += [f"{BEST} the task's headline"] if headline else []
-    notes += _about(task, runs, [one for own in found.values() for one in own])
+    card = first.card(task)
+    levels = [one.figure.level for one in every if one.figure.low is not None]
+    if card and levels:
+        notes.append(f"intervals are clustered by {card.cluster.unit_at(max(levels))}")
+    reasons = (
+        (one.name, reason_for(one.run, task, one.question.measure, one.figure)) for one in every
+    )
+    notes += _grouped(reasons, len(every))
+    of_runs = [(model, note) for model, run in runs.items() for note in _about(run, task)]
+    notes += _grouped(
+        [*of_runs, *((model, str(one)) for model, one in problems.items())], len(runs)
+    )
     yield "\n".join(notes), (), ()
+
+
+def _grouped(notes: Iterable[tuple[str, str]], every: int) -> Iterator[str]:
+    """Each note once, after the names that it is about, if it is not about ``every`` one."""
+    found: dict[str, list[str]] = {}
+    for name, note in notes:
+        found.setdefault(note, []).append(name)
+    found.pop("", None)
+    for note, own in found.items():
+        names = list(dict.fromkeys(own))
+        more = f" and {len(names) - _SOME} more" * (len(names) > _SOME)
+        yield f"{', '.join(names[:_SOME])}{more}: {note}" if len(own) < every else note
 
 
 def _figures(task: str, model: str, run: ResultsFile, asked: Asked) -> Iterator[_Shown]:
@@ -145,30 +175,7 @@ def _published(
                 yield f"published {name}: {told}"
 
 
-def _about(task: str, runs: Mapping[str, ResultsFile], found: Sequence[_Shown]) -> Iterator[str]:
-    """What readers must know about the figures: clusters, what is missing and why."""
-    card = next(iter(runs.values())).card(task)
-    levels = [one.figure.level for one in found if one.figure.low is not None]
-    if card and levels:
-        yield f"intervals are clustered by {card.cluster.unit_at(max(levels))}"
-    why: dict[str, list[str]] = {}
-    for one in found:
-        if reason := reason_for(one.run, task, one.question.measure, one.figure):
-            why.setdefault(reason, []).append(one.name)
-    for reason, every in why.items():
-        names = list(dict.fromkeys(every))
-        more = f" and {len(names) - _SOME} more" * (len(names) > _SOME)
-        about = f"{', '.join(names[:_SOME])}{more}: " * (len(every) < len(found))
-        yield f"{about}{reason}"
-    told: dict[str, list[str]] = {}
-    for model, run in runs.items():
-        for note in _about_run(run, task):
-            told.setdefault(note, []).append(model)
-    for note, models in told.items():
-        yield f"{', '.join(models)}: {note}" if len(models) < len(runs) else note
-
-
-def _about_run(run: ResultsFile, task: str) -> Iterator[str]:
+def _about(run: ResultsFile, task: str) -> Iterator[str]:
     if run.card(task) and not run.is_current(task):
         yield "this file is of an older version; docs/old_names.csv has its metrics"
     for cause, ids in run.not_scorable(task).items():

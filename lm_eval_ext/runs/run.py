@@ -20,7 +20,7 @@ from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, writing
 from lm_eval_ext.harness.signature import digest
 from lm_eval_ext.reading import read_yaml
-from lm_eval_ext.results.files import MODEL_FILE, arguments_of, find_all, identity, metadata_of
+from lm_eval_ext.results.files import MODEL_FILE, arguments_of, find, identity, metadata_of
 from lm_eval_ext.runs.child import KEYS
 from lm_eval_ext.runs.model_files import ModelFile, lm_eval_config, read_model_files
 from lm_eval_ext.runs.process import evaluate, reason
@@ -100,7 +100,7 @@ class Job:
     def missing(self) -> list[str]:
         """The names of which there are no results at the moment."""
         try:
-            noted = [one.content.get(KEYS, {}) for one in find_all(self.folder)]
+            noted = [one.content.get(KEYS, {}) for one in find(self.folder, unlearned=True)]
         except LmEvalExtError:
             noted = []
         return [

@@ -9,14 +9,13 @@ difference is judged against those that arise when the systems change places in 
 Fisher's randomisation test for paired data. It assumes nothing about the scores, and no
 difference is proof that fewer than six clusters could show (2 · 2⁻⁵ = 0.06).
 
-For many comparisons at once there are adjusted p-values, and groups of systems that are not
-significantly different.
+For many comparisons at once there are adjusted p-values.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from lm_eval_ext.stats.intervals import (
     NO_LIMITS,
@@ -29,8 +28,6 @@ from lm_eval_ext.stats.intervals import (
 
 if TYPE_CHECKING:
     from lm_eval_ext.stats.intervals import Array, Statistic
-
-T = TypeVar("T")
 
 Test = Literal["mcnemar", "sign-flip", "swap"]
 
@@ -219,21 +216,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
     raised = np.maximum.accumulate(np.arange(len(found), 0, -1) * found[order])
     found[order] = np.minimum(raised, 1)
     return [float(p) for p in found]
-
-
-def letters(systems: Sequence[T], different: Collection[tuple[T, T]]) -> dict[T, str]:
-    """The compact letter display of Piepho (2004, doi 10.1198/1061860043515).
-
-    Two systems share a letter exactly if they are not in ``different``. Systems come the best one
-    first; each has letters such as ``"ab"``; after z come a1, b1 and so on.
-    """
-    from networkx import Graph, complement, find_cliques
-
-    graph = Graph(different)
-    graph.add_nodes_from(systems)
-    found = dict.fromkeys(systems, "")
-    alike = sorted(sorted(map(systems.index, one)) for one in find_cliques(complement(graph)))
-    for place, members in enumerate(alike):
-        for member in members:
-            found[systems[member]] += f"{chr(ord('a') + place % 26)}{place // 26 or ''}"
-    return found
