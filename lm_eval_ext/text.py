@@ -14,7 +14,7 @@ def broken(text: str, width: int) -> str:
         width: Most characters of a line; a single word may be longer.
     """
     lines = [""]
-    for piece in re.findall(r"[^-/:,_ ]*[-/:,_ ]?", text):
+    for piece in re.findall(r"[^-/:,_ ]+[-/:,_ ]?|[-/:,_ ]", text):
         if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece

@@ -303,8 +303,7 @@ def _latex(report: Report) -> str:
     told = {one.task: f"{one.title} ({one.count})" for one in report.tables}
     several = "; ".join(f"{task}: {title}" for task, title in told.items())
     caption = several if len(told) > 1 else heading.replace(" · ", ", ")
-    titled = [name or one.title for name, one in zip(names, report.tables, strict=True)]
-    columns, rows = _matrix(report, titled, paper=True)
+    columns, rows = _matrix(report, [name or "value" for name in names], paper=True)
     return latex(columns, rows, caption, label="compare", comments=report.signatures.values())
 
 

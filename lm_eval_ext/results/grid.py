@@ -194,5 +194,5 @@ def _cell(text: str) -> str:
 
 def _stacked(name: str) -> str:
     """A heading over several lines, where it is long."""
-    lines = list(map(escape, broken(name, _STACKED).split("\n")))
+    lines = list(map(escape, broken(one_line(name), _STACKED).split("\n")))
     return lines[0] if len(lines) == 1 else "\\shortstack[r]{" + " \\\\ ".join(lines) + "}"

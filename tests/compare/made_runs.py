@@ -76,8 +76,7 @@ def compared(*paths: Path, asked: Asked = HEADLINES, **options: Any) -> dict[str
     assert not refused
     tables = json.loads(text)["tables"]
     figures = [
-        {**one, **found, "system": name, "best": name in one["best"],
-         "group": one["groups"].get(name, "")}
+        {**one, **found, "system": name, "best": name in one["best"]}
         for one in tables
         for name, found in one["figures"].items()
     ]  # fmt: skip

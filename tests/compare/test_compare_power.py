@@ -35,14 +35,7 @@ def test_the_spread_of_several_models_is_the_mean_over_all_pairs(runs: Path) -> 
     )
     more = needed([runs], **ASKED, models=7)
     assert more.clusters == clusters_needed(0.05, three.spread**2, alpha=0.05 / 21)
-    other = needed([runs], task="magnifico_mini", difference=5, metric="relative_performance")
-    assert other.clusters and other.clusters >= 6
-
-
-def test_one_model(runs: Path) -> None:
-    alone = needed([runs / "good"], **ASKED)
-    (table,) = compare(read_models([runs]), ["lieder_mini"], Asked()).tables
-    stderr = table.figures["good"].stderr
+    alone, stderr = needed([runs / "good"], **ASKED), table.figures["good"].stderr
     assert stderr and alone.spread == pytest.approx(stderr * math.sqrt(2 * 16)), "of two such"
     assert "one model, good" in alone.source
 
@@ -55,11 +48,8 @@ def test_stated_rates() -> None:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"difference": 0}, "--difference: Input should be greater than 0, got 0"),
-    ({"difference": math.nan}, "--difference: Input should be a finite number"),
     ({"power": 1}, "--power: Input should be less than 1, got 1"),
-    ({"power": 0.01}, "--power: Input should be greater than or equal to 0.5"),
     ({"models": 1}, "--models: Input should be greater than or equal to 2"),
-    ({"icc": 2}, "--icc: Input should be less than or equal to 1"),
     ({"per_cluster": 0}, "--per-cluster: Input should be greater than or equal to 1"),
     ({"rate": None}, "give results of a pilot run; or --rate, with --icc"),
     ({"rate": 0.99}, "0.965 and 1.015 are not both from 0 to 1"),

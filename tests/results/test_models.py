@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.files import find, find_all
+from lm_eval_ext.results.files import find
 from lm_eval_ext.results.models import choose_tasks, read_models
 
 
@@ -76,7 +76,7 @@ def test_results_that_are_being_written_are_not_read(tmp_path: Path) -> None:
     a_run(tmp_path / "m" / ".part-1", date="2026-02-01")
     assert [results.path for results in find(tmp_path)] == [visible]
     hidden = a_run(tmp_path / ".demo")
-    assert [results.path for results in find_all(tmp_path / ".demo")] == [hidden]
+    assert [results.path for results in find(tmp_path / ".demo")] == [hidden]
 
 
 def test_tasks_are_those_that_two_models_have(tmp_path: Path) -> None:

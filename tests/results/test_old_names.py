@@ -6,7 +6,6 @@ were, value and interval, for answers that are made again here or recorded in sh
 
 import gzip
 import json
-import math
 import os
 from pathlib import Path
 from typing import Any
@@ -65,13 +64,8 @@ def rows_of(run: str, task: str) -> Any:
         return rows(
             ResultsFile(Path(), content), task, [("", one) for one in content["samples"][task]]
         )
-    names: dict[str, Any] = {
-        "c": "correct",
-        "w": "wrong",
-        "e": "prediction_error",
-        "t": "prediction_timeout",
-        "l": "prediction_too_large",
-    }
+    named = ("correct", "wrong", *map("prediction_{}".format, ("error", "timeout", "too_large")))
+    names: dict[str, Any] = dict(zip("cwetl", named, strict=True))
     verdicts = FIGURES[run]["verdicts"]
     return frame(
         (
@@ -114,16 +108,9 @@ def test_every_old_metric_is_a_question_with_the_same_value_and_interval(
         if benchmark == "conceptual" and ":" in old and expected[0] is None:
             assert found.documents < CONCEPT_HAD_TO_HAVE, old
             continue
-        for what, one, other in zip(
-            ("value", "low", "high"), (found.value, found.low, found.high), expected, strict=True
-        ):
-            same = one is other is None or (
-                one is not None
-                and other is not None
-                and math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
-            )
-            if not same:
-                wrong.append((old, what, one, other))
+        values = found.value, found.low, found.high
+        if values != pytest.approx(tuple(expected), rel=1e-9, abs=1e-12):
+            wrong.append((old, values, expected))
     assert not wrong, f"{len(wrong)}: {wrong[:12]}"
 
 

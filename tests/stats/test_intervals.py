@@ -1,5 +1,6 @@
 """Intervals: legal, with a width, as libraries have them where they can, and as the page says."""
 
+import itertools
 import math
 import random
 from typing import Any
@@ -108,9 +109,7 @@ def test_uneven_clusters_count_as_fewer() -> None:
     even = estimate(scores, 6)
     assert uneven and uneven.effective == pytest.approx(120**2 / (19 * 4 + 82**2))
     assert (even.effective, even.clusters) == (pytest.approx(20), uneven.clusters)
-    one, two = interval(uneven, UNIT), interval(even, UNIT)
-    assert one.high and one.low and two.high and two.low
-    assert one.high - one.low > two.high - two.low
+    assert np.diff(interval(uneven, UNIT)[:2]) > np.diff(interval(even, UNIT)[:2])  # type: ignore[arg-type]
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=12))
@@ -126,18 +125,14 @@ def test_the_jackknife_of_a_mean_is_its_standard_error(rows: list[tuple[int, int
     assert jackknife(sums, lambda sums: np.full(len(sums), np.nan), np.ones(len(rows))) is None
 
 
-@pytest.mark.parametrize("value", [0.0, 0.2, 50.0, 99.9, 100.0])
-@pytest.mark.parametrize("stderr", [0.0, 0.5, 30.0])
-def test_statistics_are_legal_too(value: float, stderr: float) -> None:
-    for limits in ((0.0, 100.0), (-100.0, 100.0)):
-        low, high, _ = interval(Estimate(value, stderr, 90, 9, 7.5), limits)
-        legal.check(low, high, value, limits, f"{value} {stderr}")
-
-
-def test_the_error_of_a_statistic_is_in_the_middle_of_its_interval() -> None:
-    """Of many answers half an answer more changes little."""
-    low, high, _ = interval(Estimate(50.0, 4.0, 10**6, 1000, 1000.0), (0.0, 100.0))
-    assert (low, high) == pytest.approx((50 - 1.96 * 4, 50 + 1.96 * 4), abs=0.2)
+def test_statistics_are_legal_too() -> None:
+    """And of many answers half an answer more changes little."""
+    for value, stderr in itertools.product((0.0, 0.2, 50.0, 99.9, 100.0), (0.0, 0.5, 30.0)):
+        for limits in ((0.0, 100.0), (-100.0, 100.0)):
+            low, high, _ = interval(Estimate(value, stderr, 90, 9, 7.5), limits)
+            legal.check(low, high, value, limits, f"{value} {stderr}")
+    found = interval(Estimate(50.0, 4.0, 10**6, 1000, 1000.0), (0.0, 100.0))
+    assert found[:2] == pytest.approx((50 - 1.96 * 4, 50 + 1.96 * 4), abs=0.2)
 
 
 def test_independent_documents_of_other_tasks() -> None:

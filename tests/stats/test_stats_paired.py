@@ -1,8 +1,7 @@
-"""Paired differences and letters: against libraries, all signs, simulations, their definition."""
+"""Paired differences: against libraries, all signs, simulations."""
 
 import itertools
 import math
-import string
 from collections.abc import Sequence
 from unittest.mock import patch
 
@@ -16,7 +15,6 @@ from lm_eval_ext.stats import paired
 from lm_eval_ext.stats.intervals import DIFFERENCE
 from lm_eval_ext.stats.paired import (
     holm,
-    letters,
     mcnemar,
     paired_difference,
     paired_statistic,
@@ -202,9 +200,6 @@ def test_a_mean_as_a_statistic_agrees_with_its_formula() -> None:
     assert found.low == pytest.approx(formula.low, abs=0.1)
 
 
-# Many comparisons.
-
-
 @given(st.lists(st.floats(0, 1), max_size=40))
 def test_holm_is_that_of_statsmodels(p_values: list[float]) -> None:
     from statsmodels.stats.multitest import multipletests
@@ -212,32 +207,3 @@ def test_holm_is_that_of_statsmodels(p_values: list[float]) -> None:
     with patch("gc.collect"):  # which it calls each time, for a third of a second among many tests
         expected = multipletests(p_values, method="holm")[1] if p_values else []
     assert holm(p_values) == pytest.approx(list(expected), abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("count", "different", "expected"),
-    [
-        (0, [], []),
-        (1, [], ["a"]),
-        (3, [], ["a", "a", "a"]),
-        (3, [(0, 1), (0, 2), (1, 2)], ["a", "b", "c"]),
-        (28, [*itertools.combinations(range(28), 2)], [*string.ascii_lowercase, "a1", "b1"]),
-        # The best differs from the last two, the second from the last only.
-        (4, [(0, 2), (0, 3), (1, 3)], ["a", "ab", "bc", "c"]),
-    ],
-)
-def test_hand_made_displays(count: int, different: list[tuple[int, int]], expected: object) -> None:
-    assert list(letters(range(count), different).values()) == expected
-
-
-@given(st.data())
-def test_two_share_a_letter_exactly_if_they_do_not_differ(data: st.DataObject) -> None:
-    count = data.draw(st.integers(2, 9))
-    pairs = list(itertools.combinations(range(count), 2))
-    different = data.draw(st.sets(st.sampled_from(pairs)))
-    marks = letters(range(count), different)
-    for pair in pairs:
-        assert bool(set(marks[pair[0]]) & set(marks[pair[1]])) == (pair not in different), pair
-    used = set("".join(marks.values()))
-    members = {name: {i for i, mark in marks.items() if name in mark} for name in used}
-    assert not any(members[a] <= members[b] for a in used for b in used if a != b), "one too many"
