@@ -207,8 +207,7 @@ class Pool:
                 "apart"
             )
         self._engine = place.engine
-        crc = zlib.crc32(place.address.encode("utf-8", "surrogatepass"))
-        lane = crc % len(self._lanes)
+        lane = zlib.crc32(place.address.encode("utf-8", "surrogatepass")) % len(self._lanes)
         self._queued(lane, job).append(job)
         if self._workers[lane] is None:  # starts while the caller submits more
             self._feed()

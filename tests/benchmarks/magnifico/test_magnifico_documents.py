@@ -107,18 +107,6 @@ def test_two_interpretations_have_two_descriptions_or_three_examples_of_each(
     assert [shown.count(f"-- plausible 10{index}?") for index in range(5)] == [2, 0, 2, 0, 2]
 
 
-def test_description_and_solved_examples_stand_together(corpus: Corpus) -> None:
-    def by_id(setting: Setting) -> dict[str, str]:
-        return {doc["id"]: doc["prompt"] for doc in made(corpus, setting)}
-
-    both, few = by_id(Setting(prompt="desc_fewshot")), by_id(Setting(prompt="fewshot"))
-    for form in NOVEL:
-        line = f"-- The word '{form}-big' refers to the big.\n\n"
-        assert both[f"big/0/{form}"].replace(line, "") == few[f"big/0/{form}"]
-        assert both[f"big/0/{form}"].partition(line)[2].startswith(f"-- {form} 100?\nselect 100")
-    assert both["big/0/base"] == few["big/0/base"]
-
-
 WORDS: dict[Form, str] = {"foreign": "bogla", "adversarial": "adversarial-big"}
 DESCRIBED = {
     "big": Description("concept_word is said of large ones.", {"plausible": "bigly", **WORDS}),
@@ -205,23 +193,16 @@ def test_what_cannot_be_scored_is_named_by_cause(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("name", "value", "message"),
     [
-        (
-            ("word", "direct", "end", "plausible"),
-            "magnifico_subset: Input should be 'words', .* got 'word'",
-        ),
-        (("words", "direkt", "end", "plausible"), "magnifico_prompt: .* got 'direkt'"),
-        (("words", "direct", "middle", "plausible"), "magnifico_position: .* got 'middle'"),
-        (("words", "direct", "end", "nonsense"), "magnifico_forms.0: .* got 'nonsense'"),
-        (("words", "direct", "end", "base"), "magnifico_forms.0: .* got 'base'"),
-        (("words", "direct", "end", "foreign, foreign"), "name each form once"),
-        (("words", "direct", "end", ""), "magnifico_forms.0: .* got ''"),
-        (("words", "direct", "end", "foreign", "no"), "magnifico_overlap: .* got 'no'"),
+        ("subset", "word", "Input should be 'words', .* got 'word'"),
+        ("prompt", "direkt", ".* got 'direkt'"),
+        ("position", "middle", ".* got 'middle'"),
+        ("forms", "base", ".* got 'base'"),
+        ("forms", "foreign, foreign", "name each form once"),
+        ("overlap", "no", ".* got 'no'"),
     ],
 )
-def test_options_are_checked(options: tuple[str, ...], message: str) -> None:
-    names = ("subset", "prompt", "position", "forms", "overlap")
-    given = dict(zip(names, options, strict=False))
-    with pytest.raises(OptionError, match=message):
-        load.dataset.options({f"magnifico_{name}": value for name, value in given.items()})
+def test_options_are_checked(name: str, value: str, message: str) -> None:
+    with pytest.raises(OptionError, match=rf"magnifico_{name}.*{message}"):
+        load.dataset.options({f"magnifico_{name}": value})

@@ -5,6 +5,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,20 @@ from lm_eval_ext.sql import Executor
 pytestmark = pytest.mark.slow
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-CASES = yaml.safe_load((FIXTURES / "magnifico_answers.yaml").read_text(encoding="utf-8"))
+CASES = [
+    *yaml.safe_load((FIXTURES / "magnifico_answers.yaml").read_text(encoding="utf-8")),
+    *chain(
+        *yaml.safe_load((FIXTURES / "magnifico_wrapped_answers.yaml").read_text("utf-8")).values()
+    ),
+]
 PIECES = yaml.safe_load((FIXTURES / "answer_pieces.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["why"])
 def test_cases(case: dict[str, str | None]) -> None:
-    assert query_of(str(case["answer"])) == case["expected"]
+    found = query_of(str(case["answer"]))
+    assert found == case["expected"]
+    assert found is None or query_of(found) == found
 
 
 # --- valid queries ---------------------------------------------------------------------------

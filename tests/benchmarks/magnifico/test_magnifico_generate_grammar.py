@@ -167,27 +167,3 @@ def test_numbers_that_stand_for_something_are_no_amounts(tmp_path: Path) -> None
         "first name", "last name", "age", "city",
     ]  # fmt: skip
     assert meanings_of(known, 1).keys() >= {"linked", "place"}
-
-
-@pytest.mark.parametrize(
-    ("limit", "expected"), [(80, "a condition changes nothing"), (2, None)], ids=["all", "some"]
-)
-def test_rows_are_compared_in_any_order(tmp_path: Path, limit: int, expected: str | None) -> None:
-    """DISTINCT cities of all rows come in another order than through an index."""
-    script = "CREATE TABLE nurse (name TEXT, city TEXT, salary INTEGER);"
-    values = "'Nurse ' || i, char(70 - i % 5 * i % 7) || 'ton', i"
-    more = "CREATE INDEX by_salary ON nurse (salary DESC);"
-    database = made(tmp_path, script + NUMBERS.format(table="nurse", values=values) + more)
-    known = profile.read(database)
-    (nurse,) = known.entities.values()
-    _, city, salary = (Plain(field) for field in nurse.fields)
-    where = Clause("<=", salary, (limit,))
-    tree = Question(nurse, (city,), (where,), distinct=True)
-    with closing(in_memory(database)) as connection:
-        ordered = [connection.execute(one).fetchall() for one in (
-            tree.sql(), tree.sql().partition(" WHERE ")[0])]  # fmt: skip
-        assert ordered[0] != ordered[1]
-        found = make.Maker(known, 4, Runner(connection)).problem(
-            Asked("at_least", tree, tree.sql(), {BASE: "x"})
-        )
-    assert found == expected

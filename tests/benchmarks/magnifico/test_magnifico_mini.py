@@ -1,18 +1,19 @@
 """magnifico_mini has MAGNIFICo's design and none of its text."""
 
-import csv
 import json
 import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico import corpora, mini, prompt
-from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, PLACEHOLDER, Corpus
+from lm_eval_ext.benchmarks.magnifico import corpora, mini
+from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Corpus
 from lm_eval_ext.sql import SEMANTICS, Executor
 from lm_eval_ext.sql.mutants import mutants
 from lm_eval_ext.sql.schema import Schema, schema_of
@@ -21,7 +22,6 @@ CONTENT = mini.content()
 HELD_OUT = [example for examples in CONTENT.support.values() for example in examples]
 EVERY = [*CONTENT.examples, *HELD_OUT, *CONTENT.combinations]
 FORMS = {form: name for name, one in CONTENT.interpretations.items() for form in one.forms.values()}
-IDS = [f"{name}-{form}" for name, form, _ in CONTENT.dialogues]
 
 OTHER_ROWS = {
     "distinct_added", "join_loosened", "count_of_distinct", "count_of_nullable",
@@ -77,32 +77,6 @@ def test_a_question_holds_its_own_form_once_and_no_other() -> None:
         assert not any(_holds(example.query, form) for form in FORMS)
 
 
-def test_databases_are_sound(corpus: Corpus) -> None:
-    assert {e.db_id for e in EVERY} == set(corpus.databases)
-    nulls = dates = quoted = 0
-    for db_id, database in corpus.databases.items():
-        assert database.script is not None
-        script = database.script.read_text()
-        assert script == mini.embedded()[f"{db_id}.sql"]
-        tables = read_schema(database.path)
-        assert 2 <= len(tables) <= 4
-        assert any(table.foreign_keys for table in tables.values())
-        with _connect(database.path) as connection:
-            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-            for name, table in tables.items():
-                rows = connection.execute(f'SELECT * FROM "{name}"').fetchall()
-                assert 6 <= len(rows) <= 40, name
-                assert any(column.primary_key for column in table.columns)
-                quoted += any(" " in column.name for column in table.columns)
-                nulls += any(None in row for row in rows)
-                dates += any(re.fullmatch(r"\d{4}-\d\d-\d\d", str(v)) is not None for v in rows[0])
-        creates = [block.partition("\n/*\n")[0] for block in prompt.schema(database)]
-        assert [re.split(r'["\s(]+', one)[2] for one in creates] == list(tables)
-        assert all(f"{create};" in script for create in creates)
-    assert min(nulls, dates, quoted) > 0
-
-
 def test_golds_give_rows_and_no_mutant_gives_the_same(corpus: Corpus) -> None:
     """But for kinds of mutants that need rows of a suite's other databases."""
     misses = []
@@ -135,72 +109,32 @@ def test_golds_give_rows_and_no_mutant_gives_the_same(corpus: Corpus) -> None:
     assert len(misses) > 400
 
 
-@pytest.mark.parametrize("key", CONTENT.dialogues, ids=IDS)
-def test_a_dialogue_gives_the_definition_in_the_right_third(key: tuple[str, str, str]) -> None:
-    name, form, _ = key
-    texts = CONTENT.dialogues[key]  # type: ignore[index]
-    word = PLACEHOLDER if form == BASE else CONTENT.interpretations[name].forms[form]  # type: ignore[index]
-    assert list(texts) == (["start"] if form == BASE else ["start", "mid", "end"])
-    for position, text in texts.items():
-        turns = text.split("\n\n")
-        assert 12 <= len(turns) <= 20
-        for index, turn in enumerate(turns):
-            assert re.fullmatch(rf"User{1 + index % 2}: [A-Z][^\n]*[.?!]", turn), turn
-        third = ["start", "mid", "end"].index(position)
-        held = [index for index, turn in enumerate(turns) if _holds(turn, word)]
-        assert len(held) == 2
-        assert all(third / 3 <= index / len(turns) < (third + 1) / 3 for index in held)
-        places = [found.start() / len(text) for found in re.finditer(re.escape(word), text)]
-        assert all(third / 3 <= place < (third + 1) / 3 for place in places)
-        assert not any(_holds(text, other) for other in FORMS if other != word)
-    said = {tuple(sorted(turn[5:] for turn in text.split("\n\n"))) for text in texts.values()}
-    assert len(said) == 1
-
-
-@pytest.fixture
-def large_cells() -> Iterator[None]:
-    """The csv module reads cells of 16 MiB during the test; its limit belongs to the process."""
-    limit = csv.field_size_limit(1 << 24)
-    yield
-    csv.field_size_limit(limit)
-
-
-@pytest.mark.usefixtures("large_cells")
 def test_nothing_is_taken_from_magnifico_or_spider(shared_data: Path) -> None:
-    folder = shared_data / "magnifico/magnifico_data"
-    theirs: set[str] = set()
-    for file in folder.rglob("*.tsv"):
-        with file.open(encoding="utf-8", newline="") as lines:
-            for row in csv.DictReader(lines, delimiter="\t"):
-                question = row["Question"].partition(": ")[2].partition(" | ")[0]
-                theirs |= {_plain(question), _plain(row["Parse"])}
-    assert len(theirs) > 4000
-    assert not theirs & {_plain(text) for e in EVERY for text in (e.question, e.query)}
+    theirs = corpora.read(shared_data / "magnifico/magnifico_data", dialogues=True)
 
-    turns = {
-        _plain(turn.partition(": ")[2])
-        for file in folder.rglob("*.txt")
-        for turn in file.read_text(encoding="utf-8", errors="replace").split("\n\n")
-    }
-    ours = [
-        turn for d in CONTENT.dialogues.values() for t in d.values() for turn in t.split("\n\n")
-    ]
-    assert len(turns) > 1000
-    assert not turns & {_plain(turn.partition(": ")[2]) for turn in ours}
+    def texts(content: Any) -> set[str]:
+        examples = [*content.examples, *content.combinations, *chain(*content.support.values())]
+        turns = [
+            turn.partition(": ")[2]
+            for places in content.dialogues.values()
+            for text in places.values()
+            for turn in text.split("\n\n")
+        ]
+        about = [text for one in content.interpretations.values()
+                 for text in (one.name, one.meaning, *one.forms.values())]  # fmt: skip
+        said = [text for one in examples for text in (one.question, one.query)]
+        return {_plain(text) for text in (*said, *turns, *about)}
 
-    their_forms = {f for one in corpora.interpretations().values() for f in one.forms.values()}
-    assert not their_forms & set(FORMS)
-    assert not set(corpora.interpretations()) & set(CONTENT.interpretations)
-    their_meanings = {one.meaning for one in corpora.interpretations().values()}
-    assert not their_meanings & {one.meaning for one in CONTENT.interpretations.values()}
-
+    assert len(texts(theirs)) > 5_000
+    assert not texts(theirs) & texts(CONTENT)
     spider = json.loads((shared_data / "spider_databases/tables.json").read_text())
-    names = {name.lower() for one in spider for name in one["table_names_original"]}
+    names = {
+        name.lower() for one in spider for name in (one["db_id"], *one["table_names_original"])
+    }
     scripts = [text for name, text in mini.embedded().items() if name.endswith(".sql")]
     own = {n.lower() for s in scripts for n in re.findall(r'(?i)create table "?(\w+)', s)}
     assert len(own) == 4 + 3 + 3 + 3
-    assert not own & names
-    assert not {e.db_id for e in EVERY} & {one["db_id"] for one in spider}
+    assert not (own | {example.db_id for example in EVERY}) & names
 
 
 def _plain(text: str) -> str:

@@ -1,6 +1,5 @@
 """magnifico_mini's files, the databases that are built from them, and their test suites."""
 
-import json
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -12,6 +11,7 @@ from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import load, mini
 from lm_eval_ext.benchmarks.magnifico.documents import Setting
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql.suite import read_shipped
 
 pytestmark = pytest.mark.slow
 
@@ -49,17 +49,10 @@ def test_a_cache_that_cannot_be_written_is_named(
 @pytest.mark.usefixtures("kept_cache")
 def test_what_ships_belongs_to_these_databases_and_golds() -> None:
     """Otherwise: ``python -m bench.judge --pack`` makes the seeds anew."""
-    rows = json.loads((mini.SHIPPED / "populated.json").read_text(encoding="utf-8"))["databases"]
-    assert {key: entry["database"] for key, entry in rows.items()} == {
-        sha256_of(database.path): db_id for db_id, database in mini.databases().items()
-    }
-    seeds = json.loads((mini.SHIPPED / "suites.json").read_text(encoding="utf-8"))["databases"]
+    shipped = read_shipped(mini.SHIPPED)
     suites = load.prepared(Setting(corpus="mini")).scoring.suites
-    assert {key: entry["database"] for key, entry in seeds.items()} == {
-        suite.key: db_id for db_id, suite in suites.items()
-    }
+    files = {sha256_of(database.path) for database in mini.databases().values()}
+    assert shipped.rows.keys() == files
+    assert shipped.seeds.keys() == {suite.key for suite in suites.values()}
     for suite in suites.values():
-        hashes = [content[:16] for content in suite.databases.values()]
-        assert hashes == seeds[suite.key]["hashes"]
-        assert suite.judges.keys() == seeds[suite.key]["golds"].keys()
         assert all(suite.judges.values()), "each gold is judged by rows that were added"

@@ -79,14 +79,6 @@ def test_a_question_in_two_forms_is_asked_once_as_base(tmp_path: Path, database:
     assert [one.place[-2:] for one in corpus.examples] == [":2", ":2", ":3", ":4", ":4", ":5"]
 
 
-def test_the_same_question_on_two_databases_is_asked_twice(tmp_path: Path, database: Path) -> None:
-    (tmp_path / "pier.sqlite").write_bytes(database.read_bytes())
-    file = write(tmp_path, HEADER + "\tdb_id", f"{ROW}\tyard", f"{ROW}\tpier", f"{ROW}\tYARD")
-    forms = [(one.db_id, one.form) for one in own.read(file, tmp_path).examples]
-    assert forms == [("yard", "base"), ("yard", "plausible"), ("pier", "base"),
-                     ("pier", "plausible"), ("YARD", "plausible")]  # fmt: skip
-
-
 def test_a_word_matches_in_any_case(tmp_path: Path, database: Path) -> None:
     other = ROW.replace("\tlofty\t", "\tLofty\t").replace("which masts are lofty", "LOFTY masts")
     corpus = own.read(write(tmp_path, HEADER, ROW, other), database)

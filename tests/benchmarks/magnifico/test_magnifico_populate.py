@@ -1,15 +1,14 @@
 """``magnifico populate``: suites of databases, their report, and scoring by them."""
 
 import sqlite3
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.tasks import load_task
 from typer.testing import CliRunner
 
-from lm_eval_ext.benchmarks.magnifico import load, populating, score
-from lm_eval_ext.benchmarks.magnifico.task import MagnificoTask
+from lm_eval_ext.benchmarks.magnifico import load, populating
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.sql import find_semantics
@@ -93,32 +92,16 @@ def test_what_populated_metrics_rest_on(kept_cache: Path) -> None:
 
 
 def test_an_answer_is_right_only_if_it_is_right_on_all_databases(kept_cache: Path) -> None:
-    scoring = prepared().scoring
-    examples = prepared().corpus.examples
-    gold = next(e for e in examples if " > " in e.query)
+    task = load_task("magnifico_mini")
+    doc = next(one for one in task.test_docs() if " > " in one["query"])
 
-    class Asked(MagnificoTask):
-        def __init__(self) -> None:
-            from lm_eval_ext.sql import Executor
+    def scored(answer: str, **other: str) -> dict[str, object]:
+        found = task.process_results({**doc, **other}, [answer]).get("rows") or []
+        return {row["database"]: row["correct"] for row in found if "database" in row}
 
-            self._scoring = scoring
-            self._semantics = find_semantics("reference")
-            self._databases = score.DATABASES
-            self._executor = Executor(scoring.named(), workers=1)
-            self._known = {}
-            self._not_scorable = {}
-
-    asked = Asked()
-    doc: Mapping[str, str] = {"id": "1", "db_id": gold.db_id, "query": gold.query}
-    assert asked._execute(doc, gold.query) == {"populated": "correct", "original": "correct"}
-    almost = gold.query.replace(" > ", " >= ", 1)
-    found = asked._execute(doc, almost)
-    assert found is not None
-    assert found["populated"] == "wrong"
-    assert asked._execute(doc, "SELECT") == {
-        "populated": "prediction_error", "original": "prediction_error",
-    }  # fmt: skip
-    broken = {**doc, "query": "SELECT no_such_column"}
-    assert asked._execute(broken, "SELECT 1") is None
-    assert asked._not_scorable == {"gold_error": ["1"]}
-    asked._executor.close()
+    assert scored(doc["query"]) == {"populated": True, "original": True}
+    almost = scored(doc["query"].replace(" > ", " >= ", 1))
+    assert not almost["populated"]
+    assert scored("SELECT") == {"populated": False, "original": False}
+    assert scored("SELECT 1", query="SELECT no_such_column") == {}
+    assert task.not_scorable()["gold_error"] == [doc["id"]]

@@ -55,15 +55,6 @@ def test_every_example_of_the_dialogue_experiment_has_its_dialogue(corpus: Corpu
     assert len(asked) == 3 * (583 - 8 * 5)
 
 
-def test_every_novel_question_holds_the_form_that_descriptions_name(corpus: Corpus) -> None:
-    support = [one for rows in corpus.support.values() for one in rows]
-    for one in (*corpus.examples, *corpus.combinations, *support):
-        assert PLACEHOLDER not in one.question
-        for name in one.interpretations:
-            if one.form != BASE:
-                assert corpus.interpretations[name].forms[one.form] in one.question
-
-
 def test_base_examples_pair_by_gold_query(corpus: Corpus) -> None:
     novel = {one.template: one for one in corpus.examples if one.form == "plausible"}
     alone = []

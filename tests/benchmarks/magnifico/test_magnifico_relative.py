@@ -1,4 +1,4 @@
-"""Relative performance: the paper's formula by hand, order, clusters, undefined cases."""
+"""Relative performance and average accuracy: the paper's formulas by hand, undefined cases."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from magnifico_outcomes import Outcome, outcomes
 from magnifico_outcomes import found as found_of
 
-from lm_eval_ext.stats.statistics import Figure, relative_of_sums
+from lm_eval_ext.stats.statistics import Figure, mean_of_sums, relative_of_sums
 
 
 def found(scored: list[Outcome]) -> Figure:
@@ -72,3 +72,15 @@ def test_resamples_are_scored_by_the_same_formula(
 ) -> None:
     sums = np.array([pairs, [(1, 1, 1, 1)] * len(pairs)], dtype=float).reshape(2, -1, 2, 2)
     assert relative_of_sums(sums) == pytest.approx([expected, 100], nan_ok=True)
+
+
+def test_in_the_average_an_interpretation_and_its_forms_count_once_each() -> None:
+    def average(scored: list[Outcome]) -> float | None:
+        return found_of(scored, "sql_average_accuracy").value
+
+    sizes = [*outcomes("a", "base", 90, 100), *outcomes("b", "base", 1, 2)]
+    assert average(sizes) == pytest.approx((0.9 + 0.5) / 2)
+    assert average([*outcomes("a", "plausible", 4, 4), *outcomes("a", "foreign", 0, 1)]) == 0.5
+    assert average([]) is None
+    sums = np.array([[[(1, 2), (0, 0)]], [[(1, 2), (3, 3)]], [[(0, 0), (0, 0)]]], dtype=float)
+    assert mean_of_sums(sums) == pytest.approx([0.5, 0.75, np.nan], nan_ok=True)

@@ -1,12 +1,11 @@
 """Rows of a document, and the metrics of a task."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from support.asking import pick
 
-from lm_eval_ext.benchmarks.magnifico.score import by_execution, metric_list, rows
+from lm_eval_ext.benchmarks.magnifico.score import metric_list, rows
 from lm_eval_ext.sql import Status
 
 BOTH = ("populated", "original")
@@ -55,19 +54,3 @@ def test_a_failure_counts_under_its_cause(cause: str) -> None:
     assert pick(found, "correct", database="populated") == 0
     assert pick(found, "no_query") == 1
     assert pick(scored("base", "correct", "correct"), "no_query") == 0
-
-
-def test_a_document_that_cannot_be_scored_has_no_rows() -> None:
-    asked = []
-
-    def execute(doc: Mapping[str, str], query: str) -> Mapping[str, Status] | None:
-        asked.append(query)
-        return None if doc["db_id"] == "gone" else {"populated": "wrong", "original": "correct"}
-
-    doc = {"interpretation": "maximum", "form": "plausible", "category": "basic", "db_id": "gone"}
-    assert by_execution(doc, ["SELECT 1"], execute=execute) == []
-    found = by_execution({**doc, "db_id": "yard"}, [""], execute=execute)
-    assert pick(found, "correct", database="populated") == 0
-    assert pick(found, "correct", database="original") == 1
-    assert pick(found, "no_query") == 1
-    assert asked == ["SELECT 1", ""]

@@ -384,34 +384,29 @@ def test_a_server_that_goes_away(
     rows = [f"people\t{GOLD}\tSELECT {number}" for number in range(40)]
     (tmp_path / "in.tsv").write_text("\n".join(["db_id\tgold_sql\tpredicted_sql", *rows]))
     out = tmp_path / "out.tsv"
-    asked: list[int] = []
     score_all = Executor.score
 
-    def counting(self: Executor, examples: Any, *, semantics: str) -> Iterator[Verdict]:
-        asked.append(0)
-        for verdict in score_all(self, examples, semantics=semantics):
-            asked[-1] += 1
+    def halting(self: Executor, examples: Any, *, semantics: str) -> Iterator[Verdict]:
+        for number, verdict in enumerate(score_all(self, examples, semantics=semantics)):
             yield verdict
-            if asked == [10]:
+            if number == 9:
                 server.halt()
 
     def score() -> Summary:
-        url = server.url()
-        return score_file(tmp_path / "in.tsv", url, out, workers=1, progress=False)
+        return score_file(tmp_path / "in.tsv", server.url(), out, workers=1, progress=False)
 
-    monkeypatch.setattr(Executor, "score", counting)
-    with pytest.raises(DataError, match=r"the first \d+ rows are scored and kept in out\.tsv\."):
-        score()
-    assert not out.exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(Executor, "score", halting)
+        with pytest.raises(
+            DataError, match=r"the first \d+ rows are scored and kept in out\.tsv\."
+        ):
+            score()
     with pytest.raises(DataError, match="Is the server running"):
         score()
     (kept,) = tmp_path.glob("out.tsv.*.part")
-    done = len(kept.read_text().splitlines())
+    assert 10 <= len(kept.read_text().splitlines()) < 40
     server.start()
     resumed = score()
-    assert asked[1:] == [40 - done]
-    assert 10 <= done < 40
     assert (resumed.correct, resumed.scored) == (1, 40)
-    statuses = [line.rpartition("\t")[2] for line in out.read_text().splitlines()[1:]]
-    assert [number for number, status in enumerate(statuses) if status == "correct"] == [3]
+    assert out.read_text().splitlines()[4].endswith("SELECT 3\tcorrect")
     assert not kept.exists()
