@@ -60,7 +60,7 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
     if one != other:
         raise DifferError("the authors' verdicts and ours differ")
     work = f"verdicts on recorded predictions, {WORKERS} workers"
-    yield Row(work, len(chosen), "predictions", "the authors' way", *times, "verdicts identical")
+    yield Row(work, len(chosen), "the authors' way", *times, "verdicts identical")
 
 
 def authors_way(database: Path, gold: str, predicted: str) -> bool:

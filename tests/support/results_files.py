@@ -1,8 +1,6 @@
 """Results and samples as lm-eval writes them, made up: for pages of many models."""
 
-import itertools
 import json
-import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -106,21 +104,3 @@ def rows(count: int, right: int) -> list[dict[str, Any]]:
         }
         for number in range(count)
     ]
-
-
-def write_many(
-    folder: Path, models: int, tasks: int, documents: int, *, prompt_length: int = 600
-) -> None:
-    """Writes many runs of models whose skill rises with their number."""
-    for task, model in itertools.product(range(tasks), range(models)):
-        drawn = random.Random(f"{task} {model}")
-        answers = []
-        for number in range(documents):
-            right = drawn.random() < 0.3 + model / 60
-            row = {"doc": {"id": f"t{task}-{number}"}, "target": f"answer {number}"}
-            row["prompt"] = f"question {number} of task {task} " + "word " * (prompt_length // 5)
-            row["answer"] = row["target"] if right else f"guess {drawn.randrange(1000)}"
-            answers.append({**row, "score": float(right)})
-        name = f"model-{model:02d}"
-        date = f"2026-01-02T03-04-05.{task:06d}"
-        write_run(folder / name, name, f"task_{task:02d}", answers, date=date)

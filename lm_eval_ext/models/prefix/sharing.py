@@ -37,6 +37,9 @@ TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
 
 TOLERANCE_OF_SHORT_DTYPES = 1.0
 
+TWIG = 8
+"""Tokens that the two texts of :func:`obstacle` do not share, at most."""
+
 LEAST_SHARING = 1.1
 """Tokens per distinct token below which requests are computed as ``hf`` does."""
 
@@ -70,13 +73,14 @@ def obstacle(engine: Engine, tokens: tuple[int, ...]) -> tuple[str, int]:
     """Returns why a model cannot use our attention, or an empty text; and a slot's bytes.
 
     The text's last two predictions are compared with those of a plain forward pass. In the tree
-    a second text leaves it halfway, its beginning is computed before, and its last token is
-    generated. A model whose attention isn't ours, or whose state isn't keys and values, differs
-    or fails.
+    a second text leaves it near its end, its first half is computed before, and its last token
+    is generated. A model whose attention isn't ours, or whose state isn't keys and values,
+    differs or fails.
     """
     read = tokens[:-1]
     half = len(read) // 2
-    other = (*read[:half], (read[half] + 1) % 2, *read[half + 1 :])
+    fork = max(half, len(read) - TWIG)
+    other = (*read[:fork], (read[fork] + 1) % 2, *read[fork + 1 :])
     leaves = grow([(0, read, 0), (1, other, 0)])
     row = next(number for number, leaf in enumerate(leaves) if 0 in leaf.keys)
     slots, nothing = Slots(half), np.arange(0)
