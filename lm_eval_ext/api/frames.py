@@ -89,11 +89,9 @@ class Results:
 
         from lm_eval_ext.results.table import rows
 
-        found = []
-        for model, run in self._having(task):
-            own = {"run": str(run.path), "model": model, "task": task}
-            found.append(pd.DataFrame({**dict.fromkeys(own), **rows(run, task)}).assign(**own))
-        return pd.concat(found, ignore_index=True)
+        found = {(str(run.path), model, task): rows(run, task) for model, run in self._having(task)}
+        names = ["run", "model", "task"]
+        return pd.concat(found, names=names).reset_index(names).reset_index(drop=True)
 
     def samples(self, task: str) -> "DataFrame":
         """One row for each model, document and filter of a task: what was asked and answered.
@@ -161,7 +159,6 @@ def plot(paths: Place | Iterable[Place], names: Sequence[str] = ()) -> "list[Fig
         OptionError: There are no results, or they lack a figure that is named.
         DataError: A file cannot be read.
     """
-    from lm_eval_ext.plots.figures import figure_of, figures
+    from lm_eval_ext.plots.figures import figures
 
-    models = read_models(places(paths))
-    return [figure_of(name, models) for name in names] or figures(models)
+    return figures(read_models(places(paths)), names)

@@ -96,15 +96,13 @@ def score(
 
 def _load(name: str, metadata: Mapping[str, Any]) -> Any:
     """The task itself, checked as before a run."""
-    from lm_eval_ext.cards import cards
     from lm_eval_ext.harness import preflight
     from lm_eval_ext.runs.tasks import own_manager
 
-    tasks = [task for card in cards().values() for task in card.tasks]
-    if name not in tasks:
-        hint = nearest(name, tasks) or "; lm-eval-ext tasks lists all"
-        raise OptionError(f"no task {name!r}{hint}")
     manager = own_manager(metadata=dict(metadata))
+    if name not in manager.all_subtasks:
+        hint = nearest(name, manager.all_subtasks) or "; lm-eval-ext tasks lists all"
+        raise OptionError(f"no task {name!r}{hint}")
     preflight.check(manager, [name], given=metadata)
     return manager.load([name])["tasks"][name]
 
@@ -166,8 +164,7 @@ def score_sql(
         )
     rule = find_semantics(semantics)
     limits = Limits() if timeout_s is None else Limits(timeout_s=timeout_s)
-    needed = frame[list(COLUMNS)].astype(object)
-    needed = needed.where(needed.notna(), "").astype(str)
+    needed = frame[list(COLUMNS)].astype("string").fillna("")
     known = databases_at(os.fspath(databases))
     with Executor(known, workers=workers, limits=limits) as executor:
         engine = engine_of(executor, known, needed["db_id"])

@@ -17,6 +17,7 @@ from lm_eval_ext.results.grid import (
     BEST,
     LOWER,
     Section,
+    csv,
     interval,
     latex,
     markdown,
@@ -129,8 +130,6 @@ LEVEL = "95 %"
 _LEAST_P = 0.001
 """Of p-values that are printed."""
 
-_FORMULA = r"^[=+\-@\t]"
-
 _INTERVALS = 4
 """Columns of a paper's table up to which intervals stand below the values."""
 
@@ -189,9 +188,8 @@ def _shown(
 
     if format_ == "json":
         return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    if format_ == "csv":  # no text is a spreadsheet's formula
-        frame = pd.DataFrame(rows).replace(_FORMULA, r"'\g<0>", regex=True)
-        return str(frame.to_csv(index=False))
+    if format_ == "csv":
+        return csv(pd.DataFrame(rows))
     return text(sections) if format_ == "text" else markdown(sections)
 
 

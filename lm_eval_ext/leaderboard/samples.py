@@ -104,10 +104,8 @@ def _text(value: Any) -> str:
 
 
 def _prompt(arguments: Mapping[str, Any]) -> str:
-    context = arguments.get("arg_0", "")
-    text = context if isinstance(context, str) else json.dumps(context, ensure_ascii=False)
-    continuation = arguments.get("arg_1")
-    return f"{text}⟨…⟩{continuation}" if isinstance(continuation, str) else text
+    context, continuation = _text(arguments.get("arg_0", "")), arguments.get("arg_1")
+    return f"{context}⟨…⟩{continuation}" if isinstance(continuation, str) else context
 
 
 @dataclass(frozen=True)
@@ -134,13 +132,10 @@ def scores_of(run: ResultsFile, task: str) -> list[Score]:
         own = question_of(run, task, metric)
         measure = own.measure
         key = (measure.value, str(own.filter), str(measure.weights))
-        if key in found:
-            found[key].metrics.append(metric)
-            continue
-        kind = "less" if measure.lower_is_better else "more"
-        if any(weight < 0 for weight in measure.weights.values()):
-            kind = "loss" if measure.lower_is_better else "gain"
-        found[key] = Score([metric], _title(card, metric, measure), kind)
+        differs = any(weight < 0 for weight in measure.weights.values())
+        kind = (("more", "less"), ("gain", "loss"))[differs][measure.lower_is_better]
+        score = found.setdefault(key, Score([], _title(card, metric, measure), kind))
+        score.metrics.append(metric)
     return list(found.values())
 
 
@@ -209,8 +204,7 @@ def _model(
         if views
         else [AnswerView("\n".join(answers)) for answers in given]
     )
-    places = {key: place for place, key in enumerate(first)}
-    answers: dict[str, Any] = dict.fromkeys(first)
+    answers: dict[str, Any] = {}
     parts = {}
     for (key, sample), view in zip(there.items(), answered, strict=True):
         text = _cut(view.answer)
@@ -218,12 +212,11 @@ def _model(
         found = list(view.parts)
         if sample.prompts != first[key].prompts:
             found += [Part("Prompt of this model", one) for one in dict.fromkeys(sample.prompts)]
-        if found:
-            parts[places[key]] = list(map(_part, found))
+        parts[key] = list(map(_part, found))
     return {
-        "answers": list(answers.values()),
-        "parts": parts,
-        "scores": [[found.get(key) for key in first] for found in one.scores],
+        "answers": list(map(answers.get, first)),
+        "parts": list(map(parts.get, first)),
+        "scores": [list(map(found.get, first)) for found in one.scores],
     }
 
 

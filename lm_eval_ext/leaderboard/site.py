@@ -17,6 +17,7 @@ from lm_eval_ext.plots.theme import css
 from lm_eval_ext.results.about import About, about
 from lm_eval_ext.results.ask import overview, question_of, representatives, usual
 from lm_eval_ext.results.files import ResultsFile, Tokens, model_file
+from lm_eval_ext.results.grid import csv
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
 from lm_eval_ext.results.show import reason_for
 from lm_eval_ext.results.table import rows
@@ -25,14 +26,9 @@ from lm_eval_ext.stats.statistics import number
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
     from pandas import DataFrame
 
 _log = get_logger(__name__)
-
-OTHERS = "Other tasks"
-SAMPLES = 300
-"""Of each task, in the page."""
 
 Best = Collection[tuple[str, str, str]]
 """Model, task and metric, where no other model is significantly better."""
@@ -114,7 +110,7 @@ def build(
     site: Path,
     *,
     title: str = "Leaderboard",
-    samples: int = SAMPLES,
+    samples: int = 300,
 ) -> Path:
     """Makes the page of results files or folders in the folder ``site``; returns its path.
 
@@ -131,30 +127,20 @@ def build(
         DataError: If a file cannot be read.
     """
     models = sorted(read_models(paths), key=lambda model: model.label.casefold())
-    tasks = _ordered(choose_tasks(models, (), least=1))
+    # Tasks of ours in the order of their cards, then the others by name.
+    ours = [task for card in cards().values() for task in card.tasks]
+    there = sorted(choose_tasks(models, (), least=1))
+    tasks = sorted(there, key=lambda task: ours.index(task) if task in ours else len(ours))
     found, shown = _read(models, tasks, samples)
     content = _render(title, models, tasks, found, shown)
     page = site / "index.html"
     with writing(site):
         site.mkdir(parents=True, exist_ok=True)
     with atomic_text(site / "leaderboard.csv") as out:
-        out.write(found.map(_plain).to_csv(index=False, lineterminator="\n"))
+        out.write(csv(found))
     with atomic_text(page) as out:
         out.write(content)
     return page
-
-
-def _plain(value: Any) -> Any:
-    """No text is a spreadsheet's formula."""
-    risky = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t"))
-    return f"'{value}" if risky else value
-
-
-def _ordered(tasks: Iterable[str]) -> list[str]:
-    """Tasks of ours in the order of their cards, then the others by name."""
-    there = set(tasks)
-    ours = [task for card in cards().values() for task in card.tasks if task in there]
-    return [*ours, *sorted(there - set(ours))]
 
 
 def _read(
@@ -177,10 +163,11 @@ def _read(
         card, scores, kept = first.card(task), scores_of(first, task), {}
         for label, run in runs.items() if most else ():
             try:
-                kept[label] = logged(run, task, read(run, task), scores, most)
+                own = logged(run, task, read(run, task), scores, most)
+                kept.update({label: own} if own.samples else {})
             except LmEvalExtError as error:
                 _log.warning("%s; its samples are not shown", error)
-        if any(one.samples for one in kept.values()):
+        if kept:
             about = {
                 "task": task,
                 "title": f"{card.short_title} · {card.title_of_task(task)}" if card else task,
@@ -192,7 +179,7 @@ def _read(
     return pd.concat([one for one in found if len(one)] or found, ignore_index=True), shown
 
 
-def _asset(name: str) -> "Markup":
+def _asset(name: str) -> Any:
     from markupsafe import Markup
 
     file = files("lm_eval_ext.leaderboard") / "assets" / name
@@ -214,14 +201,12 @@ def _render(
         loader=FunctionLoader(_asset),
     )  # fmt: skip
     best = {(one.model, one.task, one.metric) for one in found[found["best"]].itertuples()}
-    metrics = dict(zip(found["task"], found["metric"], strict=True))
     # A headline is described by a run that has it.
     owners = {
         task: next(run for run in having(models, task).values() if run.headline(task) == metric)
-        for task, metric in metrics.items()
+        for task, metric in zip(found["task"], found["metric"], strict=True)
     }
-    main = representatives(models).values()
-    heads = [_column(owners[task], task, metrics[task], 0) for task in main if task in owners]
+    heads = _heads(representatives(models).values(), owners, 0)
     return environment.get_template("page.html").render(
         title=title,
         models={model.label: _row(model) for model in models},
@@ -258,9 +243,23 @@ def _size_text(parameters: float) -> str:
 def _of_headlines(
     name: str, title: str, columns: Sequence[Column], models: Sequence[Model], best: Best
 ) -> Table:
-    """Models by the headlines of tasks, those that miss none and are best most often first."""
+    """Models by the headlines of tasks, those that miss none and are best most often first.
+
+    A value there stands for its task, so it says what holds for all of it.
+    """
     alike = {column.task: usual(column.task, having(models, column.task)) for column in columns}
-    lines = [(one.label, [_cell(one, column, best, alike) for column in columns]) for one in models]
+
+    def told(model: Model, column: Column) -> Cell:
+        cell, run = _cell(model, column, best), model.runs.get(column.task)
+        if run is None:
+            return cell
+        scored, total = run.documents(column.task)
+        note = "measured differently from most; see the signatures under Method"
+        if model.label in alike[column.task]:
+            note = cell.note
+        return replace(cell, badge=f"{scored:,}/{total:,}" * (scored < total), note=note)
+
+    lines = [(model.label, [told(model, column) for column in columns]) for model in models]
     kept = [(label, cells) for label, cells in lines if any(cell != Cell() for cell in cells)]
     return Table(name, title, columns, sorted(kept, key=lambda row: _place(row[1], columns)))
 
@@ -268,9 +267,8 @@ def _of_headlines(
 def _place(cells: Sequence[Cell], columns: Sequence[Column]) -> tuple[float, ...]:
     """Models with all benchmarks first, then by how often none is better, then by the first."""
     lacking = sum(cell.value is None for cell in cells)
-    first = next((cell.value for cell in cells if cell.value is not None), 0.0)
-    sign = 1 if columns and columns[0].measure.lower_is_better else -1
-    return lacking, -sum(cell.best for cell in cells), sign * first
+    sign = 1 if columns[0].measure.lower_is_better else -1
+    return lacking, -sum(cell.best for cell in cells), sign * (cells[0].value or 0.0)
 
 
 def _column(run: ResultsFile, task: str, metric: str, level: int) -> Column:
@@ -281,6 +279,12 @@ def _column(run: ResultsFile, task: str, metric: str, level: int) -> Column:
     head, *more = dict.fromkeys(names[level:])
     measure = question_of(run, task, metric).measure
     return Column(task, metric, head, " · ".join(more), measure)
+
+
+def _heads(tasks: Iterable[str], owners: Mapping[str, ResultsFile], level: int) -> list[Column]:
+    """The headlines of tasks."""
+    runs = [(task, owners[task]) for task in tasks if task in owners]
+    return [_column(run, task, run.headline(task), level) for task, run in runs]
 
 
 def _sections(
@@ -302,14 +306,10 @@ def _sections(
         if card is None:  # the overview has the headline of each
             made = [one for one in made if len(one.columns) > 1]
         elif len(own) > 1:
-            heads = [
-                _column(run, task, run.headline(task), 1)
-                for task, run in owners.items()
-                if task in own
-            ]
+            heads = _heads(own, owners, 1)
             made.insert(0, _of_headlines(f"tasks-{name}", "all tasks", heads, models, best))
         if made:
-            title = card.short_title if card else OTHERS
+            title = card.short_title if card else "Other tasks"
             pictures = [one for one in drawn if one.name.startswith(f"{name}-")]
             yield Section(name, title, card, pictures, made)
 
@@ -334,28 +334,13 @@ def _of_task(task: str, card: Card | None, models: Sequence[Model], best: Best) 
     return Table(f"task-{task}", title, [*columns.values()], lines, [*published.items()])
 
 
-def _cell(
-    model: Model, column: Column, best: Best, alike: Mapping[str, Collection[str]] | None = None
-) -> Cell:
-    """A model's value of a metric.
-
-    In a table of headlines it also says what holds for all of the task; ``alike`` then has, by
-    task, the models that were asked what most were.
-    """
+def _cell(model: Model, column: Column, best: Best) -> Cell:
+    """A model's value of a metric."""
     run = model.runs.get(column.task)
-    if run is None:
+    one = run.scores(column.task).get(column.metric) if run else None
+    if run is None or one is None:
         return Cell()
-    cell, one = Cell(), run.scores(column.task).get(column.metric)
-    if one is not None:
-        why = reason_for(run, column.task, column.measure, one)
-        leads = (model.label, column.task, column.metric) in best
-        note, hint = ("", why) if one.value is not None else (why, "")
-        cell = Cell(one.value, one.low, one.high, leads, note=note, hint=hint)
-    if alike is None:
-        return cell
-    scored, total = run.documents(column.task)
-    badge = f"{scored:,}/{total:,}" if scored < total else ""
-    if model.label not in alike[column.task]:
-        note = "measured differently from most; see the signatures under Method"
-        return replace(cell, badge=badge, note=note)
-    return replace(cell, badge=badge)
+    why = reason_for(run, column.task, column.measure, one)
+    leads = (model.label, column.task, column.metric) in best
+    note, hint = ("", why) if one.value is not None else (why, "")
+    return Cell(one.value, one.low, one.high, leads, note=note, hint=hint)

@@ -23,7 +23,7 @@ from lm_eval_ext.plots.theme import THEMES, Theme
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.ask import question_of
 from lm_eval_ext.results.files import ResultsFile
-from lm_eval_ext.results.models import Model
+from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import NONE, number
 
@@ -126,13 +126,11 @@ class Figure:
         declared: Which it is.
         values: A row for each mark, with the columns ``COLUMNS``.
         measure: What all values are of.
-        caption: How to read it.
     """
 
     declared: Declared
     values: "DataFrame"
     measure: Measure
-    caption: str
 
     @property
     def name(self) -> str:
@@ -143,6 +141,20 @@ class Figure:
     def title(self) -> str:
         """One line."""
         return self.declared.title
+
+    @property
+    def caption(self) -> str:
+        """What bars, hollow marks and lines mean."""
+        card, chance = cards()[self.name.partition("-")[0]], self.measure.chance
+        paper = self.declared.paper
+        told = [f"As {paper} of {card.paper.authors}."] if paper and card.paper else []
+        if self.values["low"].notna().any():
+            told.append(f"Bars: 95 % intervals, clustered by {card.cluster.unit}.")
+        if self.values["published"].any():
+            told.append("Hollow marks: published values.")
+        if chance is not None:
+            told.append(f"Dotted line: chance ({chance:g}).")
+        return " ".join(told)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -242,7 +254,7 @@ class Figure:
         import altair as alt
 
         about, font = self.declared, _FONT
-        panels = list(dict.fromkeys(self.values[about.panels]))
+        panels = list(self.values[about.panels].unique())
         columns = max(1, min(len(panels), int(width // _LEAST_PANEL)))
         rows = math.ceil(len(panels) / columns)
         columns = math.ceil(len(panels) / rows)
@@ -251,11 +263,9 @@ class Figure:
         height = self.values[about.lines].nunique() * font * (0.8 + 0.9 * colours)
         # Vega reads dots and brackets in names of fields only: data may have any text.
         tall = rows > 2 or height > _TALL * font  # noqa: PLR2004
-        data, drawn = (
-            self.values.assign(chance=self.measure.chance),
-            self._layers(theme, width, tall=tall),
-        )
-        found: Any = alt.layer(*drawn, data=data).properties(width=each, height=round(height, 2))
+        data = self.values.assign(chance=self.measure.chance)
+        drawn = alt.layer(*self._layers(theme, width, tall=tall), data=data)
+        found: Any = drawn.properties(width=each, height=round(height, 2))
         if panels != [""]:
             # What is compared stands on two lines.
             lines = "split(replace(datum.label, ' > ', '\\n> '), '\\n')"
@@ -270,7 +280,7 @@ class Figure:
         about, font = self.declared, _FONT
         colour: dict[str, Any] = {"color": alt.value(theme.palette[0])}
         marks: dict[str, Any] = {}
-        names = list(dict.fromkeys(self.values[about.lines]))
+        names = list(self.values[about.lines].unique())
         sort = self.order() if about.lines == "model" else names
         axis = alt.Axis(labelLimit=int(font * 18), title=None, ticks=False)
         base = alt.Chart().encode(y=alt.Y(f"{about.lines}:N", sort=sort, axis=axis))
@@ -283,7 +293,7 @@ class Figure:
             yield base.mark_line(color=theme.muted).encode(x="value:Q", detail=f"{about.lines}:N")
         if about.colours:
             field = f"{about.colours}:N"
-            names = list(dict.fromkeys(self.values[about.colours]))
+            names = list(self.values[about.colours].unique())
             if not about.joined:
                 base = base.encode(yOffset=alt.YOffset(field, sort=names))
             several = alt.Legend(
@@ -306,22 +316,20 @@ class Figure:
         yield base.transform_filter("datum.published").mark_point(fill=theme.paper, **same)
 
 
-def attempts(models: Sequence[Model]) -> "dict[str, Figure | str]":
-    """Every figure by name, in the order of the benchmarks; or why it cannot be drawn."""
-    found: dict[str, Figure | str] = {}
-    for name in declared():
+def attempts(models: Sequence[Model]) -> "Iterator[tuple[Declared, Figure | str]]":
+    """Yields every figure, in the order of the benchmarks; or why it cannot be drawn."""
+    for name, about in declared().items():
         try:
-            found[name] = figure_of(name, models)
+            yield about, figure_of(name, models)
         except LmEvalExtError as error:
-            found[name] = str(error)
-    return found
+            yield about, str(error)
 
 
 def listed(models: Sequence[Model]) -> list[tuple[str, str]]:
     """Each figure's name and title, with what is missing in the results of these models."""
     return [
-        (name, declared()[name].title + (f" ({one})" if isinstance(one, str) else ""))
-        for name, one in attempts(models).items()
+        (about.name, about.title + f" ({one})" * isinstance(one, str))
+        for about, one in attempts(models)
     ]
 
 
@@ -338,16 +346,22 @@ def write(models: Sequence[Model], names: Sequence[str], output: Path | None) ->
     """
     if output is None or (output.suffix and len(names) != 1):
         raise OptionError("-o takes a folder without a suffix, or for one --figure a file")
-    found = [figure_of(name, models) for name in names] or figures(models)
+    found = figures(models, names)
     if not found:
         raise OptionError("these results have no figure; --list says what figures need")
     for figure in found:
         yield figure.save(output if output.suffix else output / f"{figure.name}.svg")
 
 
-def figures(models: Sequence[Model]) -> list[Figure]:
-    """The figures that at least one model has a value for."""
-    return [one for one in attempts(models).values() if isinstance(one, Figure)]
+def figures(models: Sequence[Model], names: Sequence[str] = ()) -> list[Figure]:
+    """The figures of these names; without any, those that at least one model has a value for.
+
+    Raises:
+        OptionError: As :func:`figure_of`.
+    """
+    if names:
+        return [figure_of(name, models) for name in names]
+    return [one for _, one in attempts(models) if isinstance(one, Figure)]
 
 
 def figure_of(name: str, models: Sequence[Model]) -> Figure:
@@ -370,19 +384,20 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
     rows: list[dict[str, Any]] = []
     missing: list[str] = []
     measures: list[Measure] = []
+    order = list(map(card.word, about.values))
     for heading, task in tasks.items():
-        having = {model.label: model.runs[task] for model in models if task in model.runs}
+        runs = having(models, task)
         title, _, line = heading.partition(" / ")
-        for metric_title, metric in about.metrics.items() if having else ():
+        for metric_title, metric in about.metrics.items() if runs else ():
             same = {"task": title, "line": line, "metric": metric_title}
             try:
-                question = _question(about, next(iter(having.values())), task, metric)
+                question = _question(about, next(iter(runs.values())), task, metric)
             except LmEvalExtError as error:
                 missing.append(str(error))
                 continue
             measures.append(question.measure)
-            own = list(_rows(having, task, question, card, missing))
-            own.sort(key=lambda row: row.pop("order"))
+            own = list(_rows(runs, task, question, card, missing))
+            own.sort(key=lambda row: order.index(row["part"]) if order else 0)
             parts = {row["part"] for row in own}
             rows += [{**same, **row} for row in (*own, *_published(about, task, question, card))
                      if row["part"] in parts]  # fmt: skip
@@ -391,8 +406,7 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
     import pandas as pd
 
     numbers = dict.fromkeys(("value", "low", "high"), "float64")
-    values = pd.DataFrame(rows, columns=list(COLUMNS)).astype(numbers)
-    return Figure(about, values, measures[0], _caption(about, values, card, measures[0].chance))
+    return Figure(about, pd.DataFrame(rows, columns=list(COLUMNS)).astype(numbers), measures[0])
 
 
 def _question(about: Declared, run: ResultsFile, task: str, metric: str) -> Question:
@@ -405,8 +419,7 @@ def _question(about: Declared, run: ResultsFile, task: str, metric: str) -> Ques
 def _rows(
     runs: Mapping[str, ResultsFile], task: str, question: Question, card: Card, missing: list[str]
 ) -> Iterator[dict[str, Any]]:
-    """The values of models, each with its place in the order that is declared."""
-    order = [one for facet in question.by for one in question.where.get(facet, ())]
+    """The values of models; those that lack some are noted."""
     for label, run in runs.items():
         try:
             found = asked_figures(run, task, question)
@@ -420,7 +433,6 @@ def _rows(
             yield {
                 "model": label, "part": ", ".join(map(card.word, part.values())),
                 "value": one.value, "low": one.low, "high": one.high, "published": False,
-                "order": [order.index(value) for value in part.values() if order],
             }  # fmt: skip
 
 
@@ -435,14 +447,3 @@ def _published(
                     "model": label + PUBLISHED, "part": card.word(value), "value": published,
                     "published": True,
                 }  # fmt: skip
-
-
-def _caption(about: Declared, values: "DataFrame", card: Card, chance: float | None) -> str:
-    told = [f"As {about.paper} of {card.paper.authors}."] if about.paper and card.paper else []
-    if values["low"].notna().any():
-        told.append(f"Bars: 95 % intervals, clustered by {card.cluster.unit}.")
-    if values["published"].any():
-        told.append("Hollow marks: published values.")
-    if chance is not None:
-        told.append(f"Dotted line: chance ({chance:g}).")
-    return " ".join(told)

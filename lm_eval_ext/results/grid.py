@@ -4,12 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from lm_eval_ext import __version__
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.stats.statistics import NONE, number
 from lm_eval_ext.text import broken, one_line
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Section: TypeAlias = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 """A heading, and the columns and rows of the table below it (no columns: no table)."""
@@ -82,6 +85,11 @@ def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> 
             yield _GAP.join(f"{one:{sign}{size}}" for one, sign, size in cells)
         if not place:
             yield "─" * (sum(sizes) + len(_GAP) * (len(sizes) - 1))
+
+
+def csv(found: "DataFrame") -> str:
+    """A table for programs, with all digits; no text is a spreadsheet's formula."""
+    return str(found.replace(r"^[=+\-@\t]", r"'\g<0>", regex=True).to_csv(index=False))
 
 
 def markdown(found: Iterable[Section]) -> str:

@@ -32,38 +32,34 @@ def test_a_page_anew_replaces_the_earlier_one(tmp_path: Path) -> None:
         build([tmp_path / "few"], site / "mine.txt")
 
 
-def test_samples_are_spread_over_all(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("most", "step"), [(4, 3), (10, 1), (300, 1)])
+def test_samples_are_spread_over_all(tmp_path: Path, most: int, step: int) -> None:
     write_run(tmp_path / "one", "one", "some_task", rows(10, 5))
-    for most, step in ((4, 3), (10, 1), (300, 1)):
-        (content,) = samples_in(build([tmp_path], tmp_path / "site", samples=most)).values()
-        shown = [document[1] for document in content["documents"]]
-        assert shown == [str(number) for number in range(0, 10, step)]
+    (content,) = samples_in(build([tmp_path], tmp_path / "site", samples=most)).values()
+    shown = [document[1] for document in content["documents"]]
+    assert shown == list(map(str, range(0, 10, step)))
 
 
 def test_answers_and_scores_come_out_as_they_went_in(tmp_path: Path) -> None:
-    """The right answer, others, one that is missing, and scores between 0 and 1."""
+    """The right answer, others, one that is missing, scores between 0 and 1, another prompt."""
     write_run(tmp_path / "a", "a", "some_task", rows(5, 2))
-    other = [{**row, "answer": "né", "score": row["score"] / 3} for row in rows(4, 3)]
+    other = [
+        {**row, "answer": "né", "score": row["score"] / 3, "prompt": f"<|user|>{row['prompt']}"}
+        for row in rows(4, 3)
+    ]
     file = write_run(tmp_path / "b", "b", "some_task", other)
-    content = json.loads(file.read_text())
-    content["n-samples"]["some_task"] = {"original": 5, "effective": 5}
-    file.write_text(json.dumps(content))
+    file.write_text(
+        file.read_text().replace('"original": 4, "effective": 4', '"original": 5, "effective": 5')
+    )
     (content,) = samples_in(build([tmp_path], tmp_path / "site")).values()
+    a, b = content["models"].values()
     assert answers(content, "a") == ["x", "x", "y", "y", "y"]
     assert answers(content, "b") == ["né"] * 4 + [None]
-    assert content["models"]["b"]["scores"] == [[0.333, 0.333, 0.333, 0.0, None]]
-
-
-def test_a_model_that_was_asked_otherwise_shows_its_own_prompt(tmp_path: Path) -> None:
-    """Chat templates differ; the prompt of the first model is not that of the others."""
-    write_run(tmp_path / "a", "a", "some_task", rows(3, 1))
-    write_run(
-        tmp_path / "b", "b", "some_task",
-        [{**row, "prompt": f"<|user|>{row['prompt']}"} for row in rows(3, 1)],
-    )  # fmt: skip
-    (content,) = samples_in(build([tmp_path], tmp_path / "site")).values()
-    assert "<|user|>" not in json.dumps([content["documents"], content["models"]["a"]])
-    assert json.dumps(content["models"]["b"]).count("<|user|>") == 3
+    assert b["scores"] == [[0.333, 0.333, 0.333, 0.0, None]]
+    assert "<|user|>" not in json.dumps([content["documents"], a])
+    assert [one and one[0]["text"] for one in b["parts"]] == [f"<|user|>p{n}" for n in range(4)] + [
+        None
+    ]
 
 
 def test_a_task_name_with_slashes_reads_no_other_folder(tmp_path: Path) -> None:

@@ -53,33 +53,29 @@ def test_values_are_answers_to_the_question(models: list[Model]) -> None:
     assert figure.measure.chance == 0.5 and figure.ends == (0.0, 1.0)
 
 
+def made(values: pd.DataFrame, **measure: Any) -> Figure:
+    about = Declared(name="x-1", title="t", tasks={})
+    return Figure(about, values, Measure(title="", value=("v",), **measure))
+
+
 def test_a_missing_panel_flatters_no_model() -> None:
     """The order goes by the panels that all models have."""
-    rows = [
-        ("strong", "easy", 0.9), ("strong", "hard", 0.2), ("weak", "easy", 0.6),
-    ]  # fmt: skip
-    about = Declared(name="x-1", title="t", tasks={})
+    rows = [("strong", "easy", 0.9), ("strong", "hard", 0.2), ("weak", "easy", 0.6)]
     values = pd.DataFrame(rows, columns=["model", "part", "value"]).assign(
         published=False, task="", line="", metric=""
     )
-    measure = Measure(title="", value=("v",))
-    lower = measure.model_copy(update={"lower_is_better": True})
-    assert values.groupby("model")["value"].mean()["weak"] > 0.55, "the mean of what each has"
-    assert Figure(about, values, measure, "").order() == ["strong", "weak"]
-    assert Figure(about, values, lower, "").order() == ["weak", "strong"]
+    assert made(values).order() == ["strong", "weak"]
+    assert made(values, lower_is_better=True).order() == ["weak", "strong"]
 
 
-def test_the_axis_goes_by_the_unit_not_by_the_values() -> None:
+@pytest.mark.parametrize(
+    ("unit", "value", "ends"),
+    [("percent", 0.8, (0.0, 100.0)), ("share", 0.8, (0.0, 1.0)), ("points", -0.2, (-0.2, 0.0))],
+)
+def test_the_axis_goes_by_the_unit_not_by_the_values(unit: str, value: float, ends: Any) -> None:
     """A relative performance of 0.8 % lies at the left of an axis to 100."""
-    about = Declared(name="x-1", title="t", tasks={})
-    values = pd.DataFrame([{"model": "m", "value": 0.8, "low": None, "high": None}])
-
-    def ends(unit: Any, values: pd.DataFrame) -> tuple[float, float]:
-        return Figure(about, values, Measure(title="", value=("v",), unit=unit), "").ends
-
-    assert ends("percent", values) == (0.0, 100.0)
-    assert ends("share", values) == (0.0, 1.0)
-    assert ends("points", values.assign(value=-0.2)) == (-0.2, 0.0)
+    values = pd.DataFrame([{"model": "m", "value": value, "low": None, "high": None}])
+    assert made(values, unit=unit).ends == ends
 
 
 def test_what_is_missing_is_said(models: list[Model], folder: Path, tmp_path: Path) -> None:
@@ -106,16 +102,11 @@ def test_what_is_missing_is_said(models: list[Model], folder: Path, tmp_path: Pa
         figure_of("magnifico-7", read_models([tmp_path]))
 
 
-def test_alternative_text_has_the_numbers(models: list[Model]) -> None:
-    figure = figure_of("lieder-requirements", models)
-    for row in figure.values.itertuples():
-        assert f"{row.model} {row.value:.3f} [{row.low:.3f}, {row.high:.3f}]" in figure.alt
-    assert "Chance is 0.5." in figure.alt
-
-
-def test_names_are_data_not_fields(models: list[Model]) -> None:
+def test_names_and_numbers_are_data(models: list[Model]) -> None:
     """Dots and brackets in a model's name would be paths in names of fields."""
-    figure = figure_of("magnifico-6", models)
-    odd = figure.values.replace({"alpha": "a.b[0] (x: y)"})
-    spec = Figure(figure.declared, odd, figure.measure, figure.caption).spec()
-    assert re.search(r"a\.b\[0\] \(x: y\)", json.dumps(spec))
+    figure = figure_of("lieder-requirements", models)
+    odd = Figure(figure.declared, figure.values.replace("alpha", "a.b[0] (x: y)"), figure.measure)
+    for row in odd.values.itertuples():
+        assert f"{row.model} {row.value:.3f} [{row.low:.3f}, {row.high:.3f}]" in odd.alt
+    assert "Chance is 0.5." in odd.alt
+    assert re.search(r"a\.b\[0\] \(x: y\)", json.dumps(odd.spec()))

@@ -41,6 +41,7 @@ def test_a_good_file(write: Callable[..., Path]) -> None:
         "model", "model_args", "apply_chat_template", "gen_kwargs", "batch_size", "seed",
     }  # fmt: skip
     assert model.settings["model_args"] == {"pretrained": "somewhere"}
+    assert {"hf", "vllm", "recorded"} <= {model.name for model in read_model_files([EXAMPLES])}
 
 
 WRONG = {
@@ -81,32 +82,18 @@ def test_what_is_wrong_is_named(write: Callable[..., Path], line: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_folder_gives_its_files_in_order(write: Callable[..., Path], tmp_path: Path) -> None:
+def test_files_of_folders_have_different_names(write: Callable[..., Path], tmp_path: Path) -> None:
+    for path, said in ((tmp_path, "no .yaml"), (tmp_path / "m.yaml", "no file or folder")):
+        with pytest.raises(OptionError, match=said):
+            read_model_files([path])
     for name in ("b.yaml", "a.yml", "c.txt"):
         write("model: hf\n", name)
-    assert [model.name for model in read_model_files([tmp_path])] == ["a", "b"]
-    assert len(read_model_files([tmp_path, tmp_path / "b.yaml"])) == 2, "each file once"
-
-
-def test_names_must_differ(write: Callable[..., Path], tmp_path: Path) -> None:
+    models = read_model_files([tmp_path, tmp_path / "b.yaml"])
+    assert [model.name for model in models] == ["a", "b"], "in order, each file once"
     (tmp_path / "x").mkdir()
-    files = [write("model: hf\n"), write("model: hf\n", "x/M.yaml")]
-    with pytest.raises(OptionError, match="the same name, 'm'"):
-        read_model_files(files)
-    files = [write(GOOD, "one.yaml"), write(GOOD, "two.yaml")]
-    with pytest.raises(OptionError, match="the same display_name, 'a model'"):
-        read_model_files(files)
-
-
-@pytest.mark.parametrize(("path", "said"), [("none.yaml", "no file or folder"), (".", "no .yaml")])
-def test_nothing_there(tmp_path: Path, path: str, said: str) -> None:
-    with pytest.raises(OptionError, match=said):
-        read_model_files([tmp_path / path])
-
-
-def test_the_examples_are_valid() -> None:
-    names = {model.name for model in read_model_files([EXAMPLES])}
-    assert {"hf", "vllm", "recorded"} <= names
+    for name, text in (("B.yaml", "model: hf\n"), ("c.yaml", "model: hf\ndisplay_name: A\n")):
+        with pytest.raises(OptionError, match=f"same (display_)?name, '[{name[0].lower()}a]'"):
+            read_model_files([tmp_path, write(text, f"x/{name}")])
 
 
 @pytest.mark.parametrize(
