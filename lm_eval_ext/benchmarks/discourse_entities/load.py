@@ -79,13 +79,11 @@ def single(rows: Iterable[Row], place: str) -> list[dict[str, Any]]:
     Raises:
         DataError: A context has no partner.
     """
-    by_key: dict[tuple[str, ...], Row] = {
-        (row["id"].removesuffix(f"_{row['type']}"), row["type"]): row for row in rows
-    }
-    items = dict.fromkeys(item for item, _ in by_key)
+    rows = list(rows)
+    items = dict.fromkeys(row["id"].removesuffix(f"_{row['type']}") for row in rows)
     documents = []
     for item, (pair, contexts) in product(items, SINGLE.items()):
-        chosen = _partners(by_key, [(item, one) for one in contexts], place)
+        chosen = _partners(rows, [(f"{item}_{one}", "") for one in contexts], place)
         asked = [asked for row in chosen for asked in _split(row["i_sentence"], row["s_sentence"])]
         documents.append({"id": f"{item}/{pair}", "item": item, "pair": pair, **_columns(asked)})
     return documents
@@ -99,26 +97,23 @@ def pairs(rows: Iterable[Row], place: str) -> list[dict[str, Any]]:
     Raises:
         DataError: A context has no partner.
     """
-    by_key: dict[tuple[str, ...], Row] = {}
-    for row in rows:
-        item, _, ending = row["id"].partition(f"_{row['type']}_")
-        by_key[item, row["type"], str(row["order"]), ending] = row
-    items = dict.fromkeys(item for item, *_ in by_key)
+    rows = list(rows)
+    items = dict.fromkeys(row["id"].partition(f"_{row['type']}_")[0] for row in rows)
     documents = []
-    for item, pair, ending in product(items, PAIRS, CONTINUATIONS):
-        orders = list(product(PAIRS[pair], ("1", "2")))
-        chosen = _partners(by_key, [(item, *order, ending) for order in orders], place)
+    for item, (pair, both), (ending, kind) in product(items, PAIRS.items(), CONTINUATIONS.items()):
+        orders = list(product(both, ("1", "2")))
+        keys = [(f"{item}_{type_}_{ending}", nouns) for type_, nouns in orders]
         asked = [
             (row["prompt"], row[f"{which}_continuation"])
-            for row in chosen
+            for row in _partners(rows, keys, place)
             for which in ("exp", "unexp")
         ]
         documents.append(
             {
-                "id": f"{item}/{pair}/{CONTINUATIONS[ending]}",
+                "id": f"{item}/{pair}/{kind}",
                 "item": item,
                 "pair": pair,
-                "kind": CONTINUATIONS[ending],
+                "kind": kind,
                 "clauses": [("second", "first")[type_ == pair] for type_, _ in orders],
                 "nouns": [nouns for _, nouns in orders],
                 **_columns(asked),
@@ -127,12 +122,12 @@ def pairs(rows: Iterable[Row], place: str) -> list[dict[str, Any]]:
     return documents
 
 
-def _partners(
-    rows: Mapping[tuple[str, ...], Row], keys: Sequence[tuple[str, ...]], place: str
-) -> list[Row]:
-    if lacking := [" ".join(key) for key in keys if key not in rows]:
+def _partners(rows: Sequence[Row], keys: Sequence[tuple[str, str]], place: str) -> list[Row]:
+    """The rows with these ids and orders of nouns."""
+    by_key = {(row["id"], str(row.get("order", ""))): row for row in rows}
+    if lacking := [" ".join(key).strip() for key in keys if key not in by_key]:
         raise DataError(f"{place}: no stimulus {lacking[0]!r}, so its partners cannot be compared")
-    return [rows[key] for key in keys]
+    return [by_key[key] for key in keys]
 
 
 def _split(*sentences: str) -> Iterator[tuple[str, str]]:

@@ -191,12 +191,12 @@ def test_our_sentences_expect_what_the_paper_says() -> None:
 
 def test_a_stimulus_without_its_partner_is_named(tmp_path: Path) -> None:
     one = {"id": "1_kite_know", "type": "know", "i_sentence": "It flew.", "s_sentence": "It's."}
-    with pytest.raises(DataError, match="no stimulus '1_kite affirmative'"):
+    with pytest.raises(DataError, match="no stimulus '1_kite_affirmative'"):
         load.single([one], "stimuli")
     item = {"item": "1_kite", "nouns": ["a kite", "an owl"], "contexts": defaultdict(str)}
     rows = list(load.written([{**item, "ref": "The {}", "nonref": "The {} that"}]))
     assert len(load.pairs(rows, "stimuli")) == 8
-    with pytest.raises(DataError, match="stimuli: no stimulus '1_kite failed_managed 2 nonref'"):
+    with pytest.raises(DataError, match="stimuli: no stimulus '1_kite_failed_managed_nonref 2'"):
         load.pairs(rows[:-1], "stimuli")
     file = tmp_path / "stimuli.jsonl"
     file.write_text('{"id": "1_kite_know", "type": "know"}\n["id", "type"]\n')
