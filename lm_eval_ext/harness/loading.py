@@ -91,17 +91,13 @@ class Loader:
         Raises:
             LmEvalExtError: As :meth:`options` and the function itself.
         """
-        from datasets import DatasetDict
-
         options = self.options(metadata)
         # Our environment variables say where data come from, so they are part of the key.
         places = sorted(one for one in os.environ.items() if one[0].startswith("LM_EVAL_EXT_"))
         key = repr((options, places))
         if key not in self._kept:
             found = self._function(options)
-            if not isinstance(found, DatasetDict):
-                found = provenance.of_documents(found, self.prefix.rstrip("_"))
-            self._kept[key] = found
+            self._kept[key] = provenance.of_documents(found, self.prefix.rstrip("_"))
         return self._kept[key]
 
 
@@ -114,7 +110,7 @@ def refuse_unknown(keys: Iterable[str], legal: Iterable[str]) -> None:
         )
 
 
-Documents: TypeAlias = "DatasetDict | provenance.Loaded | Iterable[Mapping[str, Any]]"
+Documents: TypeAlias = "provenance.Loaded | Iterable[Mapping[str, Any]]"
 """What a loading function returns: documents, with or without where they are from."""
 
 

@@ -72,25 +72,30 @@ class Loaded(NamedTuple):
         documents: With the same keys.
         info: Of their source.
         left_out: By cause, the ids of the examples that are not among them.
+        train: Demonstrations, the split ``train``.
     """
 
     documents: Iterable[Mapping[str, Any]]
     info: "DatasetInfo"
     left_out: Mapping[str, Collection[str]] = MappingProxyType({})
+    train: Iterable[Mapping[str, Any]] = ()
 
 
 def of_documents(found: "Loaded | Iterable[Mapping[str, Any]]", name: str) -> "DatasetDict":
-    """The split ``test`` of documents; those without a description are embedded, and hashed."""
+    """The splits of documents; those without a description are embedded, and hashed."""
     from datasets import Dataset, DatasetDict
 
-    if isinstance(found, Loaded):
-        rows, info = list(found.documents), found.info.copy()
-        info.description = json.dumps(dict(found.left_out))
-    else:
+    if not isinstance(found, Loaded):
         rows = list(found)
         text = "\n".join(json.dumps(row, sort_keys=True, ensure_ascii=False) for row in rows)
-        info = describe_embedded(name, hashlib.sha256(text.encode()).hexdigest())
-    return DatasetDict({"test": Dataset.from_list(rows, info=info)})
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        found = Loaded(rows, describe_embedded(name, digest))
+    info = found.info.copy()
+    info.description = json.dumps(dict(found.left_out))
+    splits = {"test": Dataset.from_list(list(found.documents), info=info)}
+    if train := list(found.train):
+        splits["train"] = Dataset.from_list(train)
+    return DatasetDict(splits)
 
 
 def left_out(dataset: "DatasetDict") -> dict[str, list[str]]:

@@ -16,12 +16,12 @@ from lm_eval_ext.benchmarks.cogs import load, score
 from lm_eval_ext.benchmarks.cogs.records import Example, Split
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.fewshot import shuffled
-from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.harness.metrics import Row
+from lm_eval_ext.harness.provenance import Loaded
 
 if TYPE_CHECKING:
-    from datasets import DatasetDict, DatasetInfo
+    from datasets import DatasetInfo
 
 WHY = "required: the exposure example of its key word"
 
@@ -34,14 +34,12 @@ class Options(load.Words):
 
 
 @loader(prefix="cogs_", options=Options)
-def dataset(options: Options) -> "DatasetDict":
+def dataset(options: Options) -> Loaded:
     """Loads a split as ``test`` and the training set as ``train``, with the lexicon's words.
 
     Raises:
         DataError: A file is unavailable or invalid.
     """
-    from datasets import Dataset
-
     tested, info = load.examples(options.corpus, options.split, options.gen_revision)
     train, train_info = load.examples(options.corpus, "train")
     words, bare = options.words(), load.Style()
@@ -56,9 +54,7 @@ def dataset(options: Options) -> "DatasetDict":
         for one in tested
     ]
     found = load.documents(options, tested, asked, _joined(info, train_info))
-    loaded = provenance.of_documents(found, "cogs")
-    loaded["train"] = Dataset.from_list([texts(one) for one in train])
-    return loaded
+    return found._replace(train=map(texts, train))
 
 
 def _tokens(example: Example) -> set[str]:

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import yaml
 from pydantic import BaseModel, model_validator
@@ -15,11 +15,8 @@ from pydantic import BaseModel, model_validator
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.fewshot import shuffled
-from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
-
-if TYPE_CHECKING:
-    from datasets import DatasetDict
+from lm_eval_ext.harness.provenance import Loaded, describe, describe_embedded
 
 PASSWORD = b"SLOG"
 """Its authors publish it: gen is meant to be hard to read for crawlers, not for people."""
@@ -79,33 +76,27 @@ class Example(NamedTuple):
 
 
 @loader(prefix="slog_", options=Options)
-def dataset(options: Options) -> "DatasetDict":
+def dataset(options: Options) -> Loaded:
     """Loads a split as ``test``, and the demonstrations as ``train``.
 
     Raises:
         DataError: A file is unavailable or invalid.
     """
-    from datasets import Dataset, DatasetDict
-
     if options.split == "mini":
         text = resources.files(__package__).joinpath("mini.yaml").read_text(encoding="utf-8")
         digest = hashlib.sha256(text.encode()).hexdigest()
-        info = provenance.describe_embedded("slog_mini", digest)
+        info = describe_embedded("slog_mini", digest)
         found = {split: parse(rows, split) for split, rows in yaml.safe_load(text).items()}
     else:
         names = {"test": "gen" if options.split == "gen" else f"{options.form}_test"}
         names |= {"train": "varfree_train"} if options.seed is not None else {}
         files = {split: require("slog", name) for split, name in names.items()}
-        info = provenance.describe(files.values())
+        info = describe(files.values())
         found = {split: read(file.path, options.form) for split, file in files.items()}
     if options.seed is not None:
         found["train"] = demonstrations(found["train"], options.seed)
-    return DatasetDict(
-        {
-            split: Dataset.from_list([options.document(one) for one in examples], info=info)
-            for split, examples in found.items()
-        }
-    )
+    test, train = (map(options.document, found.get(split, ())) for split in ("test", "train"))
+    return Loaded(test, info, train=train)
 
 
 def read(path: Path, form: str, password: bytes = PASSWORD) -> list[Example]:
