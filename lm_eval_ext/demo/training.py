@@ -28,6 +28,7 @@ from lm_eval_ext.benchmarks.diner.prompt import (
     name_prompt,
 )
 from lm_eval_ext.benchmarks.lieder import items as lieder
+from lm_eval_ext.benchmarks.lieder.records import Experiment, Sentence
 from lm_eval_ext.benchmarks.magnifico import mini as magnifico
 from lm_eval_ext.benchmarks.magnifico import prompt
 from lm_eval_ext.lexicon import WORDLIKE
@@ -35,7 +36,7 @@ from lm_eval_ext.lexicon import draw as invent
 from lm_eval_ext.reading import Strict, checked
 from lm_eval_ext.training.recipe import Material, Pair
 
-SHARES = (0.26, 0.34, 0.16, 0.24)
+SHARES = (0.42, 0.28, 0.1, 0.2)
 """How many of the texts are discourses, logical forms, recipes and queries."""
 
 NAME, OWN = 0.6, 0.2
@@ -45,16 +46,21 @@ recipe is one of diner_mini's own, of those that no split tests."""
 INSTRUCTION = prompt.INSTRUCTION.format(prompt.SQLITE)
 """Follows the tables in a prompt about a database."""
 
-REFERS = 0.6
-"""How often a definite follows a context after which one is felicitous."""
+FRESH, REFERS = 0.8, 0.6
+"""How often a discourse is of lieder_fresh's grammar and not of lieder_mini's, and a definite
+follows where one is felicitous."""
 
 BASE, FURTHER = 0.35, 0.35
 """How often a question states its meaning itself, and rows have a condition that is no meaning."""
 
+EXPERIMENTS: tuple[Experiment, ...] = ("base", "diff", "two")
+TESTED_ITEMS, DRAWN_ITEMS = 200, 400
+"""Items of the tasks lieder_fresh_..., and those drawn for training, of each experiment."""
+
 RUN = 13
 """So many words in a row that are an item's, too, make a text unfit for training (as for GPT-3)."""
 
-DEV_TEXTS, VOCABULARY_TEXTS = 256, 6000
+VOCABULARY_TEXTS = 6000
 POOL = 16
 """Batches are cut from so many, sorted by length."""
 
@@ -84,7 +90,6 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
     whole = [f"{block}\n\n" for some in blocks().values() for block in some]
     return Material(
         _batches(drawn, options.batch, seed),
-        list(islice(texts(f"dev {seed}"), DEV_TEXTS)),
         vocabulary=[_shown(one) for one in drawn[:VOCABULARY_TEXTS]],
         whole=[*whole, f"{INSTRUCTION}\n\n"],
     )
@@ -111,7 +116,7 @@ def _shown(pair: Pair) -> str:
 def texts(seed: str) -> Iterator[Pair]:
     """Prompts with answers, each with its leading space, without end."""
     rng = random.Random(f"demonstration corpus {seed}")
-    kinds = (_discourses(rng), _forms(rng), _recipes(rng), _queries(rng))
+    kinds = (_discourses(seed, rng), _forms(rng), _recipes(rng), _queries(rng))
     while True:
         yield next(rng.choices(kinds, SHARES)[0])
 
@@ -136,24 +141,33 @@ def grammar() -> Any:
     return yaml.safe_load(Path(__file__).with_name("grammar.yaml").read_text(encoding="utf-8"))
 
 
-def _discourses(rng: random.Random) -> Iterator[Pair]:
-    """lieder_mini's contexts, of other people and more nouns, with a felicitous sentence."""
+def _discourses(seed: str, rng: random.Random) -> Iterator[Pair]:
+    """Contexts with a sentence that is felicitous after them; in lieder_mini's, of other people."""
     asked = [one for group in lieder.mini() for one in group.sentences]
+    asked += [one for some in _groups(TESTED_ITEMS, "seed 0") for one in some]
     tested = runs(text for one in asked for text in (one.context, one.context + one.continuation))
+    groups = _groups(DRAWN_ITEMS, f"demonstration {seed}")
     items = [*lieder.mini_items(), *(lieder.Item(**one) for one in grammar()["items"])]
     people = sorted({name for one in items for name in one.owners})
     families = [*lieder.words("mini")["families"].items()]
     remarks = [lieder.REMARK, *grammar()["remarks"]]
     while True:
-        first, second = rng.sample(people, 2)
-        item = rng.choice(items)._replace(owners=(first, second))
-        some = lieder.group("", item, *rng.choice(families)).sentences
+        some = rng.choice(groups)
+        if rng.random() >= FRESH:
+            first, second = rng.sample(people, 2)
+            item = rng.choice(items)._replace(owners=(first, second))
+            some = lieder.group("", item, *rng.choice(families)).sentences
         context = rng.choice(some).context
         fits = [one.continuation for one in some if one.context == context and one.felicitous]
         refers = fits and rng.random() < REFERS
         text = context, rng.choice(fits if refers else remarks)
         if not runs([context, "".join(text)]) & tested:
             yield text
+
+
+def _groups(count: int, seed: str) -> list[Sequence[Sentence]]:
+    """The sentences of all experiments, drawn as lieder_fresh's are, by item and family."""
+    return [group.sentences for one in EXPERIMENTS for group in lieder.drawn(count, seed, one)]
 
 
 def _forms(rng: random.Random) -> Iterator[Pair]:

@@ -81,8 +81,8 @@ def load(folder: Path) -> tuple[Any, Any]:
             folder, dtype="float32", output_loading_info=True
         )
         tokenizer = AutoTokenizer.from_pretrained(folder)
-    if lacking := sorted(map(str, (*found["missing_keys"], *found["mismatched_keys"]))):
-        raise OptionError(f"{folder}: the weights lack {lacking[0]}, or it does not fit")
+    if lacking := sorted(found["missing_keys"]):
+        raise OptionError(f"{folder}: the weights lack {lacking[0]}")
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token  # as lm-eval does
     return model, tokenizer

@@ -475,16 +475,13 @@ def test_the_command_line(write: Any, tmp_path: Path) -> None:
         assert isinstance(result.exception, OptionError)
         assert said in str(result.exception)
     assert not (tmp_path / "out").exists()
-    name = write(first={"a": {"extends": "cogs_small_pretraining"}})
-    set_ = recipe.parse_settings(["training.max_steps=9", "first.a.training.spans.tokens=3M"])
-    changed = read_recipe(name, set_)
-    assert changed.training.max_steps == 9
-    first = read_recipe(changed.first["a"].extends, changed.first["a"].model_extra)
-    assert first.training.spans == recipe.Spans(tokens=3e6, block=64, held_out=0.02)
-    more = ["--set", "tasks=cogs_mini_gen", "--set", "first={}", "--seeds", "5,6"]
-    result = run(app, ["train", name, *out, *more])
+    settings = ("tasks=cogs_mini_gen", "training.max_steps=1", "gates={}")
+    more = [text for one in settings for text in ("--set", one)]
+    result = run(app, ["train", write(), *out, *more, "--seeds", "5,6"])
     assert "--tasks cogs_mini_gen --output results" in result.stdout
-    assert (tmp_path / "out" / "seed-6" / "training.json").exists()
+    record = json.loads((tmp_path / "out" / "seed-6" / "training.json").read_text())
+    assert record["gates"] == []
+    assert record["curve"][-1]["step"] == 1
 
 
 @pytest.mark.long
