@@ -137,7 +137,7 @@ def test_published_overestimation_is_on_the_card() -> None:
         assert 0.14 <= found < 0.195
 
 
-FAMILIES = yaml.safe_load(Path(__file__).with_name("chat_answers.yaml").read_text())
+FAMILIES = yaml.safe_load(Path(__file__).with_name("cogs_cases.yaml").read_text())
 FORMS = (
     "* knight ( x _ 1 ) ; yawn . agent ( x _ 2 , x _ 1 )",
     "pebble ( x _ 1 ) AND like . agent ( x _ 2 , x _ 1 ) AND like . theme ( x _ 2 , Hugo )",

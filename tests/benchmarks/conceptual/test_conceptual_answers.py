@@ -82,7 +82,7 @@ def test_words_do_not_depend_on_the_normal_form(text: str) -> None:
     assert words(" ".join(words(text))) == words(text)
 
 
-FAMILIES = yaml.safe_load(Path(__file__).with_name("answer_families.yaml").read_text())
+FAMILIES = yaml.safe_load(Path(__file__).with_name("conceptual_cases.yaml").read_text())
 
 
 @pytest.mark.parametrize("case", FAMILIES["named"])

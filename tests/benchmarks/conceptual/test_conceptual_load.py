@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.conceptual import fewshot, load, mini, openbookqa, worldtree
@@ -18,6 +19,8 @@ from lm_eval_ext.benchmarks.conceptual.load import Options
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample, main_concepts, plain
 from lm_eval_ext.benchmarks.conceptual.training import prepare, read
 from lm_eval_ext.errors import DataError, OptionError
+
+CASES = yaml.safe_load(Path(__file__).with_name("conceptual_cases.yaml").read_text())
 
 
 def chosen(samples: list[Sample], k: int = 3, **options: Any) -> Any:
@@ -227,22 +230,7 @@ def test_every_trap_of_worldtrees_format(tmp_path: Path, monkeypatch: pytest.Mon
     assert (shown.id in {"Q2", "Q6"}, shown.why) == (True, "shares 1 of 2: f3")
 
 
-@pytest.mark.parametrize(
-    ("text", "question", "options"),
-    [
-        ("Why? (A) x (B) y", "Why?", "A:x B:y"),
-        ("Why? (1) x (2) y (3) z", "Why?", "1:x 2:y 3:z"),
-        ("Is (A) it? (A) x (B) y(B)", "Is (A) it?", "A:x B:y(B)"),
-        # Brackets in options: what does not go on with the row of labels is text.
-        ("Why? (A) x (B) y (C) both (A) and (B) here", "Why?", "A:x B:y C:both (A) and (B) here"),
-        ("Why? (A) type (1) gas (B) type (2) gas", "Why?", "A:type (1) gas B:type (2) gas"),
-        ("Why? (1) vitamin (A) too (2) none", "Why?", "1:vitamin (A) too 2:none"),
-        ("Is (1) or (2) it? (A) x (B) y (C) z", "Is (1) or (2) it?", "A:x B:y C:z"),
-        ("One bracket (A) only", "One bracket (A) only", ""),
-        ("No options here", "No options here", ""),
-        ("", "", ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "question", "options"), CASES["split"])
 @pytest.mark.parametrize("place", [0, -1])
 def test_options_are_split_from_questions(
     text: str, question: str, options: str, place: int

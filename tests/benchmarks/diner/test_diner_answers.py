@@ -28,7 +28,7 @@ from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.missing import PLACEHOLDER
 
 GLOSSARY = Glossary(diner_own.GLOSSARY)
-FAMILIES = yaml.safe_load(Path(__file__).with_name("answer_families.yaml").read_text("utf-8"))
+FAMILIES = yaml.safe_load(Path(__file__).with_name("diner_cases.yaml").read_text("utf-8"))
 FOUND, STAYS, COMPONENTS, NO_COMPONENTS, PARTS, WORDS, LINES, *_ = FAMILIES.values()
 
 

@@ -176,9 +176,7 @@ OWN = {
     "action": {"炒": "炒", "小炒": "炒"},
     "flavour": {"辣": "辣", "香辣": "香辣"},
 }  # fmt: skip
-TITLES = yaml.safe_load(Path(__file__).with_name("answer_families.yaml").read_text("utf-8"))[
-    "titles"
-]
+TITLES = yaml.safe_load(Path(__file__).with_name("diner_cases.yaml").read_text("utf-8"))["titles"]
 PARSES = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner_parsing.csv"
 
 

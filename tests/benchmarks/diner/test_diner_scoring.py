@@ -24,13 +24,13 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.names import NONE, NOT_SCORABLE, STDERR
 
 GLOSSARY = mini.glossary()
-FAMILIES = Path(__file__).with_name("answer_families.yaml")
-SCORES = yaml.safe_load(FAMILIES.read_text("utf-8"))["scores"]
+FAMILIES = Path(__file__).with_name("diner_cases.yaml")
+CASES = yaml.safe_load(FAMILIES.read_text("utf-8"))
 # Words of the embedded glossary: food 番茄=西红柿 鸡蛋=蛋 土豆=马铃薯 牛肉 茄子 豆腐 鸡肉=鸡
 # 鱼=鱼片 香菇=冬菇 粥 饭 鸡翅; action 炒=小炒 炖 烤 红烧; flavour 麻辣 糖醋.
 
 
-@pytest.mark.parametrize(("gold", "prediction", "hits", "predicted", "size"), SCORES)
+@pytest.mark.parametrize(("gold", "prediction", "hits", "predicted", "size"), CASES["scores"])
 def test_the_table(gold: str, prediction: str, hits: int, predicted: str, size: int) -> None:
     expected = hits, Fraction(predicted), size
     assert counts(gold, prediction, GLOSSARY) == expected
@@ -38,42 +38,18 @@ def test_the_table(gold: str, prediction: str, hits: int, predicted: str, size: 
     assert (row["hits"], row["predicted"], row["gold"]) == (hits, float(expected[1]), size)
 
 
-@pytest.mark.parametrize(
-    ("gold", "prediction", "expected"),
-    [
-        # A flavour too many is nobody's fault by kind: the gold name has none.
-        ("红烧牛肉", "麻辣牛肉", {"food": (1, 1, 1), "action": (0, 0, 1)}),
-        # Unparsed, 4.5 estimated: two of three gold components are food (3), one action (1.5).
-        ("番茄炒蛋", "西红柿炒蛋花", {"food": (2, 3, 2), "action": (1, 1.5, 1)}),
-        # Unparsed, 2*4/4 = 2 estimated, one for each kind.
-        ("麻辣豆腐", "宫保豆腐", {"food": (1, 1, 1), "flavour": (0, 1, 1)}),
-        # Unparsed, 5/3 estimated, all food, and raised to the hits.
-        ("西红柿马铃薯", "番茄和土豆", {"food": (2, 2, 2)}),
-    ],
-)
+@pytest.mark.parametrize(("gold", "prediction", "expected"), CASES["kinds"])
 def test_kinds(gold: str, prediction: str, expected: object) -> None:
     (_, *rows) = score.name(gold, prediction, GLOSSARY)
-    found = {row["kind"]: (row["hits"], row["predicted"], row["gold"]) for row in rows}
+    found = {row["kind"]: [row["hits"], row["predicted"], row["gold"]] for row in rows}
     assert found == expected
 
 
-@pytest.mark.parametrize(
-    ("prediction", "expected"),
-    [
-        # Exact match, F1, the authors' F1; whether it does not parse, and whether it is empty.
-        ("番茄炒蛋", (1, 1, 1, 0, 0)),
-        # Exact match knows no synonyms.
-        ("西红柿炒蛋", (0, 1, 1, 0, 0)),
-        ("番茄", (0, 0.5, 0.5, 0, 0)),
-        # All three components are found in what does not parse: 6/7.5, and for the authors nothing.
-        ("西红柿炒蛋花", (0, 0.8, 0, 1, 0)),
-        ("", (0, 0, 0, 0, 1)),
-    ],
-)
-def test_the_scores_of_a_name(prediction: str, expected: tuple[float, ...]) -> None:
+@pytest.mark.parametrize("prediction", CASES["names"])
+def test_the_scores_of_a_name(prediction: str) -> None:
     (scored, *_) = score.name("番茄炒蛋", prediction, GLOSSARY)
     names = ("exact_match", "f1", "f1_authors", "unparsed", "no_answer")
-    assert tuple(scored[name] for name in names) == expected
+    assert [scored[name] for name in names] == CASES["names"][prediction]
 
 
 def test_the_authors_mean_takes_the_answers_about_components_together() -> None:
@@ -90,7 +66,7 @@ def test_the_authors_mean_takes_the_answers_about_components_together() -> None:
 ANY = st.text(alphabet="番茄西红柿炒小鸡肉蛋鱼片饭粥红烧麻辣香菇排骨xy。 ", max_size=12)
 
 
-GOLD = st.sampled_from([gold for gold, *_ in SCORES])
+GOLD = st.sampled_from([gold for gold, *_ in CASES["scores"]])
 
 
 @given(GOLD, ANY | GOLD)
@@ -103,31 +79,7 @@ def test_bounds(gold: str, prediction: str) -> None:
     assert sum(one.gold for one in kinds) == found.gold
 
 
-@pytest.mark.parametrize(
-    ("train", "name", "category"),
-    [
-        # The paper's table 2.
-        ("beef, bun", "beef bun", "CombTwo"),
-        ("noodles gravy, steamed perch", "steamed noodles gravy", "AddOne"),
-        ("braised pork, marinated brisket", "braised brisket", "RecoTwo"),
-        ("spicy noodle, pork mushroom, braised chicken", "noodle mushroom chicken", "RecoThree"),
-        # One single name and a part of another one recombine.
-        ("beef, steamed bun", "beef bun", "RecoTwo"),
-        ("beef, bun, steamed pork", "beef bun steamed", "RecoThree"),
-        # An added component may come from a single name, too.
-        ("noodles gravy, beef", "beef noodles gravy", "AddOne"),
-        # A whole name and two components of another one.
-        ("noodles gravy, steamed beef pork", "steamed beef noodles gravy", "RecoTwo"),
-        # Nothing new: the set, or more than it, is a training name.
-        ("beef bun, beef, bun", "bun beef", None),
-        ("steamed beef bun, beef, bun", "beef bun", None),
-        # Unknown components, too many names.
-        ("beef, pork", "beef bun", None),
-        ("a x, b x, c x, d x", "a b c d", None),
-        ("", "beef", None),
-        ("beef", "", None),
-    ],
-)
+@pytest.mark.parametrize(("train", "name", "category"), CASES["categories"])
 def test_categories(train: str, name: str, category: str | None) -> None:
     assert Categories(map(str.split, train.split(","))).of(name.split()) == category
 
