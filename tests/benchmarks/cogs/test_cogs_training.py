@@ -54,7 +54,6 @@ def test_the_gates_are_the_exposure_examples_and_the_development_set() -> None:
         ("mini", {"lexicon": "fresh", "fresh": 0, "shape": "cvcv_short"}, "cogs_mini_fresh_gen"),
         ("cogs", {"lexicon": "cvcv_short"}, "cogs_cvcv_short_gen_small"),
         ("mini", {"lexicon": "cvcv_short"}, "cogs_mini_gen"),
-        ("mini", {}, "cogs_mini_gen"),
     ],
 )
 def test_the_tasks_ask_the_words_that_were_trained(

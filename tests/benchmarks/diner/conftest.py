@@ -17,20 +17,19 @@ def published(shared_data: Path) -> Glossary:
 @pytest.fixture
 def thousand(shared_data: Path) -> list[str]:
     """Titles of 1,000 real recipes."""
-    rows = json.loads((shared_data / "diner" / "xiachufang_1000.json").read_text(encoding="utf-8"))
+    rows = json.loads((shared_data / "diner" / "xiachufang_1000.json").read_text("utf-8"))
     return [row["conversation"][0]["input"].removesuffix("的做法") for row in rows]
 
 
 @pytest.fixture
 def how_to_cook(shared_data: Path) -> list[str]:
     """Titles of 368 more."""
-    file = shared_data / "diner" / "howtocook_all_recipes.json"
-    return [row["name"].removesuffix("的做法") for row in json.loads(file.read_text("utf-8"))]
+    rows = json.loads((shared_data / "diner" / "howtocook_all_recipes.json").read_text("utf-8"))
+    return [row["name"].removesuffix("的做法") for row in rows]
 
 
 @pytest.fixture
 def diner_names(shared_data: Path, thousand: list[str], how_to_cook: list[str]) -> list[str]:
     """The titles of all three files, each once, sorted."""
-    base = (shared_data / "diner" / "base_recipes.txt").read_text(encoding="utf-8")
-    pairs = [line.split("\t")[:2] for line in base.splitlines()]
-    return sorted({*thousand, *how_to_cook, *(name for pair in pairs for name in pair)})
+    base = (shared_data / "diner" / "base_recipes.txt").read_text("utf-8").splitlines()
+    return sorted({*thousand, *how_to_cook}.union(*(line.split("\t")[:2] for line in base)))
