@@ -354,5 +354,8 @@ def test_a_lower_target_is_a_part_of_the_way() -> None:
     check(names, *early, 0.9, "subsets")
     assert late[1][: len(early[1])] == early[1]
     assert early[1][-1] >= 0.9 and late[1][-1] >= 0.98
+    # Where the best first move leads nowhere, others are tried.
+    crowded = drawn(random.Random(10), 200, 20)
+    assert search(crowded, target=1.0, compounds="subsets", seed=0)[1][-1] > 0.8
     # A divergence that is met exactly is reached.
     assert search(names, target=early[1][-1], compounds="subsets", seed=2) == early
