@@ -168,11 +168,10 @@ def _alone(folder: Path, key: Mapping[str, Any]) -> Iterator[Path]:
 
     lock = FileLock(folder / WORK / "lock")
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        there = {path.name for path in folder.iterdir()}
+        there = {path.name for path in folder.glob("*")}
         if there and not there & {RECORD, WORK, FIRST}:
             raise OptionError(f"{folder} is not empty and holds no training; name another folder")
-        (folder / WORK).mkdir(exist_ok=True)
+        (folder / WORK).mkdir(parents=True, exist_ok=True)
         if processes().is_main_process:
             try:
                 lock.acquire(timeout=0)
