@@ -49,8 +49,6 @@ def among(rows: Sequence[Row], others: Sequence[Row]) -> bool:
     paired first, the rest by a maximum matching: equality with tolerance is not transitive, so
     that neither sorting nor rounding can decide it.
     """
-    if len(rows) > len(others):
-        return False
     wanted, left = Counter(rows), Counter(others)
     wanted, left = wanted - left, left - wanted
     if not wanted:

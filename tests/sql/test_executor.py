@@ -12,7 +12,7 @@ import pytest
 from small_databases import PATIENT, TIGHT, pids, score_one
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.sql import Databases, Example, Executor, Place, QueryError
+from lm_eval_ext.sql import Databases, Example, Executor, Place, QueryError, Verdict
 from lm_eval_ext.sql.pool import Job, WorkerProcess
 from lm_eval_ext.sql.values import WorkerMessage
 
@@ -306,3 +306,14 @@ def test_a_worker_loads_nothing_heavy() -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=True)
     tops = {name.partition(".")[0] for name in done.stdout.split()}
     assert tops <= {*sys.stdlib_module_names, "lm_eval_ext", "__main__"}
+
+
+@pytest.mark.parametrize("value", ["printf('%.9000c', 'x')", "zeroblob(9000)"])
+def test_the_bytes_of_all_values_are_limited(executor: Executor, value: str) -> None:
+    steps = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r LIMIT {})"
+    verdicts = [
+        score_one(executor, "people", GOLD, f"{steps.format(size)} SELECT {value} FROM r")
+        for size in (200, 300)
+    ]
+    late = Verdict("prediction_too_large", "the result has over 2,000,000 bytes")
+    assert verdicts == [Verdict("wrong"), late]
