@@ -159,10 +159,10 @@ def new_tokenizer(
     elif wanted.kind == "unigram":
         core.pre_tokenizer = cuts.Sequence([words, cuts.Metaspace(split=False)])
         core.train_from_iterator(texts, trainer)
-        found = (token for one in core.encode_batch_fast(list(texts)) for token in one.tokens)
-        counts = Counter(found)
-        pieces = sorted(core.get_vocab(), key=core.get_vocab().__getitem__)
-        total = sum(counts.values()) + len(pieces)
+        encoded = core.encode_batch_fast(list(texts))
+        counts = Counter(token for one in encoded for token in one.tokens)
+        pieces = [core.id_to_token(number) for number in range(core.get_vocab_size())]
+        total = counts.total() + len(pieces)
         scored = [(piece, log((counts[piece] + 1) / total)) for piece in pieces]
         core.model = models.Unigram(scored, unk_id=special.index(UNKNOWN))
         core.decoder = decoders.Metaspace()

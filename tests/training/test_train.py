@@ -153,7 +153,7 @@ def test_tiny_recipes_resume_in_every_pass(
     same_weights(whole()[0].folder, cut()[0].folder)
 
 
-def test_sigterm_leaves_a_checkpoint_and_free_space_is_counted_with_it(
+def test_sigterm_leaves_a_checkpoint_and_a_full_disk_is_said(
     write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def free(bytes_: int) -> None:
@@ -174,17 +174,13 @@ def test_sigterm_leaves_a_checkpoint_and_free_space_is_counted_with_it(
     free(10 * weights - held // 2)
     same_weights(whole.folder, command.train(name, tmp_path / "cut")[0].folder)
 
-
-def test_a_disk_that_fills_up_is_said(
-    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     def full(*_: Any) -> None:
-        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+        free(0)
         raise RuntimeError("PytorchStreamWriter failed writing file data/7: file write failed")
 
     monkeypatch.setattr(fitting, "mark_whole", full)
     with pytest.raises(OptionError, match="0 MB are free; make room, and the same command continu"):
-        command.train(write(), tmp_path / "out")
+        command.train(name, tmp_path / "full")
 
 
 def test_a_checkpoint_that_was_cut_off_is_none_and_another_recipe_is_refused(
