@@ -161,15 +161,16 @@ def new_tokenizer(
         core.train_from_iterator(texts, trainer)
         encoded = core.encode_batch_fast(list(texts))
         counts = Counter(token for one in encoded for token in one.tokens)
-        pieces = [core.id_to_token(number) for number in range(core.get_vocab_size())]
+        known = core.get_vocab()
+        pieces = sorted(known, key=known.__getitem__)
         total = counts.total() + len(pieces)
         scored = [(piece, log((counts[piece] + 1) / total)) for piece in pieces]
         core.model = models.Unigram(scored, unk_id=special.index(UNKNOWN))
         core.decoder = decoders.Metaspace()
     else:
         core.pre_tokenizer = words
-        known = {piece for text in texts for piece, _ in words.pre_tokenize_str(text)}
-        ids = {token: number for number, token in enumerate([*special, *sorted(known)])}
+        found = {piece for text in texts for piece, _ in words.pre_tokenize_str(text)}
+        ids = {token: number for number, token in enumerate([*special, *sorted(found)])}
         core.model = models.WordLevel(ids, unk_token=UNKNOWN)
     core.add_tokens([AddedToken(text, normalized=False) for text in whole])
     core.add_special_tokens(SENTINELS)
