@@ -132,7 +132,7 @@ def score_sql(
     databases: str | os.PathLike[str],
     *,
     semantics: str = "reference",
-    timeout_s: float | None = None,
+    timeout_s: float = 10.0,
     workers: int = 2,
 ) -> "DataFrame":
     """Executes predicted queries safely and compares their results with those of gold queries.
@@ -143,7 +143,7 @@ def score_sql(
         databases: A folder of databases, ``<db_id>/<db_id>.sqlite`` or ``<db_id>.sqlite``, or one
             database by its path or URL (docs/sql.md).
         semantics: When two results are equal: ``reference``, ``strict`` or ``sets`` (docs/sql.md).
-        timeout_s: Seconds of processor time per query; None: 10.
+        timeout_s: Seconds of processor time per query.
         workers: Processes that execute queries.
 
     Returns:
@@ -163,7 +163,7 @@ def score_sql(
             f"the frame has no column {', '.join(missing)}; needed are {', '.join(COLUMNS)}"
         )
     rule = find_semantics(semantics)
-    limits = Limits() if timeout_s is None else Limits(timeout_s=timeout_s)
+    limits = Limits(timeout_s=timeout_s)
     needed = frame[list(COLUMNS)].astype("string").fillna("")
     known = databases_at(os.fspath(databases))
     with Executor(known, workers=workers, limits=limits) as executor:

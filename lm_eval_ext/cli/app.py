@@ -46,20 +46,17 @@ def _main(
     """Takes the options before a command."""
 
 
-EVALUATE, REPORT, DATA, TRAIN, ADVANCED = "Evaluate", "Report", "Data", "Train", "Advanced"
-
-app.command("tasks", rich_help_panel=EVALUATE)(results.tasks)
-app.command("run", rich_help_panel=EVALUATE)(runs.run)
-app.command("sql-score", rich_help_panel=EVALUATE)(sql_score.sql_score)
-app.command("show", rich_help_panel=REPORT)(results.show)
-app.command("compare", rich_help_panel=REPORT)(runs.compare)
-app.command("leaderboard", rich_help_panel=REPORT)(runs.leaderboard)
-app.command("plot", rich_help_panel=REPORT)(plots.plot)
-app.command("power", rich_help_panel=REPORT)(power.power)
-app.command("cite", rich_help_panel=REPORT)(cite.cite)
-app.command("train", rich_help_panel=TRAIN)(train.train)
-app.add_typer(data.app, name="data", rich_help_panel=DATA)
-app.add_typer(cogs.app, name="cogs", rich_help_panel=ADVANCED)
-app.add_typer(diner.app, name="diner", rich_help_panel=ADVANCED)
-app.add_typer(lieder.app, name="lieder", rich_help_panel=ADVANCED)
-app.add_typer(magnifico.app, name="magnifico", rich_help_panel=ADVANCED)
+for panel, commands in {
+    "Evaluate": (results.tasks, runs.run, sql_score.sql_score),
+    "Report": (
+        results.show, runs.compare, runs.leaderboard, plots.plot, power.power, cite.cite,
+    ),
+    "Train": (train.train,),
+}.items():  # fmt: skip
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+app.add_typer(data.app, name="data", rich_help_panel="Data")
+app.add_typer(cogs.app, name="cogs", rich_help_panel="Advanced")
+app.add_typer(diner.app, name="diner", rich_help_panel="Advanced")
+app.add_typer(lieder.app, name="lieder", rich_help_panel="Advanced")
+app.add_typer(magnifico.app, name="magnifico", rich_help_panel="Advanced")

@@ -10,6 +10,7 @@ import typer
 from lm_eval_ext.cli import resumable
 from lm_eval_ext.cli.questions import By, Metric, Value, Where
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.text import counted
 
 if TYPE_CHECKING:
     from lm_eval_ext.runs.run import Reporter
@@ -93,7 +94,7 @@ def _print_plan(plan: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
             known = f" ({one['present']} are there)" if one["present"] else ""
             typer.echo(f"{one['model']}: {', '.join(one['tasks'])}{known}")
     if not as_json:
-        models = "1 model" if len(found) == 1 else f"{len(found)} models"
+        models = counted(len(found), "model")
         typer.echo(f"{models} to evaluate" if found else "nothing to do")
 
 

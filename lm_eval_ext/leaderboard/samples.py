@@ -15,8 +15,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from lm_eval_ext.cards import PART, Card, cards
-from lm_eval_ext.errors import DataError
+from lm_eval_ext.cards import Card, cards
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.ask import question_of
 from lm_eval_ext.results.files import ResultsFile
@@ -63,35 +63,33 @@ def logged(
         most: Samples; of several filters' those of the first.
 
     Raises:
-        DataError: One was not logged by lm-eval.
+        DataError: A line cannot be read.
+        KeyError: A sample lacks what lm-eval logs.
     """
     step = math.ceil(run.documents(task)[0] / most) or 1
     first = {*table.get("filter", ())[:1]}
     of_first = (row for _, row in samples(run, task) if row["filter"] in first)
     kept = {}
     seen: Counter[str] = Counter()
-    try:
-        for place, row in enumerate(of_first):
-            key = f"{row['doc_hash']}#{seen[row['doc_hash']]}"
-            seen[row["doc_hash"]] += 1
-            if place % step == 0:
-                kept[key] = Sample(
-                    row["doc"] if isinstance(row["doc"], dict) else {},
-                    tuple(_prompt(one) for one in row["arguments"].values()),
-                    _text(row["target"]),
-                    tuple(_text(answer) for answer in row["filtered_resps"]),
-                )
-    except (KeyError, TypeError, AttributeError) as error:
-        problem = one_line(f"{type(error).__name__}: {error}", limit=200)
-        raise DataError(f"{run.path}: not samples that lm_eval logged ({problem})") from None
+    for place, row in enumerate(of_first):
+        key = f"{row['doc_hash']}#{seen[row['doc_hash']]}"
+        seen[row["doc_hash"]] += 1
+        if place % step == 0:
+            kept[key] = Sample(
+                row["doc"] if isinstance(row["doc"], dict) else {},
+                tuple(_prompt(one) for one in row["arguments"].values()),
+                _text(row["target"]),
+                tuple(_text(answer) for answer in row["filtered_resps"]),
+            )
     return Logged(kept, [_scores(run, task, table, one.metrics[0]) for one in own])
 
 
 def _scores(run: ResultsFile, task: str, table: "DataFrame", metric: str) -> Mapping[str, float]:
-    question = question_of(run, task, metric) if metric in run.scores(task) else None
-    if question is None or not {*question.measure.value} <= {*table}:
+    """By document; none where a run has no such metric, or its samples no such values."""
+    try:
+        return dict(of_documents(table, question_of(run, task, metric)).dropna().round(3))
+    except (OptionError, KeyError):
         return {}
-    return dict(of_documents(table, question).dropna().round(3))
 
 
 def _text(value: Any) -> str:
@@ -149,8 +147,7 @@ def _title(card: Card | None, metric: str, measure: Any) -> str:
     if measure.statistic in ("relative", "mean_of_groups"):
         means = (one for one in card.measures.values() if one.statistic == "mean")
         plain = next((one.title for one in means if one.value == measure.value), measure.title)
-        part = metric.partition(PART)[2]
-        return f"{plain}, {card.word(part)}" if part else plain
+        return title.replace(measure.title, plain)
     return title
 
 

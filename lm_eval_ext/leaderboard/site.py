@@ -129,8 +129,10 @@ def build(
     models = sorted(read_models(paths), key=lambda model: model.label.casefold())
     # Tasks of ours in the order of their cards, then the others by name.
     ours = [task for card in cards().values() for task in card.tasks]
-    there = sorted(choose_tasks(models, (), least=1))
-    tasks = sorted(there, key=lambda task: ours.index(task) if task in ours else len(ours))
+    tasks = sorted(
+        choose_tasks(models, (), least=1),
+        key=lambda task: (ours.index(task) if task in ours else len(ours), task),
+    )
     found, shown = _read(models, tasks, samples)
     content = _render(title, models, tasks, found, shown)
     page = site / "index.html"
@@ -164,9 +166,10 @@ def _read(
         for label, run in runs.items() if most else ():
             try:
                 own = logged(run, task, read(run, task), scores, most)
-                kept.update({label: own} if own.samples else {})
-            except LmEvalExtError as error:
-                _log.warning("%s; its samples are not shown", error)
+                if own.samples:
+                    kept[label] = own
+            except (LmEvalExtError, KeyError) as error:
+                _log.warning("%s: no samples are shown, since %s", run.path, error)
         if kept:
             about = {
                 "task": task,

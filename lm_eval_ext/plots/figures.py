@@ -379,7 +379,7 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
     tasks = about.tasks if there & set(about.tasks.values()) or not about.mini else about.mini
     if not there & set(tasks.values()):
         known = list(dict.fromkeys([*about.tasks.values(), *about.mini.values()]))
-        some = ", ".join(known[:3]) + (", ..." if len(known) > 3 else "")  # noqa: PLR2004
+        some = ", ".join(known[:3]) + ", ..." * (len(known) > 3)  # noqa: PLR2004
         raise OptionError(f"{name} needs results of {some}")
     rows: list[dict[str, Any]] = []
     missing: list[str] = []
@@ -440,7 +440,7 @@ def _published(
     about: Declared, task: str, question: Question, card: Card
 ) -> Iterator[dict[str, Any]]:
     for value in about.values or ("",):
-        where = {**question.where, **({about.by: (value,)} if value else {})}
+        where = {**question.where, about.by: (value,)} if value else question.where
         for label, published in card.published(task, Question(question.measure, where)).items():
             if label in about.published or not about.published:
                 yield {

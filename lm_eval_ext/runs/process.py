@@ -60,10 +60,11 @@ def evaluate(
         KeyboardInterrupt: If the user interrupts it, after the process has ended.
     """
     start = shlex.split(launcher) or [sys.executable]
-    binaries = str(Path(sys.executable).parent)
     environment = {
         **{name: value for name, value in os.environ.items() if not _OF_A_RANK.fullmatch(name)},
-        "PATH": os.pathsep.join([binaries, os.environ.get("PATH", os.defpath)]),
+        "PATH": os.pathsep.join(
+            [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        ),
         "PYTHONUNBUFFERED": "1",
     }
     with log.open("wb") as output:

@@ -70,17 +70,20 @@ def test_a_task_name_with_slashes_reads_no_other_folder(tmp_path: Path) -> None:
     assert samples_in(build([tmp_path / "one"], tmp_path / "site")) == {}
 
 
+@pytest.mark.parametrize(
+    ("line", "said"), [("{not json", ":9: not JSON"), ('{"doc_id": 8}', ":9: not a sample")]
+)
 def test_broken_samples_are_left_aside_and_the_rest_shows(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, line: str, said: str
 ) -> None:
     for name in ("one", "two"):
         write_run(tmp_path / name, name, "some_task", rows(8, 4))
     file = next((tmp_path / "one").glob("samples_*"))
-    file.write_text(file.read_text() + "{not json\n")
+    file.write_text(f"{file.read_text()}{line}\n")
     page = build([tmp_path], tmp_path / "site")
     assert page.read_text().count('<tr data-model="one">') == 2, "the overview, and the models"
     assert samples_in(page)["some_task"]["models"].keys() == {"two"}
-    assert ":9: not JSON" in caplog.text
+    assert said in caplog.text
 
 
 def test_the_table_beside_the_page_is_no_formula(tmp_path: Path) -> None:
