@@ -6,14 +6,8 @@ Takes lm_eval's own arguments.
 
 from lm_eval_ext._autoload import install
 
-
-def main() -> None:
-    """Starts watching for lm-eval's imports and hands over to its command line."""
+if __name__ == "__main__":
     install()
     from lm_eval.__main__ import cli_evaluate
 
     cli_evaluate()
-
-
-if __name__ == "__main__":
-    main()

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pydantic import Field, TypeAdapter, model_validator
@@ -114,12 +113,6 @@ class TaskFacts(Exact):
     cites: tuple[str, ...] = ()
     asks_own: bool = False
 
-    @model_validator(mode="after")
-    def _sized(self) -> "TaskFacts":
-        if self.asks_own and (self.documents or self.requests):
-            raise ValueError("a task with asks_own has no number of documents or requests")
-        return self
-
     @property
     def available(self) -> bool:
         """Whether every file that the task needs is available locally."""
@@ -216,10 +209,8 @@ class Card(Exact):
         Raises:
             KeyError: There is neither.
         """
-        name = metric.partition(PART)[0]
-        entry = self.metrics[metric] if metric in self.metrics else Metric()
-        if metric not in self.metrics and metric not in self.measures:
-            raise KeyError(metric)
+        entry = self.metrics.get(metric, Metric())
+        name = metric.partition(PART)[0] if metric in self.metrics else metric
         measure = self.measures[name].model_copy(update={"name": name})
         if entry.value:
             measure = measure.model_copy(update={"value": (entry.value,)})
@@ -260,11 +251,9 @@ class Card(Exact):
             if task not in one.tasks or question.by:
                 continue
             for key, value in one.figures.items():
-                if one.by:
-                    own = self.question_of(one.metric)
-                    own = Question(own.measure, {**own.where, **one.where, one.by: (key,)})
-                else:
-                    own = self.question_of(key)
+                own = self.question_of(one.metric or key)
+                part = {one.by: (key,)} if one.by else {}
+                own = Question(own.measure, {**own.where, **one.where, **part})
                 if own.measure == question.measure and own.filter == question.filter:
                     found[one.label] = value
         return found
@@ -305,7 +294,7 @@ def cards() -> Mapping[str, Card]:
     """
     places = Path(tasks_folder()).glob("*.yaml")
     found = [read_yaml(place, TypeAdapter(Card), _card_and_facts) for place in places]
-    return MappingProxyType({card.name: card for card in sorted(found, key=lambda one: one.name)})
+    return {card.name: card for card in sorted(found, key=lambda one: one.name)}
 
 
 def card_of(task: str) -> Card | None:

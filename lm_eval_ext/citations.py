@@ -19,25 +19,19 @@ def bibtex(names: Iterable[str]) -> str:
         OptionError: A name is none of ours.
     """
     entries = Path(__file__).with_name("citations.bib").read_text(encoding="utf-8").split("\n\n")
+    known: dict[str, tuple[Card, Sequence[str]]] = {}
+    for card in cards().values():
+        known |= {card.name: (card, list(card.tasks))}
+        known |= {group: (card, members) for group, members in card.groups.items()}
+        known |= {task: (card, [task]) for task in card.tasks}
     found: list[str] = []
     for name in names:
-        card, tasks = _find(name)
+        if name not in known:
+            hint = nearest(name, known) or "; lm-eval-ext tasks lists all"
+            raise OptionError(f"no task, group or benchmark {name!r}{hint}")
+        card, tasks = known[name]
         cited = [card.paper.url] if card.paper else []
         for facts in map(card.tasks.__getitem__, tasks):
             cited += [*(sources()[source].cite for source in facts.sources), *facts.cites]
         found += [entry for one in cited for entry in entries if one in entry]
     return "\n\n".join(dict.fromkeys([*found, *entries[-2:]]))
-
-
-def _find(name: str) -> tuple[Card, Sequence[str]]:
-    """The card, and the tasks that a name stands for."""
-    for card in cards().values():
-        if name in card.tasks:
-            return card, [name]
-        if name in card.groups:
-            return card, card.groups[name]
-        if name == card.name:
-            return card, list(card.tasks)
-    names = [one for card in cards().values() for one in (card.name, *card.tasks, *card.groups)]
-    hint = nearest(name, names) or "; lm-eval-ext tasks lists all"
-    raise OptionError(f"no task, group or benchmark {name!r}{hint}")

@@ -77,12 +77,10 @@ class Choice:
     """The demonstrations of one sample.
 
     Attributes:
-        sample: Its id.
         picked: In the order of picking; a prompt that shows them in this order shows the
             best first where a selection ranks.
     """
 
-    sample: str
     picked: tuple[Picked, ...]
 
     @property
@@ -129,13 +127,10 @@ def selected(rows: Iterable[tuple[Item, Iterable[Stream]]], k: int) -> Choices:
             keys.add(item.copy_key)
             picked.append(Picked(item.id, why))
         if len(picked) == k:
-            full[sample.id] = Choice(sample.id, tuple(picked))
+            full[sample.id] = Choice(tuple(picked))
         else:
             short[sample.id] = len(picked)
     return Choices(full, short)
-
-
-_BYTES = 8
 
 
 def shuffled(count: int, *key: object) -> Iterator[int]:
@@ -153,7 +148,7 @@ def shuffled(count: int, *key: object) -> Iterator[int]:
     start = hashlib.blake2b("\x1f".join(map(str, key)).encode("utf-8", "surrogatepass")).digest()
     moved: dict[int, int] = {}
     for place in range(count):
-        drawn = hashlib.blake2b(place.to_bytes(_BYTES, "big"), key=start, digest_size=_BYTES)
+        drawn = hashlib.blake2b(place.to_bytes(8, "big"), key=start, digest_size=8)
         other = place + int.from_bytes(drawn.digest(), "big") % (count - place)
         yield moved.get(other, other)
         moved[other] = moved.pop(place, place)

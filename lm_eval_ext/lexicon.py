@@ -11,12 +11,12 @@ and however many. A word of random letters that happens to be made of syllables 
 syllables and is never drawn as one of letters.
 """
 
+import math
 import random
 import string
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache, partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from lm_eval_ext.errors import OptionError
@@ -85,14 +85,12 @@ class Shape:
     consonants: str = CONSONANTS
 
 
-SHAPES = MappingProxyType(
-    {
-        "random_long": Shape("any", range(15, 30)),
-        "random_short": Shape("any", range(7, 15)),
-        "cvcv_long": Shape("syllables", range(15, 30)),
-        "cvcv_short": Shape("syllables", range(7, 15)),
-    }
-)
+SHAPES = {
+    "random_long": Shape("any", range(15, 30)),
+    "random_short": Shape("any", range(7, 15)),
+    "cvcv_long": Shape("syllables", range(15, 30)),
+    "cvcv_short": Shape("syllables", range(7, 15)),
+}
 """The four shapes of Kim, Linzen and Smolensky (2022), by the names of our lexicons."""
 
 
@@ -180,10 +178,11 @@ def fresh_words(
 
 def _draw_fresh(seed: int, shape: Shape, rng: random.Random) -> str:
     while True:
-        letters = _letters(shape, rng.choice(shape.lengths))
-        count = 1
-        for choices in letters:
-            count *= len(choices)
+        length = rng.choice(shape.lengths)
+        letters = [string.ascii_lowercase] * length
+        if shape.letters == "syllables":
+            letters = [VOWELS if i % 2 else CONSONANTS for i in range(length)]
+        count = math.prod(map(len, letters))
         number = (rng.randrange(count // CELLS) * CELLS + seed) * _SPREAD % count
         word = []
         for choices in reversed(letters):
@@ -197,9 +196,3 @@ def _draw_fresh(seed: int, shape: Shape, rng: random.Random) -> str:
 def is_of_syllables(word: str) -> bool:
     """Whether consonants and vowels take turns, a consonant first."""
     return all(letter in (VOWELS if i % 2 else CONSONANTS) for i, letter in enumerate(word))
-
-
-def _letters(shape: Shape, length: int) -> list[str]:
-    if shape.letters == "any":
-        return [string.ascii_lowercase] * length
-    return [VOWELS if i % 2 else CONSONANTS for i in range(length)]

@@ -3,8 +3,6 @@
 import math
 import re
 
-ELLIPSIS = "…"
-
 
 def broken(text: str, width: int) -> str:
     """Breaks a name into lines where it is long: at spaces and after signs, not inside a word.
@@ -39,13 +37,13 @@ def one_line(text: str, *, limit: int | None = None) -> str:
     """
     if limit is not None and len(text) > 4 * limit:
         # Before looking at each character: there may be millions.
-        text = text[: 2 * limit] + ELLIPSIS + text[-2 * limit :]
+        text = text[: 2 * limit] + "…" + text[-2 * limit :]
     if not text.isprintable():
         text = "".join(c if c.isprintable() else " " for c in text)
     line = " ".join(text.split())
     if limit is not None and len(line) > limit:
         half = (limit - 1) // 2
-        line = line[:half] + ELLIPSIS + line[-half:]
+        line = line[:half] + "…" + line[-half:]
     return line
 
 

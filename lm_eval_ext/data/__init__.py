@@ -35,8 +35,6 @@ _TIMEOUT_S = 30
 """For connecting, and for each read."""
 _SILENT_WAIT_S = 1.0
 """How long another process may hold a lock before a log line says that we wait."""
-_DIGITS = 12
-"""Of a wrong checksum."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +187,7 @@ def _fault(path: Path, spec: FileSpec, *, content: bool = True) -> str:
     if size != spec.size:
         return f"wrong size: {size:,} bytes instead of {spec.size:,}"
     if digest != spec.sha256:
-        return f"wrong checksum: got {digest[:_DIGITS]}… expected {spec.sha256[:_DIGITS]}…"
+        return f"wrong checksum: got {digest[:12]}… expected {spec.sha256[:12]}…"
     return ""
 
 
@@ -200,8 +198,6 @@ def _refuse_if_not_fetchable(source: str, bad: dict[str, str]) -> None:
     problem = f"{source}/{name}: {folder_of(source) / declared.files[name].path}: {fault}{more}"
     remedy = "" if mirror_url() else declared.unavailable
     if (copy := local_copy()) is not None:
-        if not copy.is_dir():
-            problem = f"{source}/{name}: the folder {copy} does not exist"
         remedy = (
             f"LM_EVAL_EXT_DATA is {copy}: put the declared file there, name a complete copy, or "
             "unset it so that files are downloaded"

@@ -14,7 +14,6 @@ from typing import Any
 
 from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.errors import OptionError, writing
-from lm_eval_ext.log import transformers_bars
 from lm_eval_ext.results.files import UNLEARNED
 from lm_eval_ext.text import one_line
 from lm_eval_ext.training import fitting
@@ -135,7 +134,10 @@ def _train(
         legal = ", ".join(material.gates) or "no gates"
         raise OptionError(f"gates: {recipe.source} has no {lacking.pop()!r}; it has {legal}")
     key = key_of(recipe, seed, examples=material.digest(), first=first)
-    with _alone(folder, key) as work, transformers_bars(shown=False):
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+    with _alone(folder, key) as work:
         if (there := finished(folder)) is not None:
             return replace(there, keys=material.model_file, reused=True)
         start = filled(recipe.model.start, folders)

@@ -163,7 +163,7 @@ def test_a_faulty_local_copy_is_never_repaired_from_the_network(
     (copy / "toy/deep/beta.txt").unlink()
     assert "(and 1 more files)" in failure()
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path / "new\n\x1b\u2028line"))
-    assert "new line does not exist" in failure()
+    assert "new line/toy/alpha.txt: missing" in failure()
     assert server.requests == []
 
 

@@ -16,7 +16,6 @@ from typing import Any
 from lm_eval_ext.atomic import atomic_folder
 from lm_eval_ext.benchmarks.cogs.lexicons import TOKENS, replacements
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.log import transformers_bars
 from lm_eval_ext.text import one_line
 
 NOVEL_TOKENS = tuple(replacements(TOKENS).values())
@@ -123,10 +122,14 @@ def add_tokens(model: Path, out: Path, *, init: str, seed: int = 0) -> list[int]
         raise OptionError(f"no initialisation {init!r}; use {', '.join(INITS)}")
     if out.is_dir() and any(out.iterdir()):
         raise OptionError(f"{out} is not empty; name a folder that is absent or empty")
+    from transformers.utils import logging
+
     old = _tokenizer(model)
     if _ids(old):
         raise OptionError(f"{model}: the tokenizer has novel tokens already; use one without them")
-    with transformers_bars(shown=sys.stderr.isatty()), atomic_folder(out) as part:
+    if not sys.stderr.isatty():
+        logging.disable_progress_bar()
+    with atomic_folder(out) as part:
         ids = _add_to_tokenizer(old, model, part)
         grown = _grown(_model(model), sorted(old.get_vocab().values()), ids, init, seed)
         grown.save_pretrained(part)
