@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -244,13 +244,14 @@ def trained_recipe() -> Callable[[str], Any]:
     return get
 
 
+@dataclass
 class Completed:
-    """A finished command."""
+    """A finished command, and the folder of its output."""
 
-    def __init__(self, process: subprocess.CompletedProcess[str], output: Path) -> None:
-        self.returncode = process.returncode
-        self.stdout, self.stderr = process.stdout, process.stderr
-        self.output = output
+    returncode: int
+    stdout: str
+    stderr: str
+    output: Path
 
     def results(self) -> dict[str, Any]:
         """The newest results file."""
@@ -284,9 +285,7 @@ def small_index(small_lm_eval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def command(
-    tmp_path: Path, small_lm_eval: Path
-) -> Callable[..., "subprocess.CompletedProcess[str]"]:
+def command(tmp_path: Path, small_lm_eval: Path) -> Callable[..., Completed]:
     """Runs one of this environment's commands in the test's folder.
 
     In the test's process, unless ``cold=True`` starts one as users do.
@@ -296,63 +295,47 @@ def command(
     def run(
         name: str,
         *arguments: str,
-        env: dict[str, str],
-        timeout: int,
+        env: dict[str, str] | None = None,
         cold: bool = False,
-    ) -> "subprocess.CompletedProcess[str]":
+        output: Path | None = None,
+    ) -> Completed:
         words = [str(Path(sys.executable).parent / name), *arguments]
         paths = [str(small_lm_eval), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **env}
-        if not cold:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(env or {})}
+        if cold:
+            done = subprocess.run(
+                words, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=900,
+                check=False,
+            )  # fmt: skip
+        else:
             module = {"lm_eval": "lm_eval.__main__", "lm-eval-ext": "lm_eval_ext.cli"}[name]
             main = {"lm_eval": "cli_evaluate", "lm-eval-ext": "main"}[name]
-            return run_here(
+            done = run_here(
                 getattr(importlib.import_module(module), main), words,
                 environment=environment, folder=tmp_path, small_lm_eval=small_lm_eval,
             )  # fmt: skip
-        return subprocess.run(
-            words,
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        return Completed(done.returncode, done.stdout, done.stderr, output or tmp_path / "output")
 
     return run
 
 
 @pytest.fixture
-def lm_eval(
-    tmp_path: Path, command: Callable[..., "subprocess.CompletedProcess[str]"]
-) -> Callable[..., Completed]:
+def lm_eval(tmp_path: Path, command: Callable[..., Completed]) -> Callable[..., Completed]:
     """Runs plain ``lm_eval``, as a user does (:func:`command`)."""
 
-    def run(
-        *arguments: str,
-        env: dict[str, str] | None = None,
-        output: Path | None = None,
-        cold: bool = False,
-    ) -> Completed:
+    def run(*words: str, output: Path | None = None, **how: Any) -> Completed:
         output = output or tmp_path / "output"
-        logged = ["--output_path", str(output), "--log_samples"] if "--tasks" in arguments else []
-        process = command("lm_eval", *arguments, *logged, env=env or {}, timeout=900, cold=cold)
-        return Completed(process, output)
+        logged = ["--output_path", str(output), "--log_samples"] if "--tasks" in words else []
+        return command("lm_eval", *words, *logged, output=output, **how)
 
     return run
 
 
 @pytest.fixture
-def cli(
-    command: Callable[..., "subprocess.CompletedProcess[str]"],
-) -> Callable[..., "subprocess.CompletedProcess[str]"]:
+def cli(command: Callable[..., Completed]) -> Callable[..., Completed]:
     """Runs ``lm-eval-ext`` (:func:`command`)."""
 
-    def run(
-        *arguments: str, env: dict[str, str] | None = None, cold: bool = False
-    ) -> "subprocess.CompletedProcess[str]":
-        wide = {"COLUMNS": "200", **(env or {})}
-        return command("lm-eval-ext", *arguments, env=wide, timeout=300, cold=cold)
+    def run(*words: str, env: dict[str, str] | None = None, cold: bool = False) -> Completed:
+        return command("lm-eval-ext", *words, env={"COLUMNS": "200", **(env or {})}, cold=cold)
 
     return run
