@@ -1,7 +1,7 @@
 """Measure everything that this project claims to be fast.
 
     make bench
-    python -m bench [--only prefix peers sql start] [--rounds 2] [--share 1] [--keep]
+    python -m bench [--only prefix peers sql start] [--rounds 3] [--share 1] [--keep]
 
 Each piece of work is done both ways, in turn, in one run; the machine should be idle otherwise.
 Parts that cannot be measured are named with the reason. The exit status is 1 if results differed.
@@ -39,7 +39,7 @@ def main() -> None:
         prog="python -m bench", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="which parts")
-    parser.add_argument("--rounds", type=int, default=2, help="how often each is measured")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
     parser.add_argument("--share", type=float, default=1.0, help="of the sizes, such as 0.1")
     parser.add_argument("--keep", action="store_true", help="write last.json and the page")
     options = parser.parse_args()

@@ -21,7 +21,7 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 from bench.data import UnavailableError, originals
-from bench.rows import DifferError, Row, in_turn
+from bench.rows import DifferError, Row, Times, in_turn
 
 
 @dataclass(frozen=True)
@@ -215,10 +215,15 @@ def peers(rounds: int, share: float) -> Iterator[Row]:
             ours = partial(answers, model_of("hf-prefix", folder), requests)
             ours()
             for name, _, command in (line.partition(":") for line in servers):
-                with served(command, folder) as theirs:
-                    asked = partial(completions, theirs, folder, requests)
-                    asked()
-                    times, one, other = in_turn(rounds * work.times, asked, ours)
+                times: Times = ([], [])
+                for _ in range(rounds * work.times):
+                    with served(command, folder) as url:  # anew: it remembers prompts
+                        completions(url, folder, [["", ("Hello", settings)]])
+                        found, one, other = in_turn(
+                            1, partial(completions, url, folder, requests), ours
+                        )
+                    for kept, new in zip(times, found, strict=True):
+                        kept.extend(new)
                 # Bytes that are no text are written in different ways.
                 pairs = [
                     [text.replace("�", "") for text in pair]

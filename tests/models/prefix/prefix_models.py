@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from lm_eval.api.instance import Instance
 from support.tiny import make_tokenizer
 
@@ -24,10 +25,6 @@ def make(family: str, folder: Path) -> str:
 
     tokenizer: Any = make_tokenizer(bos=family in ("llama", "mistral", "gemma2"))
     tokenizer.model_max_length = LENGTH
-    tokenizer.chat_template = (
-        "{% for turn in messages %}[{{ turn['role'] }}] {{ turn['content'] }}\n{% endfor %}"
-        "{% if add_generation_prompt %}[assistant] {% endif %}"
-    )
     torch.manual_seed(7)
     config = _config(family, len(tokenizer))
     model = transformers.AutoModelForCausalLM.from_config(config)
@@ -91,3 +88,34 @@ def of_task(name: str, limit: int) -> list[Instance]:
     task = next(iter(manager.load([name])["tasks"].values()))
     task.build_all_requests(limit=limit, rank=0, world_size=1)
     return list(task.instances)
+
+
+NOISE = 1e-4
+
+
+def same_logprobs(models: tuple[Any, Any], requests: list[Instance]) -> None:
+    """Asserts that both models give the same log-probabilities and greedy flags."""
+    expected, found = (model.loglikelihood(requests, disable_tqdm=True) for model in models)
+    for part in (0, 1):
+        assert [one[part] for one in found] == pytest.approx(
+            [one[part] for one in expected], abs=NOISE
+        )
+
+
+def same_texts(models: tuple[Any, Any], requests: list[Instance]) -> list[str]:
+    """Asserts that both models give the same texts; returns them."""
+    expected, found = (model.generate_until(requests, disable_tqdm=True) for model in models)
+    assert found == expected
+    return found
+
+
+def few_shot(count: int) -> list[str]:
+    """Prompts like a stock few-shot task's: the same examples, questions of unequal length."""
+    examples = "".join(
+        f"Question: What is {n} and {n + 3}?\nAnswer: {2 * n + 3}\n\n" for n in range(5)
+    )
+    return [
+        f"{examples}Question: What is {' and '.join(str(n * k) for k in range(2, 3 + n % 4))}?\n"
+        "Answer:"
+        for n in range(count)
+    ]

@@ -1,4 +1,4 @@
-"""When hf-prefix falls back to hf and says so; how much it computes; partial caching."""
+"""When hf-prefix falls back to hf and says so; how much it computes and holds; partial caching."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -7,27 +7,39 @@ from typing import Any
 import prefix_models
 import pytest
 import torch
+from lm_eval.api.instance import Instance
+from lm_eval.api.registry import get_model
 from lm_eval.models.huggingface import HFLM
-from prefix_models import instances
-from test_prefix_answers import few_shot, same_logprobs, same_texts
+from prefix_models import few_shot, instances, same_logprobs, same_texts
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.models.prefix.engine import Engine, Slots
-from lm_eval_ext.models.prefix.model import PrefixHFLM
+from lm_eval_ext.models.prefix.engine import Slots
 
 pytestmark = pytest.mark.slow
 
 SETTINGS = {"until": ["\n"], "max_gen_toks": 4}
+ENDLESS = SETTINGS | {"until": []}
+ARGUMENTS: dict[str, Any] = {"device": "cpu", "dtype": "float32", "batch_size": 4}
 
 
-def build(family: str, folder: Path, **arguments: Any) -> tuple[HFLM, PrefixHFLM]:
-    path = prefix_models.make(family, folder / family)
-    arguments = {"device": "cpu", "dtype": "float32", "batch_size": 4} | arguments
-    return HFLM(path, **arguments), PrefixHFLM(path, **arguments)
+def build(family: str, folder: Path, **arguments: Any) -> tuple[HFLM, Any]:
+    path, ours = prefix_models.make(family, folder / family), get_model("hf-prefix")
+    plain = {key: value for key, value in arguments.items() if key != "prefix_cache_mb"}
+    return HFLM(path, **ARGUMENTS | plain), ours(path, **ARGUMENTS | arguments)  # type: ignore[call-arg]
 
 
-def said(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [r.getMessage() for r in caplog.records if r.getMessage().startswith("hf-prefix")]
+def scored(count: int = 3) -> list[Instance]:
+    return instances("loglikelihood", *((p, c) for p in few_shot(count) for c in (" 7", " a cat")))
+
+
+def generated(count: int, settings: dict[str, Any] = SETTINGS) -> list[Instance]:
+    return instances("generate_until", *((p, settings) for p in few_shot(count)))
+
+
+def said(caplog: pytest.LogCaptureFixture) -> str:
+    """The one message."""
+    (message,) = [r.getMessage() for r in caplog.records if "hf-prefix" in r.getMessage()]
+    return message
 
 
 @pytest.mark.parametrize("family", prefix_models.OTHERS)
@@ -35,11 +47,9 @@ def test_other_models_are_left_to_hf_with_one_message(
     family: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     both = build(family, tmp_path)
-    requests = instances("loglikelihood", *((p, c) for p in few_shot(3) for c in (" 7", " a cat")))
-    same_logprobs(both, requests)
-    same_texts(both, instances("generate_until", *((p, SETTINGS) for p in few_shot(3))))
-    assert len(said(caplog)) == 1
-    assert "cannot share prefixes" in said(caplog)[0]
+    same_logprobs(both, scored())
+    same_texts(both, generated(3))
+    assert "cannot share prefixes" in said(caplog)
 
 
 def test_prompts_that_share_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -47,103 +57,99 @@ def test_prompts_that_share_nothing(tmp_path: Path, caplog: pytest.LogCaptureFix
     requests = instances("loglikelihood", *((f"{n} dogs", f" own {n} cats") for n in range(9)))
     same_logprobs(both, requests)
     same_logprobs(both, requests)
-    assert len(said(caplog)) == 1
-    assert "too few" in said(caplog)[0]
+    assert "too few" in said(caplog)
 
 
 @pytest.mark.parametrize(
-    ("settings", "reason"),
+    ("settings", "of_model", "reason"),
     [
-        ({"do_sample": True, "temperature": 0.7}, "sampling"),
-        ({"num_beams": 2}, "num_beams"),
-        ({"repetition_penalty": 1.3}, "repetition_penalty"),
+        ({"do_sample": True, "temperature": 0.7}, 1.0, "sampling"),
+        ({"num_beams": 2}, 1.0, "num_beams"),
+        ({"repetition_penalty": 1.3}, 1.0, "repetition_penalty"),
+        ({}, 1.7, "repetition_penalty"),
     ],
 )
 def test_other_generation_settings(
-    settings: dict[str, Any], reason: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    settings: dict[str, Any],
+    of_model: float,
+    reason: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     both = build("gpt2", tmp_path)
-    requests = instances("generate_until", *((p, SETTINGS | settings) for p in few_shot(4)))
     texts = []
     for model in both:
+        if of_model != 1:
+            model.model.generation_config.repetition_penalty = of_model
         torch.manual_seed(3)
-        texts.append(model.generate_until(requests, disable_tqdm=True))
+        texts.append(model.generate_until(generated(4, SETTINGS | settings), disable_tqdm=True))
     assert texts[0] == texts[1]
-    assert len(said(caplog)) == 1
-    assert reason in said(caplog)[0]
+    assert reason in said(caplog)
 
 
-def test_a_models_own_repetition_penalty_counts(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_an_encoder_decoder_and_rolling_log_likelihood_are_hfs(
+    tiny_models: Path, tmp_path: Path
 ) -> None:
-    both = build("gpt2", tmp_path)
-    requests = instances("generate_until", *((p, SETTINGS) for p in few_shot(4)))
-    for model in both:
-        model.model.generation_config.repetition_penalty = 1.7
-    same_texts(both, requests)
-    assert "repetition_penalty" in said(caplog)[0]
-
-
-def test_an_encoder_decoder_is_left_to_hf(tiny_models: Path) -> None:
-    arguments: dict[str, Any] = {"device": "cpu", "dtype": "float32", "batch_size": 4}
-    folder = str(tiny_models / "t5")
-    both = HFLM(folder, **arguments), PrefixHFLM(folder, **arguments)
-    same_logprobs(both, instances("loglikelihood", *((p, " yes") for p in few_shot(3))))
-    same_texts(both, instances("generate_until", *((p, SETTINGS) for p in few_shot(3))))
-
-
-def test_rolling_log_likelihood_is_hfs(tmp_path: Path) -> None:
-    hf, ours = build("gpt2", tmp_path, max_length=64)
-    requests = instances("loglikelihood_rolling", *((prompt,) for prompt in few_shot(3)))
-    assert ours.loglikelihood_rolling(requests) == pytest.approx(hf.loglikelihood_rolling(requests))
+    folder, ours = str(tiny_models / "t5"), get_model("hf-prefix")
+    both: Any = HFLM(folder, **ARGUMENTS), ours(folder, **ARGUMENTS)
+    same_logprobs(both, scored())
+    same_texts(both, generated(3))
+    rolling = instances("loglikelihood_rolling", *((prompt,) for prompt in few_shot(3)))
+    one, other = (m.loglikelihood_rolling(rolling) for m in build("gpt2", tmp_path, max_length=64))
+    assert one == pytest.approx(other)
 
 
 class Hook:
     """Notes what lm-eval's partial cache is given."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[Any, ...]] = []
+        self.rows: dict[str, Any] = {}
 
     def add_partial(self, kind: str, arguments: Any, answer: Any) -> None:
-        self.rows.append((kind, repr(arguments), answer))
+        logprob, greedy = answer if isinstance(answer, tuple) else (0.0, answer)
+        self.rows[f"{kind} {arguments}"] = logprob
+        self.rows[f"{kind} {arguments} greedy"] = greedy
 
 
 def test_partial_results_are_cached_as_by_hf(tmp_path: Path) -> None:
-    both = build("llama", tmp_path)
-    pairs = instances("loglikelihood", *((p, c) for p in few_shot(3) for c in (" 7", " a cat")))
-    prompts = instances("generate_until", *((p, SETTINGS) for p in few_shot(3)))
     notes = []
-    for model in both:
+    for model in build("llama", tmp_path):
         model.cache_hook = Hook()
-        model.loglikelihood(pairs, disable_tqdm=True)
-        model.generate_until(prompts, disable_tqdm=True)
-        notes.append(sorted(model.cache_hook.rows, key=lambda row: row[:2]))
-    assert [row[:2] for row in notes[0]] == [row[:2] for row in notes[1]]
-    assert [row[2] for row in notes[0] if row[0] == "generate_until"] == [
-        row[2] for row in notes[1] if row[0] == "generate_until"
-    ]
+        model.loglikelihood(scored(), disable_tqdm=True)
+        model.generate_until(generated(3), disable_tqdm=True)
+        notes.append(model.cache_hook.rows)
+    assert len(notes[0]) == 18
+    assert notes[1] == pytest.approx(notes[0], abs=prefix_models.NOISE)
 
 
+@pytest.mark.parametrize("batch_size", [1, 8])
 def test_every_distinct_token_is_computed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    batch_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted where keys and values are kept; and the usual attention is put back."""
-    _, ours = build("llama", tmp_path)
+    _, ours = build("llama", tmp_path, batch_size=batch_size)
     usual = ours.model.config._attn_implementation
-    pairs = instances("loglikelihood", *((p, " 7") for p in few_shot(8)))
+    pairs = instances("loglikelihood", *((p, " 7") for p in few_shot(24)))
     ours.loglikelihood(pairs, disable_tqdm=True)  # the check is made once
+    read = [[ours.tok_encode(p) for p in few_shot(24)],
+            [ours.tok_encode(p + " 7")[:-1] for p in few_shot(24)]]  # fmt: skip
+    distinct = [
+        len({tuple(one[:end]) for one in some for end in range(1, len(one) + 1)}) for some in read
+    ]
     counts: list[int] = []
     write = Slots.write
 
     def counting(self: Slots, layer: int, at: Any, *states: torch.Tensor) -> Any:
-        counts.append(states[0].shape[-2] if layer == 0 else 0)
+        counts.extend([states[0].shape[-2]] * (layer == 0))
         return write(self, layer, at, *states)
 
     monkeypatch.setattr(Slots, "write", counting)
+    ours.generate_until(generated(24, ENDLESS), disable_tqdm=True)
+    # After the prompts each step appends a token to all texts, whatever the batch size.
+    assert counts == [distinct[0]] + [len(set(few_shot(24)))] * 3
+    counts.clear()
     ours.loglikelihood(pairs, disable_tqdm=True)
-    tokens = [tuple(ours.tok_encode(prompt + " 7"))[:-1] for prompt in few_shot(8)]
-    distinct = {one[:end] for one in tokens for end in range(1, len(one) + 1)}
-    assert sum(counts) == len(distinct)
+    assert counts == [distinct[1]]
     assert ours.model.config._attn_implementation == usual
 
 
@@ -152,55 +158,24 @@ def test_a_bound_on_memory_holds(
     mebibytes: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For all slots that exist at a time; a single prompt may exceed it."""
-    path = prefix_models.make("llama", tmp_path / "llama")
-    ours = PrefixHFLM(path, device="cpu", prefix_cache_mb=mebibytes)
-    requests = instances("generate_until", *((p, SETTINGS | {"until": []}) for p in few_shot(24)))
-    free = ours.generate_until(requests, disable_tqdm=True)
+    _, ours = build("llama", tmp_path, prefix_cache_mb=mebibytes)
+    free = ours.generate_until(generated(24, ENDLESS), disable_tqdm=True)
     sizes: list[int] = []
-    monkeypatch.setattr(Slots, "__init__", _noting(Slots.__init__, sizes))
-    assert ours.generate_until(requests, disable_tqdm=True) == free
-    held = max(map(sum, pairwise(sizes))) * ours.sharing._slot_bytes
-    prompt = max(len(ours.tok_encode(p)) for p in few_shot(24)) + SETTINGS["max_gen_toks"]
-    assert held <= max(mebibytes * (1 << 20), 3 * prompt * ours.sharing._slot_bytes)
+    usual = Slots.__init__
 
-
-def _noting(usual: Any, sizes: list[int]) -> Any:
-    def init(self: Slots, size: int) -> None:
+    def noting(self: Slots, size: int) -> None:
         sizes.append(size)
         usual(self, size)
 
-    return init
+    monkeypatch.setattr(Slots, "__init__", noting)
+    assert ours.generate_until(generated(24, ENDLESS), disable_tqdm=True) == free
+    held = max(map(sum, pairwise(sizes))) * ours.sharing._slot_bytes
+    prompt = max(len(ours.tok_encode(p)) for p in few_shot(24)) + ENDLESS["max_gen_toks"]
+    assert held <= max(mebibytes * (1 << 20), 3 * prompt * ours.sharing._slot_bytes)
 
 
 @pytest.mark.parametrize("value", ["0", "-3", "much", 0])
 def test_an_unusable_bound_is_refused_in_one_line(value: Any, tmp_path: Path) -> None:
-    path = prefix_models.make("gpt2", tmp_path / "gpt2")
     with pytest.raises(OptionError, match="prefix_cache_mb") as caught:
-        PrefixHFLM(path, device="cpu", prefix_cache_mb=value)
+        build("gpt2", tmp_path, prefix_cache_mb=value)
     assert "\n" not in str(caught.value)
-
-
-def test_lm_eval_knows_the_name() -> None:
-    from lm_eval.api.registry import get_model
-
-    assert get_model("hf-prefix") is PrefixHFLM
-
-
-def test_texts_grow_together_whatever_the_batch_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Counted in passes: the prompts are read in one, then each appends a token to all texts."""
-    requests = instances("generate_until", *((p, SETTINGS | {"until": []}) for p in few_shot(24)))
-    path = prefix_models.make("llama", tmp_path / "llama")
-    ours = PrefixHFLM(path, device="cpu", batch_size=1)
-    ours.generate_until(requests, disable_tqdm=True)  # the check is made once
-    passes: list[int] = []
-    forward = Engine.forward
-
-    def counting(self: Engine, tokens: Any, *others: Any) -> torch.Tensor:
-        passes.append(len(tokens))
-        return forward(self, tokens, *others)
-
-    monkeypatch.setattr(Engine, "forward", counting)
-    ours.generate_until(requests, disable_tqdm=True)
-    assert passes[1:] == [len(set(few_shot(24)))] * (SETTINGS["max_gen_toks"] - 1)

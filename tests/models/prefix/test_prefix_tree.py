@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval_ext.models.prefix.passes import runs_of
-from lm_eval_ext.models.prefix.tree import Leaf, cut, grow, lay_out, ratio, shared
+from lm_eval_ext.models.prefix.tree import Leaf, cut, grow, lay_out, ratio
 
 # Two tokens make many shared beginnings, duplicates and sequences that begin others.
 sequences = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=9), min_size=1, max_size=14)
@@ -19,13 +19,6 @@ def prefixes(tokens: list[list[int]]) -> set[tuple[int, ...]]:
 
 def tree(tokens: list[list[int]]) -> list[Leaf]:
     return grow((number, one, len(one) - 1) for number, one in enumerate(tokens))
-
-
-@given(st.lists(st.integers(0, 1)), st.lists(st.integers(0, 1)))
-def test_shared_beginning(one: list[int], other: list[int]) -> None:
-    count = shared(one, other)
-    assert one[:count] == other[:count]
-    assert one[count : count + 1] != other[count : count + 1] or count == len(one) == len(other)
 
 
 @given(sequences, st.integers(0, 3))
@@ -76,13 +69,6 @@ def test_a_slot_attends_to_its_ancestors_only(tokens: list[list[int]], data: st.
         for row in range(begin, end)
     ]
     assert set(slots.tolist()) == set().union(*seen)
-
-
-@given(sequences, st.integers(1, 5))
-def test_runs_hold_all_leaves_in_order(tokens: list[list[int]], length: int) -> None:
-    pack = lay_out(tree(tokens))
-    runs = list(runs_of(pack, length))
-    assert [n for first, end in runs for n in range(first, end)] == list(range(len(pack.paths)))
 
 
 def test_leaves_of_two_long_beginnings_are_two_runs() -> None:
