@@ -13,6 +13,7 @@ from lm_eval.models.huggingface import HFLM
 from prefix_models import few_shot, instances, same_logprobs, same_texts
 
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.models.prefix import sharing
 from lm_eval_ext.models.prefix.engine import Slots
 
 pytestmark = pytest.mark.slow
@@ -150,6 +151,11 @@ def test_every_distinct_token_is_computed_once(
     counts.clear()
     ours.loglikelihood(pairs, disable_tqdm=True)
     assert counts == [distinct[1]]
+    counts.clear()
+    monkeypatch.setattr(sharing, "GROUP", 64)  # what groups have in common is kept
+    ours.loglikelihood(pairs, disable_tqdm=True)
+    assert len(counts) > 5
+    assert sum(counts) < 1.1 * distinct[1]
     assert ours.model.config._attn_implementation == usual
 
 
