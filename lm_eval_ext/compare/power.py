@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lm_eval_ext.cards import Card, card_of, cards
 from lm_eval_ext.compare.comparison import compare
 from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
-from lm_eval_ext.results.ask import Asked, figures, question_of
+from lm_eval_ext.results.ask import Asked, question_of
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
 from lm_eval_ext.stats.intervals import ALPHA
 from lm_eval_ext.stats.measures import DOCUMENT
@@ -145,21 +145,17 @@ def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
             f"--difference {wanted.difference:g} is not legal; "
             f"{metric} goes from {low:g} to {high:g}"
         )
+    report = compare(models, [task], Asked((metric,)))
+    if report.refused:
+        raise DataError(next(iter(report.refused)))
+    (table,) = report.tables
+    errors = [pair.stderr for pair in table.pairs]
+    source = f"the differences of {len(runs)} models, {', '.join(runs)}"
     if len(runs) == 1:
-        ((_, one),) = figures(run, task, question)
-        documents = one.documents or run.documents(task)[0]
-        clusters, errors = one.clusters or documents, [one.stderr and one.stderr * math.sqrt(2)]
+        errors = [one.stderr and one.stderr * math.sqrt(2) for one in table.figures.values()]
         source = f"one model, {', '.join(runs)}; another one is taken to be like it"
-    else:
-        report = compare(models, [task], Asked((metric,)))
-        if report.refused:
-            raise DataError(next(iter(report.refused)))
-        (table,) = report.tables
-        documents, clusters = table.documents, table.clusters
-        errors = [pair.stderr for pair in table.pairs]
-        source = f"the differences of {len(runs)} models, {', '.join(runs)}"
     known = [error**2 for error in errors if error is not None]
     if not known:
         raise DataError(f"{task}, {metric}: no standard error, since there are too few clusters")
-    variance = math.fsum(known) / len(known) * clusters
-    return metric, variance, documents / clusters, source, run.card(task)
+    variance = math.fsum(known) / len(known) * table.clusters
+    return metric, variance, table.documents / table.clusters, source, run.card(task)

@@ -1,9 +1,8 @@
 """Three made-up runs on embedded tasks; two models have the same true accuracy."""
 
 import json
-import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +17,15 @@ SLOWER = ("diner_mini_name", "conceptual_mini", "magnifico_mini")
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory, run_cache: Path) -> Iterator[Path]:
+def runs(tmp_path_factory: pytest.TempPathFactory, run_cache: Path) -> Path:
     """A folder with the runs ``good``, ``poor`` and ``same`` (as good, on fewer tasks)."""
-    before = os.environ.get("LM_EVAL_EXT_CACHE")
-    os.environ["LM_EVAL_EXT_CACHE"] = str(run_cache)
     folder = tmp_path_factory.mktemp("made")
-    try:
-        every = *TASKS, *SLOWER
+    every = *TASKS, *SLOWER
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
         for name, seed, tasks in (("good", 1, every), ("poor", 2, every), ("same", 3, TASKS)):
             make(folder / name, tasks, seed=seed, skill=0.4 if name == "poor" else 0.9, name=name)
-        yield folder
-    finally:
-        if before is None:
-            del os.environ["LM_EVAL_EXT_CACHE"]
-        else:
-            os.environ["LM_EVAL_EXT_CACHE"] = before
+    return folder
 
 
 @pytest.fixture
