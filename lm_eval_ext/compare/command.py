@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import groupby
+from itertools import compress, groupby
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean, stdev
@@ -198,7 +198,7 @@ def _sections(report: Report) -> Iterator[Section]:
     heading, names = _named(report.tables)
     if len(names) == 1:
         yield from _one(report.tables[0], heading)
-    elif names:
+    else:
         yield heading, *_matrix(report, names)
     if notes := list(dict.fromkeys(_notes(report, names))):
         yield "\n".join(notes), (), ()
@@ -214,18 +214,17 @@ def _refused(report: Report) -> Iterator[Section]:
 def _named(tables: Sequence[Table]) -> tuple[str, list[str]]:
     """What all tables have in common, and what names each of them."""
     keys = [(one.task, one.model, one.title, one.part) for one in tables]
-    differ = [len(set(column)) > 1 for column in zip(*keys, strict=True)]
-    common = [one for one, many in zip(keys[0] if keys else (), differ, strict=True) if not many]
-    if len({(task, model, part) for task, model, _, part in keys}) == len(keys) > 1:
+    tasks, models, _, parts = columns = list(zip(*keys, strict=True))
+    differ = [len(set(column)) > 1 for column in columns]
+    common = [one for one, many in zip(keys[0], differ, strict=True) if one and not many]
+    if len(set(zip(tasks, models, parts, strict=True))) == len(keys) > 1:
         differ[2] = False  # where every task has its own metric, the task says enough
     names = [
-        one_line(", ".join(one for one, own in zip(key, differ, strict=True) if one and own))
-        + LOWER * table.lower_is_better
+        one_line(", ".join(filter(None, compress(key, differ)))) + LOWER * table.lower_is_better
         for key, table in zip(keys, tables, strict=True)
     ]
     counts = {one.count for one in tables}
-    told = [*common, *counts] if len(counts) == 1 else common
-    return one_line(" · ".join(filter(None, told))), names
+    return one_line(" · ".join([*common, *(counts if len(counts) == 1 else ())])), names
 
 
 def _one(table: Table, heading: str) -> Iterator[Section]:

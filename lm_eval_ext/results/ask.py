@@ -254,14 +254,17 @@ def usual(task: str, runs: Mapping[str, ResultsFile]) -> frozenset[str]:
     A trial was asked something else than a whole run, which may lack a few answers, and two whole
     runs count before any number of trials.
     """
-    measured = {}
-    for name, run in runs.items():
-        parts = parts_of(run.signature(task))
-        kept = (f"{key}:{value}" for key, value in parts.items() if key not in FREE)
-        measured[name] = (*kept, str(run.documents(task)[1]), str(run.is_whole))
+    measured = {
+        name: (
+            run.is_whole,
+            run.documents(task)[1],
+            *(part for part in parts_of(run.signature(task)).items() if part[0] not in FREE),
+        )
+        for name, run in runs.items()
+    }
     counts = Counter(measured.values())
     most = max(
-        measured.values(), key=lambda one: (counts[one] > 1, one[-1], counts[one]), default=()
+        measured.values(), key=lambda one: (counts[one] > 1, one[0], counts[one]), default=()
     )
     return frozenset(name for name, one in measured.items() if one == most)
 

@@ -36,6 +36,6 @@ def frame(documents: Iterable[Scored]) -> "DataFrame":
         kinds = {*map(type, values)}
         numbers = all(issubclass(one, (int, float, type(None))) for one in kinds)
         column = pd.Series(values, dtype="float64" if numbers else object)
-        mixed = not numbers and float in kinds  # NaN among texts
-        columns[name] = column.where(column.notna(), None) if mixed else column
+        # NaN among texts
+        columns[name] = column if numbers else column.where(column.notna(), None)
     return pd.DataFrame(columns)
