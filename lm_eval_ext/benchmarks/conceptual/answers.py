@@ -104,15 +104,15 @@ def is_right(
     for decides.
     """
     if gold == right:
-        asked = [option.label for option in options if _is_label(answer, option.label)]
+        asked = {option.label for option in options if _is_label(answer, option.label)}
     else:
-        asked = [option.label for option in options if _same(answer, option.text)]
+        asked = {option.label for option in options if _same(answer, option.text)}
         if _same(answer, gold):
             return True
-    named = asked or [
+    named = asked or {
         option.label for option in options if _names(answer, option, labels_shown=labels_shown)
-    ]
-    return bool(named) and all(label == right for label in named)
+    }
+    return named == {right}
 
 
 def _names(answer: str, option: Option, *, labels_shown: bool) -> bool:

@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import zipfile
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,8 +58,9 @@ def test_glue_drops_repeats_and_rows_without_logic(tmp_path: Path, end: str) -> 
     )
     path = tmp_path / "diagnostic-full.tsv"
     path.write_bytes("".join("\t".join(row) + end for row in rows).encode())
-    one, joint, quoted, other = load.glue(path)
-    assert [s.id for s in (one, joint, quoted, other)] == [f"glue-000{n}" for n in (2, 5, 6, 7)]
+    samples = load.glue(path)
+    assert [one.id for one in samples] == [f"glue-000{n}" for n in (2, 5, 6, 7)]
+    _, joint, quoted, other = samples
     assert joint.concepts == {"Negation;Universal"}, "a joint value is one concept"
     assert (quoted.context, quoted.question) == ('He said "yes.', "He said\u2028no.")
     assert quoted.copy_key != other.copy_key, "a premise is part of what is asked"
@@ -109,8 +109,7 @@ def test_the_main_concept_is_the_commonest() -> None:
 
 def test_mini_has_six_concepts_with_enough_and_one_without() -> None:
     samples = mini.samples()
-    counts = Counter(concept for one in samples for concept in one.concepts)
-    assert sorted(counts.values()) == [2, 6, 6, 6, 6, 6, 6]
+    assert sorted(map(len, mini.concepts().values())) == [2, 6, 6, 6, 6, 6, 6]
     assert len({one.copy_key for one in samples}) == len(samples) == 38
     assert {one.answer_label for one in samples} == set("ABCD"), "right in every place"
 
@@ -268,7 +267,6 @@ def test_at_overlap_zero_the_paper_has_2204_of_2206() -> None:
     assert (len(found), short) == (2204, 2)
     assert len({frozenset((name, *one["concept"].ids)) for name, one in found.items()}) == 551
     assert len(chosen(samples, dataset="worldtree")[0]) == 2206 - 221
-    assert chosen(samples, dataset="worldtree", min_overlap=2)[0] == {}
 
 
 def test_the_first_download_shows_terms_and_later_ones_are_compared_with_it(
@@ -352,20 +350,17 @@ def test_draws_and_limits() -> None:
     assert (len(none.train), none.facts["left_out"]) == (0, 120)
 
 
-def squad(*contexts: str, **other: Any) -> str:
-    answers = [{"text": "Ann"}, {"text": "she"}]
-    paragraphs = [
-        {"context": one, "qas": [{"question": f"Who  came {n}?", "answers": answers, **other}]}
-        for n, one in enumerate(contexts)
-    ]
+def squad(*contexts: str, answers: tuple[str, ...] = ("Ann", "she")) -> str:
+    asked = {"question": "Who  came?", "answers": [{"text": one} for one in answers]}
+    paragraphs = [{"context": one, "qas": [asked]} for one in contexts]
     return json.dumps({"data": [{"paragraphs": paragraphs}]})
 
 
 def test_files_with_questions(tmp_path: Path) -> None:
     file = tmp_path / "questions"
     file.write_text(squad("Ann  came."))
-    assert read(file) == [("Who came 0?", "Ann came.", "Ann")]
-    file.write_text(squad("Ann came. " * 300, *["Ann came."] * 9))
+    assert read(file) == [("Who came?", "Ann came.", "Ann")]
+    file.write_text(squad("Ann came. " * 300, *(f"Ann came {n}." for n in range(9))))
     made = prepare({"train": str(file), "dev": str(file)}, 0)
     assert len(made.train) == len(made.dev) == 9, "one text is too long"
     assert {made.facts[one] for one in ("train", "dev")} == {sha256_of(file)}, "of the same name"
@@ -373,7 +368,7 @@ def test_files_with_questions(tmp_path: Path) -> None:
     for text, said in (
         ("", "Invalid JSON"),
         ("[1]", "top level"),
-        (squad("a", answers=[]), "answers: List should have at least 1 item"),
+        (squad("a", answers=()), "answers: List should have at least 1 item"),
     ):
         file.write_text(text)
         with pytest.raises(DataError, match=said):

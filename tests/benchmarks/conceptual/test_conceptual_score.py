@@ -196,10 +196,10 @@ def test_rouge_l_is_lins(gold: str, answer: str, common: int) -> None:
     assert scores["rouge_l_f1"] == pytest.approx(2 * common / sum(lengths))
 
 
-NATURAL = st.text(st.characters(codec="ascii"), max_size=40) | st.lists(
-    st.sampled_from(["Rivers", "flowing", "a", "the", "sea's", "sky-blue", "1984", "U.S."]),
-    max_size=8,
-).map(" ".join)
+WORDS = st.sampled_from(
+    ["Rivers", "flowing", "a", "the", "sea's", "sky-blue", "1984", "U.S.", "\x7f"]
+)
+NATURAL = st.lists(WORDS, max_size=8).map(" ".join)
 
 
 @given(gold=NATURAL, answer=NATURAL)

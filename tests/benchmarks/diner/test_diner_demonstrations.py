@@ -66,11 +66,10 @@ def scored(split: Split, sample: Recipe) -> dict[Recipe, float]:
 
 @pytest.mark.parametrize("how", SELECTIONS)
 @pytest.mark.parametrize("name", ["tmcd", "random"])
-def test_two_for_each_and_no_copy(name: str, how: str) -> None:
+def test_order_and_other_samples_change_no_choice(name: str, how: str) -> None:
     split = load.Recipes(corpus="mini", split=name).read()[0]
     choices = choose(split, split.test, how, 2, seed=1).by_sample
     assert choices.keys() == {recipe.id for recipe in split.test}
-    assert all(len(shown(split, choice)) == 2 for choice in choices.values())
     # In a random split the gold name is a training name, too: the oracle does not show it.
     for sample in split.test:
         names = {sample.name, *(recipe.name for recipe in shown(split, choices[sample.id]))}
@@ -136,8 +135,7 @@ def test_the_oracle_covers_what_the_first_does_not() -> None:
 
     found = chosen([name for name, _ in diner_own.TRAIN], "番茄鸡蛋面", 3)
     assert found.keys() == {"番茄牛肉", "炒鸡蛋", "麻辣面"}
-    (first, *_) = found.values()
-    assert first.startswith("F1 0.40 to 番茄+面+鸡蛋, BM25 ")
+    assert next(iter(found.values())).startswith("F1 0.40 to 番茄+面+鸡蛋, BM25 ")
     # Components that no training name has are passed over.
     assert chosen(["炒面", "面", "豆腐"], "麻辣酸面", 2).keys() == {"炒面", "面"}
 

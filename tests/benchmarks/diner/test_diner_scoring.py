@@ -4,7 +4,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import pytest
@@ -88,20 +88,14 @@ def exhaustive(train: list[frozenset[str]], name: frozenset[str]) -> str | None:
     """The page's definitions, word by word, over all pairs and triples of names."""
     if not name or any(name <= known for known in train):
         return None
-    singles = {next(iter(known)) for known in train if len(known) == 1}
-    if len(name) == 2 and name <= singles:
+    if len(name) == 2 and set(map(frozenset, name)) <= set(train):
         return "CombTwo"
-    for base in train:
-        for other in train:
-            added = name - base
-            if len(base) >= 2 and base < name and len(added) == 1 and added <= other:
-                return "AddOne"
-    for one, two in combinations(train, 2):
-        if name <= one | two:
-            return "RecoTwo"
-    for one, two, three in combinations(train, 3):
-        if name <= one | two | three:
-            return "RecoThree"
+    for base, other in product(train, repeat=2):
+        if len(base) >= 2 and base < name and len(name - base) == 1 and name - base <= other:
+            return "AddOne"
+    for size, category in ((2, "RecoTwo"), (3, "RecoThree")):
+        if any(name <= frozenset().union(*some) for some in combinations(train, size)):
+            return category
     return None
 
 
@@ -191,12 +185,10 @@ def test_in_context_prompts_hold_two_recipes_and_the_question() -> None:
     loaded.build_all_requests(limit=5, rank=0, world_size=1)
     for instance in loaded.instances:
         text, generation = instance.args
-        assert text.count("这个菜谱的菜名是什么？") == 3
-        assert text.endswith(instance.doc["input"])
+        shown = (loaded.split.by_id[name] for name in instance.doc["demonstrations"])
+        turns = (f"“{one.instruction}” 这个菜谱的菜名是什么？ {one.name}\n\n" for one in shown)
+        assert text == "".join(turns) + instance.doc["input"]
         assert generation["until"] == ["\n"]
-        for name in instance.doc["demonstrations"]:
-            recipe = loaded.split.by_id[name]
-            assert f"“{recipe.instruction}” 这个菜谱的菜名是什么？ {recipe.name}\n\n" in text
 
 
 def test_an_own_folder_signs_its_content_and_not_its_place(tmp_path: Path) -> None:
