@@ -69,7 +69,7 @@ docs-update: $(VENV)/installed ## Write anew what the documentation takes from c
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/execute.py
 
-bench: $(VENV)/installed ## Measure what is claimed to be fast (12 minutes, nothing else running).
+bench: $(VENV)/installed ## Measure what is claimed to be fast (20 minutes, nothing else running).
 	$(BIN)/python -m bench --keep
 
 lint: $(VENV)/installed ## Check style, types and the layers of the package.

@@ -56,7 +56,7 @@ BESIDE_HF = (
 BESIDE_SERVERS = (
     Work("magnifico_desc_plausible", "MAGNIFICo, description, 8 new tokens", 24, 1, 8),
     Work("magnifico_fewshot_plausible", "MAGNIFICo, few-shot, 8 new tokens", 8, 1, 8),
-    Work("lieder_base", "LIEDER base, 1 new token", 144, 1, 1, times=3),
+    Work("lieder_base", "LIEDER base, 1 new token", 144, 1, 1),
 )
 """Less, since some servers take seconds for each prompt; none of them scores a continuation."""
 NOISE = 1e-4
