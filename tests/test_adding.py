@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from lm_eval_ext._autoload import install
 from lm_eval_ext.cli.app import app
-from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.runs.tasks import own_manager, select
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.runs.tasks import own_manager
 
 ROOT = Path(__file__).parents[1]
 PLURALS = ROOT / "examples" / "plurals"
@@ -63,18 +63,6 @@ def test_every_command_knows_its_card(results: Path, tmp_path: Path) -> None:
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "forming the plural of a noun never seen" in page
     assert "Accuracy, es" in page
-
-
-def test_run_checks_its_options_before_the_model_is_loaded() -> None:
-    selection = select("plurals", str(PLURALS))
-    signed = selection.check({"plurals_number": "three"})["plurals"]["plurals"]
-    assert signed["number"] == "three"
-    for key, problem in (
-        ("plurals_nmber", "mean plurals_number"),
-        ("plurals_number", "two"),
-    ):
-        with pytest.raises(OptionError, match=problem):
-            selection.check({key: "four"}, [key])
 
 
 def write(folder: Path, change: Callable[[str], str]) -> Any:

@@ -13,20 +13,13 @@ sys.path.insert(0, str(ROOT))
 
 from bench import __main__ as bench  # noqa: E402
 from bench.models import same  # noqa: E402
-from bench.rows import Row, in_turn, render, table  # noqa: E402
+from bench.rows import Row, render, table  # noqa: E402
 
 
 def test_a_row_is_the_median_of_ratios_not_a_ratio_of_medians() -> None:
     text = table([Row("work", 10, "hf", [2.0, 9.0, 4.0], [1.0, 3.0, 4.0])])
     assert text.splitlines()[0].count("|") == 8  # no limit, no memory
     assert "| 2.50 and 3.33 | **2** (1 to 3) |" in text
-
-
-def test_the_two_take_turns_in_going_first() -> None:
-    order: list[str] = []
-    (theirs, ours), one, other = in_turn(3, lambda: order.append("t"), lambda: order.append("o"))
-    assert "".join(order) == "tootto"
-    assert (len(theirs), len(ours), one, other) == (3, 3, None, None)
 
 
 @pytest.mark.parametrize(
@@ -51,20 +44,3 @@ def test_the_page_shows_the_last_results() -> None:
     assert list(record) == list(bench.PARTS)
     for found in record.values():
         assert all(len(one["theirs"]) == len(one["ours"]) > 1 for one in found["rows"])
-
-
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        (["--share", "0.1", "--keep"], "full sizes"),
-        (["--rounds", "1", "--keep"], "2 rounds"),
-        (["--rounds", "0"], "1 or"),
-    ],
-)
-def test_options_that_make_no_sense(
-    given: list[str], why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["bench", *given])
-    with pytest.raises(SystemExit):
-        bench.main()
-    assert why in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 import ast
 import sys
-from collections import Counter
 from fnmatch import fnmatch
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -14,13 +13,6 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "lm_eval_ext"
 MOST_LINES = 500
-
-
-def test_no_two_test_files_share_a_name() -> None:
-    """pytest would take one for the other, and drop it with an error."""
-    special = {"conftest.py", "__init__.py"}
-    names = Counter(path.name for path in (ROOT / "tests").rglob("*.py"))
-    assert not {name for name, count in names.items() if count > 1} - special
 
 
 def test_modules_have_a_docstring_and_are_not_too_long() -> None:

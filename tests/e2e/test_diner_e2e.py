@@ -9,34 +9,12 @@ from typing import Any
 
 import pytest
 from support.tasks import load_task
-from support.tiny import few_tokens
 
 from lm_eval_ext.benchmarks.diner import mini
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
 
 # jieba's dictionary takes seconds to build; the kept cache has it.
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("kept_cache")]
-
-KINDS = ("name", "name_random", "cp", "icl", "icl_oracle", "components")
-
-
-def test_all_of_mini_runs_with_a_tiny_model(
-    lm_eval: Callable[..., Any], cli: Callable[..., Any], tiny_models: Path
-) -> None:
-    done = lm_eval("--tasks", "diner_mini", "--model", "hf", "--device", "cpu",
-                   "--model_args", f"pretrained={tiny_models / 'gpt2'}", "--limit", "3",
-                   "--gen_kwargs", few_tokens("gpt2"))  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "jieba" not in done.stderr
-    results = done.results()
-    for name in KINDS:
-        task = f"diner_mini_{name}"
-        found = {key.partition(",")[0] for key in results["results"][task]}
-        assert found >= {"micro_f1", "recipe_mean_f1", "recipe_exact_match"}
-        assert len(done.samples(task)) == 3
-        assert results["n-samples"][task] == {"original": 24, "effective": 3}
-    shown = cli("show", str(done.output), "--tasks", "diner_mini_name", "--signatures").stdout
-    assert "micro_f1" in shown and "|glossary:" in shown
 
 
 def test_earlier_answers_go_into_the_prompts_of_cp(

@@ -9,7 +9,6 @@ import pytest
 from lm_eval import simple_evaluate
 from support import logged
 from support.asking import of_one
-from support.tiny import chatting
 
 from lm_eval_ext.results.files import find
 from lm_eval_ext.results.table import rows, samples_file
@@ -78,22 +77,6 @@ def test_sums_are_those_of_a_plain_forward_pass(
     plain = plain_logprobs(tiny_models / kind, pairs[::5])
     assert max(abs(a - b) for a, b in zip(ours[::5], plain, strict=True)) < 1e-4
     assert max(plain) - min(plain) > 1, "a constant model would prove nothing"
-
-
-def test_a_chat_template_makes_the_context_the_users_turn(
-    tiny_models: Path, tmp_path: Path
-) -> None:
-    folder = chatting(tiny_models / "gpt2", tmp_path / "chat")
-    results = evaluate(
-        "lieder_mini", "hf", {"pretrained": str(folder)}, device="cpu", limit=1,
-        apply_chat_template=True, system_instruction="Read on.",
-    )  # fmt: skip
-    (sample,) = results["samples"]["lieder_mini"]
-    for (prompt, continuation), context in zip(
-        sample["arguments"], sample["doc"]["context"], strict=True
-    ):
-        assert prompt == f"<system>Read on.\n<user>{context}\n<assistant>"
-        assert not continuation.startswith(" ")
 
 
 def test_few_shot_is_locked_out(

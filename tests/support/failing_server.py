@@ -61,10 +61,9 @@ def answer(prompt: Any, index: int) -> dict[str, Any]:
 def serving(port: int = 0) -> Iterator[Failing]:
     """Yields the running server.
 
-    It fails with a status ("429"; "429 7" asks to wait for seven seconds), or in a way of its own:
-    ``half`` (of the JSON), ``cut`` (of what it announced), ``hangs up``, ``is silent``, ``error``
-    (status 200 with an error), ``fewer`` (answers than prompts), ``empty`` (answers). Under
-    ``waits`` the plan is asked again.
+    It fails with a status such as "429", or in a way of its own: ``half`` (of the JSON), ``hangs
+    up``, ``fewer`` (answers than prompts), ``empty`` (answers). Under ``waits`` the plan is asked
+    again.
     """
     failing = Failing()
 
@@ -91,30 +90,21 @@ def serving(port: int = 0) -> Iterator[Failing]:
 
         def fail(self, how: str, prompts: list[Any]) -> None:
             whole = json.dumps({"choices": [answer(one, at) for at, one in enumerate(prompts)]})
-            status, _, seconds = how.partition(" ")
-            if status.isdecimal():
-                told = json.dumps({"error": {"message": f"told\n{status}"}})
-                return self.send(int(status), told, {"Retry-After": seconds} if seconds else {})
-            if how == "is silent":
-                failing.ended.wait(20)
             texts = {
                 "half": whole[: len(whole) // 2],
-                "error": json.dumps({"error": {"message": "overloaded"}}),
                 "fewer": json.dumps({"choices": [answer(one, 0) for one in prompts[1:]]}),
                 "empty": json.dumps({"choices": [{"index": at} for at, _ in enumerate(prompts)]}),
             }
-            if how in texts:
-                return self.send(200, texts[how])
-            if how == "cut":
-                self.send(200, whole[:-9], {"Content-Length": str(len(whole))})
+            if how.isdecimal():
+                self.send(int(how), json.dumps({"error": {"message": f"told\n{how}"}}))
+            elif how in texts:
+                self.send(200, texts[how])
             self.close_connection = True
-            return None
 
-        def send(self, status: int, text: str, headers: dict[str, str] | None = None) -> None:
+        def send(self, status: int, text: str) -> None:
             self.send_response(status)
-            kind = {"Content-Type": "application/json", "Content-Length": str(len(text))}
-            for name, value in {**kind, **(headers or {})}.items():
-                self.send_header(name, value)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(text)))
             self.end_headers()
             self.wfile.write(text.encode())
 
