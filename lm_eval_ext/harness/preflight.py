@@ -44,18 +44,17 @@ def check(manager: Any, asked: Iterable[Any], given: Iterable[str] = ()) -> None
     Args:
         manager: lm-eval's ``TaskManager``.
         asked: Names of tasks, groups and tags, or configurations.
-        given: The keys of ``--metadata`` itself. If all tasks are ours, one of them takes each.
+        given: The keys of ``--metadata`` itself. If all tasks are ours, one of them takes each, or
+            it belongs to a benchmark that is not asked: a model's file may have such keys.
 
     Raises:
         LmEvalExtError: As the benchmark's loading function, or there is an unknown key.
-
-    Raises:
-        LmEvalExtError: As the benchmark's loading function; the line names the task.
     """
     tasks = [found for one in asked for found in _opened(manager.task_index, one)]
     # A class of ours, whether it is a name or the class itself.
     ours = [task for task, config in tasks if "lm_eval_ext." in str(config.get("class"))]
     legal: dict[str, str] = {}
+    others = {f"{name}_" for name in cards()}
     # First those whose files are not all there, so that a problem shows before others take time.
     for task in sorted(ours, key=_is_available):
         try:
@@ -65,8 +64,10 @@ def check(manager: Any, asked: Iterable[Any], given: Iterable[str] = ()) -> None
             instead = f"; or use {card.name}_mini, which can do without" if card else ""
             raise DataError(f"{error}{instead}") from error
         legal |= loaded.config.custom_dataset.fields
+        others.discard(loaded.config.custom_dataset.prefix)
     if len(ours) == len(tasks):
-        refuse_unknown(set(given) - legal.keys(), legal)
+        unknown = set(given) - legal.keys()
+        refuse_unknown((key for key in unknown if not key.startswith(tuple(others))), legal)
 
 
 def _opened(index: Mapping[str, Any], asked: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
