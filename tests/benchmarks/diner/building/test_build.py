@@ -150,7 +150,7 @@ def test_figures_by_hand() -> None:
     }  # fmt: skip
 
 
-RECIPE = small.recipe("红烧猪肉", "煮" * 30)
+RECIPE = small.recipe("红烧猪肉", "煮" * 19)  # 20 characters with the full stop
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ RECIPE = small.recipe("红烧猪肉", "煮" * 30)
         ([RECIPE] * 19, "no title occurs 20 times in 19 recipes"),
         ([], "no title occurs 20 times in 0 recipes"),
         ([RECIPE | {"name": "怪物"}] * 20, "none of 1 dish names parses and has"),
-        ([RECIPE | {"recipeInstructions": ["煮"]}] * 20, "an instruction of 20 characters"),
+        ([RECIPE | {"recipeInstructions": ["煮" * 18]}] * 20, "an instruction of 20 characters"),
         ([RECIPE] * 20, "none of 1 dish names can be in test"),
     ],
 )
