@@ -1,6 +1,5 @@
 """Servers: requests that fail, and answers that lack something."""
 
-import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,7 +11,6 @@ from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompleti
 from support.failing_server import Failing, answer, serving
 
 from lm_eval_ext.runs import servers
-from lm_eval_ext.runs.tasks import own_manager
 
 Asked = Callable[..., list[Any]]
 
@@ -121,29 +119,6 @@ def test_nothing_generated_after_a_prompt_costs_no_token() -> None:
     choice = {"index": 0, "logprobs": logged}
     servers.check_log_probabilities(choice, [7, 1, 2, 3], {"completion_tokens": 0})
     assert LocalCompletionsAPI.parse_logprobs({"choices": [choice]}, ctxlens=[2]) == [(-6.0, False)]
-
-
-def test_a_chat_server_gets_the_turns_that_hf_makes_its_prompt_of(
-    server: Failing, ask: Asked
-) -> None:
-    def rendered(turns: list[dict[str, str]], *_: Any, **__: Any) -> str:
-        return "".join(f"<{turn['role']}>{turn['content']}" for turn in turns)
-
-    chat = LocalChatCompletion(base_url=server.url, model="any", max_retries=1)
-    for multiturn in (True, False):
-        prompts = []
-        for template in (rendered, chat.apply_chat_template):
-            task = own_manager().load(["cogs_mini_icl_gen"])["tasks"]["cogs_mini_icl_gen"]
-            task.build_all_requests(
-                limit=2, rank=0, world_size=1, apply_chat_template=True, chat_template=template,
-                fewshot_as_multiturn=multiturn, system_instruction="Be brief.\n",
-            )  # fmt: skip
-            prompts.append(task.instances)
-        server.asked.clear()
-        chat.generate_until(prompts[1])
-        arrived = [rendered(turns) for asked in server.asked for turns in json.loads(asked)]
-        assert sorted(arrived) == sorted(one.arguments[0] for one in prompts[0])
-        assert all(text.startswith("<system>Be brief.") for text in arrived)
 
 
 @pytest.mark.parametrize(

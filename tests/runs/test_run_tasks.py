@@ -152,20 +152,20 @@ def test_what_is_missing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("held", ["results_1.json", "a__b/results_1.json", "cache/a_rank0.db"])
 def test_another_model_in_the_same_folder_is_refused(tmp_path: Path, held: str) -> None:
-    def check(arguments: dict[str, Any]) -> None:
+    def check(arguments: str) -> None:
         settings = {"model": "hf", "model_args": arguments}
         run.check_same_model(tmp_path, ModelFile(Path("m"), "", "m", settings, "m", "", {}))
 
-    (tmp_path / "model.yaml").write_text("model: hf\nmodel_args: pretrained=a\ndisplay_name: x\n")
-    check({"pretrained": "b"})  # it never started: an argument was misspelt
+    file = tmp_path / "model.yaml"
+    file.write_text("model: hf\nmodel_args: {pretrained: a}\ndisplay_name: x\n")
+    check("pretrained=b")  # it never started: an argument was misspelt
     (tmp_path / held).parent.mkdir(exist_ok=True)
     (tmp_path / held).touch()
-    check({"pretrained": "a", "num_concurrent": 2})
-    with pytest.raises(DataError, match="rename the file, or remove"):
-        check({"pretrained": "b"})
-    (tmp_path / "model.yaml").write_text("[")
-    with pytest.raises(DataError, match="to start again"):
-        check({"pretrained": "a"})
+    check("pretrained=a,num_concurrent=2")
+    for text, said in ((file.read_text(), "rename the file, or remove"), ("[", "to start again")):
+        file.write_text(text)
+        with pytest.raises(DataError, match=said):
+            check("pretrained=b")
 
 
 def sample(number: int, arguments: list[Any], answer: Any, name: str = "none") -> dict[str, Any]:
