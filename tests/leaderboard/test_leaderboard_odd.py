@@ -51,11 +51,13 @@ def test_answers_and_scores_come_out_as_they_went_in(tmp_path: Path) -> None:
     file.write_text(
         file.read_text().replace('"original": 4, "effective": 4', '"original": 5, "effective": 5')
     )
+    (logged,) = (tmp_path / "b").glob("samples_*")
+    logged.write_text(logged.read_text().replace('"exact_match": 0.0', '"exact_match": null'))
     (content,) = samples_in(build([tmp_path], tmp_path / "site")).values()
     a, b = content["models"].values()
     assert answers(content, "a") == ["x", "x", "y", "y", "y"]
     assert answers(content, "b") == ["né"] * 4 + [None]
-    assert b["scores"] == [[0.333, 0.333, 0.333, 0.0, None]]
+    assert b["scores"] == [[0.333, 0.333, 0.333, None, None]]
     assert "<|user|>" not in json.dumps([content["documents"], a])
     assert [one and one[0]["text"] for one in b["parts"]] == [f"<|user|>p{n}" for n in range(4)] + [
         None

@@ -65,6 +65,7 @@ def test_a_full_disk_is_the_reason_whatever_the_log_says_last(
         ("Running generate_until requests:   4%|          | 2/48", "kill -9 $$",
          "killed by signal 9, perhaps out of memory"),
         ("ValueError: an old warning\n", "kill -9 $$", "killed by signal 9"),
+        ("a launcher's process was killed", "exit 137", "killed by signal 9"),
         ("ValueError: no such file\nRunning: 4%", "exit 3", "ValueError: no such file"),
         ("Running: 4%|", "exit 3", "it ended with status 3"),
         ("requests.exceptions.HTTPError: 401 Client Error for url: http://a\n", "exit 1",
