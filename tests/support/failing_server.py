@@ -99,7 +99,8 @@ def serving(port: int = 0) -> Iterator[Failing]:
                 self.send(int(how), json.dumps({"error": {"message": f"told\n{how}"}}))
             elif how in texts:
                 self.send(200, texts[how])
-            self.close_connection = True
+            else:
+                self.close_connection = True
 
         def send(self, status: int, text: str) -> None:
             self.send_response(status)
