@@ -48,6 +48,8 @@ class Results:
         """
         import pandas as pd
 
+        from lm_eval_ext.results.ask import question_of
+
         return pd.DataFrame(
             {
                 "model": model.label,
@@ -56,8 +58,8 @@ class Results:
                 "metric": metric,
                 "title": run.title(task, metric),
                 "headline": metric == run.headline(task),
-                "unit": run.unit(task, metric),
-                "higher_is_better": not run.lower_is_better(task, metric),
+                "unit": (measure := question_of(run, task, metric).measure).unit,
+                "higher_is_better": not measure.lower_is_better,
                 **vars(found),
                 **dict(zip(("scored", "total"), run.documents(task), strict=True)),
                 "signature": run.signature(task),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness.names import UNIT
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.results.table import rows
@@ -88,9 +89,10 @@ def question_of(run: ResultsFile, task: str, metric: str = "") -> Question:
     if name not in scores:
         there = ", ".join(list(dict.fromkeys([*(own.measures if own else ()), *scores]))[:16])
         raise OptionError(f"{task} has no metric {name}; it has {there}")
-    unit: Any = run.unit(task, name) or "number"
-    lower = run.lower_is_better(task, name)
     column, _, filter_name = name.partition(",")
+    listed = run.content["configs"][task].get("metric_list") or ()
+    unit: Any = {one.get("metric"): one.get(UNIT) for one in listed}.get(column) or "number"
+    lower = (run.content.get("higher_is_better", {}).get(task) or {}).get(column) is False
     measure = Measure(name=name, title=name, value=(column,), unit=unit, lower_is_better=lower)
     return Question(measure, {"filter": (filter_name,)} if filter_name else {})
 

@@ -22,7 +22,6 @@ from lm_eval_ext.harness.names import (
     NONE,
     NOT_SCORABLE,
     STDERR,
-    UNIT,
 )  # fmt: skip
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.reading import read_yaml
@@ -136,12 +135,6 @@ class ResultsFile:
         """Whether the metrics are those of the card, and not of an older version."""
         return BENCHMARK in self._metadata(task)
 
-    def unit(self, task: str, metric: str) -> str:
-        """What a metric's values are, as it was declared; "" where nothing was."""
-        listed = self.content["configs"][task].get("metric_list") or ()
-        units = {one.get("metric"): str(one.get(UNIT, "")) for one in listed}
-        return units.get(metric.partition(",")[0], "")
-
     def title(self, task: str, metric: str) -> str:
         """A metric in words, where the card has any."""
         card = self.card(task)
@@ -152,11 +145,6 @@ class ResultsFile:
         scores = self.scores(task)
         card = self.card(task) if self.is_current(task) else None
         return (card.headline_of(scores) if card else "") or next(iter(scores), "")
-
-    def lower_is_better(self, task: str, metric: str) -> bool:
-        """Whether smaller values of a metric are better."""
-        better = self.content.get("higher_is_better", {}).get(task) or {}
-        return better.get(metric.partition(",")[0]) is False
 
     @property
     def is_whole(self) -> bool:
