@@ -241,7 +241,10 @@ def signed(folder: Path, yaml_text: str = "", **metadata: Any) -> dict[str, str]
 def test_what_changes_prompts_or_scores_changes_the_signature(tmp_path: Path) -> None:
     plain = signed(tmp_path)
     # lm-eval lays --metadata and --model_args over a task's metadata.
-    assert signed(tmp_path, seed=3, config="y", sha256="z") == plain
+    laid = {"version": "7", "lm_eval_ext": {"prompt": "x"}, "seed": 3, "config": "y", "sha256": "z"}
+    assert signed(tmp_path, **laid) == plain
+    mine = "task: lieder_mini\nmetadata: {version: '9'}"
+    assert signed(tmp_path, mine, **laid) == {**plain, "version": "9"}
     changed = signed(tmp_path, "task: lieder_mini\ndescription: 'Judge: '")
     assert {key for key in plain if plain[key] != changed[key]} == {"config"}
     rescored = signed(tmp_path, "task: lieder_mini\nprocess_results: !function json.dumps")

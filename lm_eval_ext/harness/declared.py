@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.harness.signature import FIXED_KEY
 
 CARD, TASKS, ABOUT = "card", "tasks", "about"
 
@@ -27,7 +28,8 @@ def expanded(config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def of_task(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration of one task: its own keys replace those of a file with several.
 
-    The keys of a user's file that includes it win. Metadata are merged.
+    The keys of a user's file that includes it win. Metadata are merged, but nothing outside files
+    changes a version, or how a signature names prompt and scoring.
 
     Args:
         config: The file with what it includes, the task's name, and lm-eval's metadata.
@@ -45,5 +47,8 @@ def of_task(config: Mapping[str, Any]) -> dict[str, Any]:
     if TASKS in read and "metadata" in read:
         raise DataError(f"{file}: give each task its own metadata, not the file")
     users = {} if TASKS in read else {key: config[key] for key in read.keys() & config.keys()}
-    metadata = {**own.get("metadata", {}), **config["metadata"]}
+    files = {**own.get("metadata", {}), **(read.get("metadata") or {})}
+    # lm-eval has laid --metadata and --model_args over all of them.
+    fixed = {key: files[key] for key in ("version", FIXED_KEY) if key in files}
+    metadata = {**files, **config["metadata"], **fixed}
     return {**config, **own, **users, "metadata": metadata}
