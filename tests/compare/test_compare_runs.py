@@ -19,6 +19,7 @@ from lm_eval_ext.results.ask import Asked, overview
 from lm_eval_ext.results.grid import text as grid
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.table import rows
+from lm_eval_ext.stats.paired import holm
 from lm_eval_ext.stats.statistics import Figure
 
 
@@ -145,7 +146,7 @@ def test_a_task_that_is_not_ours(tmp_path: Path) -> None:
 
 def test_documents_that_one_run_lacks_do_not_count(runs: Path, tmp_path: Path) -> None:
     short = make(tmp_path / "short", ["lieder_mini"], seed=9, limit=21, name="short")
-    found = compared(short, runs / "poor", tasks="lieder_mini")
+    found = compared(runs / "poor", short, tasks="lieder_mini")
     assert {row["documents"] for row in found["figures"]} == {21}
     values = {row["system"]: row["value"] for row in found["figures"]}
     assert values["short"] == results_in(short).scores("lieder_mini")["direct"].value
@@ -237,8 +238,9 @@ def test_two_tasks_of_the_same_models(runs: Path) -> None:
     found = compared(runs, between="cogs_mini_gen,cogs_mini_overestimation")
     by_model = {row["model"]: row for row in found["pairs"]}
     assert set(by_model) == {"good", "poor", "same", "all models"}
-    own = [row["value"] for name, row in by_model.items() if name != "all models"]
-    assert by_model["all models"]["value"] == pytest.approx(sum(own) / 3)
+    together, own = by_model.pop("all models"), list(by_model.values())
+    assert together["value"] == pytest.approx(sum(row["value"] for row in own) / 3)
+    assert [row["p_holm"] for row in own] == holm([row["p"] for row in own])
     assert not any(row["best"] for row in found["figures"])
     with pytest.raises(DataError, match="are not about the same items"):
         run([runs], Asked(), between="conceptual_mini,lieder_mini")
