@@ -6,6 +6,7 @@ main program, with lm_eval and torch, and would start again and again in a scrip
 guard.
 """
 
+import gc
 import os
 import pickle
 import signal
@@ -61,6 +62,8 @@ def main() -> None:
     # Before the limit of memory, which is on top of what the driver needs.
     engine = DIALECTS[name].engine(limits)
     _limit_process(limits)
+    # Rows are plain values: looking through thousands of them for cycles costs time for nothing.
+    gc.set_threshold(100_000)
     worker = Worker(engine, sink)
     worker.send(WorkerMessage("ready"))
     try:
