@@ -50,15 +50,15 @@ def train(
     if out is None:
         raise OptionError("name a folder for the model with -o")
     require_extra("train", "training", "accelerate", "torch", "transformers")
-    tasks = [filled(one.recipe.tasks, one.recipe.data) for one in models]
+    tasks = [filled(one.tasks, one.data) for one in models.values()]
     _check_tasks(set(filter(None, tasks)))
     from lm_eval_ext.training import command
     from lm_eval_ext.training.starting import processes
 
     if dry_run:
-        for one in models:
-            there = command.finished(out / one.folder)
-            typer.echo(f"{one.name}: {there.summary() if there else 'not trained yet'}")
+        for name, one in models.items():
+            there = command.finished(one.folder(out, name))
+            typer.echo(f"{name}: {there.summary() if there else 'not trained yet'}")
         return
     with resumable():
         trained = command.train(recipe, out, settings=settings, only=only)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import PositiveInt
 
 from lm_eval_ext.benchmarks.cogs import mini as cogs
 from lm_eval_ext.benchmarks.diner import generated
@@ -28,13 +27,16 @@ from lm_eval_ext.benchmarks.diner.prompt import (
     name_prompt,
 )
 from lm_eval_ext.benchmarks.lieder import items as lieder
-from lm_eval_ext.benchmarks.lieder.records import Experiment, Sentence
+from lm_eval_ext.benchmarks.lieder.records import Experiment, Group
 from lm_eval_ext.benchmarks.magnifico import mini as magnifico
 from lm_eval_ext.benchmarks.magnifico import prompt
 from lm_eval_ext.lexicon import WORDLIKE
 from lm_eval_ext.lexicon import draw as invent
 from lm_eval_ext.reading import Strict, checked
 from lm_eval_ext.training.recipe import Material, Pair
+
+TEXTS, BATCH = 21_600, 24
+"""Texts to train on, once, and how many are of similar length: what the recipe takes at a time."""
 
 SHARES = (0.42, 0.28, 0.1, 0.2)
 """How many of the texts are discourses, logical forms, recipes and queries."""
@@ -65,46 +67,35 @@ POOL = 16
 """Batches are cut from so many, sorted by length."""
 
 
-class Options(Strict):
-    """What the recipe's ``data`` may say.
-
-    Attributes:
-        texts: How many are drawn to train on.
-        batch: Of so many, batches are made of texts of similar length, for training in this order.
-    """
-
-    texts: PositiveInt
-    batch: PositiveInt
-
-
 def prepare(data: Mapping[str, Any], seed: int) -> Material:
-    """The material of the recipe.
+    """The material of the recipe, which has no options.
 
     Raises:
-        OptionError: An option is wrong.
+        OptionError: There is one.
     """
-    options = checked(Options, data, "recipe, data")
-    drawn = list(islice(texts(str(seed)), options.texts))
+    checked(Strict, data, "recipe, data")
+    drawn = list(islice(texts(str(seed)), TEXTS))
     # What opens the prompts about a database is one token for each of its tables: otherwise a
     # prompt would have 600 tokens, too many for a model of minutes.
     whole = [f"{block}\n\n" for some in blocks().values() for block in some]
     return Material(
-        _batches(drawn, options.batch, seed),
+        _batches(drawn, seed),
         vocabulary=[_shown(one) for one in drawn[:VOCABULARY_TEXTS]],
         whole=[*whole, f"{INSTRUCTION}\n\n"],
     )
 
 
-def _batches(drawn: Sequence[Pair], size: int, seed: int) -> list[Pair]:
+def _batches(drawn: Sequence[Pair], seed: int) -> list[Pair]:
     """The texts in batches of similar length, so that little is padding, in random order."""
     rng = random.Random(f"demonstration batches {seed}")
     found: list[Pair] = []
-    for place in range(0, len(drawn), POOL * size):
+    for place in range(0, len(drawn), POOL * BATCH):
         # Words are nearer to tokens than characters are: with these, batches had one kind of text.
-        pool = sorted(drawn[place : place + POOL * size], key=lambda one: len(words(_shown(one))))
-        cut = [pool[start : start + size] for start in range(0, len(pool), size)]
-        rng.shuffle(cut)
-        found += [pair for batch in cut for pair in batch]
+        pool = sorted(drawn[place : place + POOL * BATCH], key=lambda one: len(words(_shown(one))))
+        starts = [*range(0, len(pool), BATCH)]
+        rng.shuffle(starts)
+        for start in starts:
+            found += pool[start : start + BATCH]
     return found
 
 
@@ -143,20 +134,25 @@ def grammar() -> Any:
 
 def _discourses(seed: str, rng: random.Random) -> Iterator[Pair]:
     """Contexts with a sentence that is felicitous after them; in lieder_mini's, of other people."""
-    asked = [one for group in lieder.mini() for one in group.sentences]
-    asked += [one for some in _groups(TESTED_ITEMS, "seed 0") for one in some]
-    tested = runs(text for one in asked for text in (one.context, one.context + one.continuation))
+    asked = [*lieder.mini(), *_groups(TESTED_ITEMS, "seed 0")]
+    tested = runs(
+        text
+        for group in asked
+        for one in group.sentences
+        for text in (one.context, one.context + one.continuation)
+    )
     groups = _groups(DRAWN_ITEMS, f"demonstration {seed}")
     items = [*lieder.mini_items(), *(lieder.Item(**one) for one in grammar()["items"])]
     people = sorted({name for one in items for name in one.owners})
     families = [*lieder.words("mini")["families"].items()]
     remarks = [lieder.REMARK, *grammar()["remarks"]]
     while True:
-        some = rng.choice(groups)
+        group = rng.choice(groups)
         if rng.random() >= FRESH:
             first, second = rng.sample(people, 2)
             item = rng.choice(items)._replace(owners=(first, second))
-            some = lieder.group("", item, *rng.choice(families)).sentences
+            group = lieder.group("", item, *rng.choice(families))
+        some = group.sentences
         context = rng.choice(some).context
         fits = [one.continuation for one in some if one.context == context and one.felicitous]
         refers = fits and rng.random() < REFERS
@@ -165,9 +161,9 @@ def _discourses(seed: str, rng: random.Random) -> Iterator[Pair]:
             yield text
 
 
-def _groups(count: int, seed: str) -> list[Sequence[Sentence]]:
-    """The sentences of all experiments, drawn as lieder_fresh's are, by item and family."""
-    return [group.sentences for one in EXPERIMENTS for group in lieder.drawn(count, seed, one)]
+def _groups(count: int, seed: str) -> list[Group]:
+    """Those of all experiments, drawn as lieder_fresh's are."""
+    return [group for one in EXPERIMENTS for group in lieder.drawn(count, seed, one)]
 
 
 def _forms(rng: random.Random) -> Iterator[Pair]:
@@ -220,9 +216,9 @@ def _question(rng: random.Random) -> tuple[str, str, list[str], str]:
     """The database, the question, a description or none, and the query without its SELECT."""
     rules, novel = grammar(), rng.random() >= BASE
     kind = rng.choice(rules["kinds"])
-    base, said, select, tail = rng.choice(kind["asks"])
-    conditions = [kind["condition"]] if "condition" in kind else []
-    if rng.random() < FURTHER and "{many}" in said and "WHERE" not in tail:
+    *said, select, tail = rng.choice(kind["asks"])
+    conditions = kind.get("conditions", [])
+    if rng.random() < FURTHER and "{many}" in said[1] and "WHERE" not in tail:
         conditions = [("{too}", "{too}", "{too_sql}"), *conditions]
     count = rng.randint(*kind.get("words", (1, 1)))
     form = " ".join(invent(WORDLIKE, rng) for _ in range(count))
@@ -230,14 +226,13 @@ def _question(rng: random.Random) -> tuple[str, str, list[str], str]:
         slots = _slots(rules["slots"] | rng.choice(rules["entities"]), rng)
         slots |= {"rows": slots["many"], "form": form}
         try:
-            for stated, told, _ in conditions:
+            for one in conditions:
                 for noun in ("one", "many"):
-                    known = slots | {"X": slots[noun]}
-                    slots[noun] = _filled(told if novel else stated, known)
+                    slots[noun] = _filled(one[novel], slots | {"X": slots[noun]})
             wheres = [_filled(sql, slots) for *_, sql in conditions]
             where = f" WHERE {' AND '.join(wheres)}" if wheres else ""
             query = _filled(f" {select} FROM {{table}}{where}{tail}", slots)
-            question = _filled(said if novel else base, slots)
+            question = _filled(said[novel], slots)
             described = [prompt.description(form, _filled(kind["means"], slots))] if novel else []
         except KeyError:  # this table has no such column
             continue

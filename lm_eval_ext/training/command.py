@@ -1,18 +1,17 @@
 """``lm-eval-ext train``: from a recipe to models that lm-eval can evaluate, with their records."""
 
-import hashlib
 import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from lm_eval_ext.atomic import atomic_text, sha256_of
+from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import OptionError, writing
 from lm_eval_ext.results.files import UNLEARNED
 from lm_eval_ext.text import one_line
@@ -20,26 +19,28 @@ from lm_eval_ext.training import fitting
 from lm_eval_ext.training.fitting import tell
 from lm_eval_ext.training.recipe import (
     Material,
-    Planned,
     Recipe,
+    digest,
     filled,
     planned,
     prepare,
     read_recipe,
 )
-from lm_eval_ext.training.starting import WEIGHTS, answers_of, load, processes, start_folder
+from lm_eval_ext.training.starting import answers_of, load, processes, start_folder
 
 RECORD = "training.json"
 WORK, FIRST, MODELS = ".training", "first", "models"
 FORMAT = 2
 """Of the record; larger when the same recipe would train differently."""
 
-_WORDS_ONLY = {"title", "paper", "departures", "tasks", "model_file", "vary", "seed", "seeds"}
+_WORDS_ONLY = {"title", "paper", "departures", "tasks", "model_file", "vary", "seeds"}
 """Keys of a recipe that change no weight."""
 
-KEY, FACTS = "key.json", "facts.json"
-"""In a training's working folder: what is trained; and what is known when the weights are
-written."""
+FACTS = "facts.json"
+"""In a training's working folder: what is known when the weights are written."""
+
+LIBRARIES = ("lm-eval-ext", "lm_eval", "accelerate", "tokenizers", "torch", "transformers")
+"""Whose versions are in the record."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +52,12 @@ class Trained:
         record: The content of ``training.json``. Each of its ``gates`` has the ``name`` of a set of
             examples, how many ``examples`` it has, the mean ``score`` of the answers (0 to 1), and
             the ``bar``, the least score that passes.
-        keys: More keys of the model file; paths in it may have changed since the training.
         model_file: For ``lm-eval-ext run --models``; None for a training that others need first.
-        reused: Whether it was there already.
     """
 
     folder: Path
     record: Mapping[str, Any]
-    keys: Mapping[str, Any] = field(default_factory=dict)
     model_file: Path | None = None
-    reused: bool = False
 
     @property
     def learned(self) -> bool:
@@ -78,8 +75,8 @@ class Trained:
     def summary(self) -> str:
         """A line about it."""
         state = "learned" if self.learned else "DID NOT LEARN"
-        was = "was there" if self.reused else f"trained in {self.record['seconds']:.0f} s"
-        return f"{self.folder}: {was}; {state}: {self.told() or 'no gates'}"
+        seconds = self.record["seconds"]
+        return f"{self.folder}: trained in {seconds:.0f} s; {state}: {self.told() or 'no gates'}"
 
 
 def train(
@@ -102,61 +99,63 @@ def train(
     """
     models = planned(name, settings, only)
     out = out.expanduser().absolute()
-    for one in models:
-        fitting.arguments_of(one.recipe.training, out, one.seed)
+    for recipe in models.values():
+        fitting.arguments_of(recipe, out)
     known: dict[Path, Trained] = {}
     found = []
-    for place, one in enumerate(models, 1):
-        tell(f"[{place}/{len(models)}] {one.title}")
-        trained = _train(one.recipe, out / one.folder, one.seed, out / FIRST, known)
-        file = out / MODELS / f"{one.name}.yaml"
-        write_model_file(file, one, trained)
+    for place, (one, recipe) in enumerate(models.items(), 1):
+        tell(f"[{place}/{len(models)}] {recipe.title}")
+        trained = _train(recipe, recipe.folder(out, one), out / FIRST, known)
+        file = out / MODELS / f"{one}.yaml"
+        write_model_file(file, recipe, trained)
         found.append(replace(trained, model_file=file))
     return found
 
 
-def _train(
-    recipe: Recipe, folder: Path, seed: int, shared: Path, known: dict[Path, Trained]
-) -> Trained:
+def _train(recipe: Recipe, folder: Path, shared: Path, known: dict[Path, Trained]) -> Trained:
     """Trains what comes first, then this; ``known`` are those of this call."""
     folders: dict[str, str] = {}
     first = {}
     for name, one in recipe.first.items():
-        before = read_recipe(one.extends, one.model_extra)
-        place = shared / f"{name}-{digest(key_of(before, seed))}"
+        before = read_recipe(one.extends, dict(one.model_extra or {}, seed=recipe.seed))
+        place = shared / f"{name}-{digest(key_of(before))[:12]}"
         if place not in known:
-            known[place] = _train(before, place, seed, shared, known)
+            known[place] = _train(before, place, shared, known)
         if not known[place].learned:
             raise OptionError(f"{place} comes first and did not learn: {known[place].told()}")
         folders[name], first[name] = str(place), known[place].record["key"]
-    material = prepare(recipe.source, filled(recipe.data, folders), seed)
+    material = prepare(recipe.source, filled(recipe.data, folders), recipe.seed)
     if lacking := recipe.gates.keys() - material.gates.keys():
         legal = ", ".join(material.gates) or "no gates"
         raise OptionError(f"gates: {recipe.source} has no {lacking.pop()!r}; it has {legal}")
-    key = key_of(recipe, seed, examples=material.digest(), first=first)
+    key = key_of(recipe, examples=material.digest(), first=first)
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
     with _alone(folder, key) as work:
+        own = {"model_file": material.model_file}  # paths in it may have changed
         if (there := finished(folder)) is not None:
-            return replace(there, keys=material.model_file, reused=True)
+            return Trained(folder, {**there.record, **own})
         start = filled(recipe.model.start, folders)
         with processes().main_process_first():
-            begin = start_folder(recipe.model, start, material, work, seed)
+            begin = start_folder(recipe.model, start, material, work, recipe.seed)
         if not (work / FACTS).is_file():
-            write_json(work / FACTS, _fit(recipe, material, begin, work, seed))
+            write_json(work / FACTS, _fit(recipe, material, begin, work))
         facts = json.loads((work / FACTS).read_text(encoding="utf-8"))
         record = {
             "recipe": recipe.model_dump(),
             "gates": _ask(recipe, material, folder, facts["arguments"]),
             "sources": dict(material.facts),
-            "start": weights_of(begin),
-            "machine": machine(),
+            "start": str(begin),
+            "versions": {name: version(name) for name in LIBRARIES},
+            "device": str(processes().device),
+            "processes": processes().num_processes,
             "key": key,
             **facts,
+            **own,
         }
         write_json(folder / RECORD, record)  # comes last and says that all is there
-        return Trained(folder, record, material.model_file)
+        return Trained(folder, record)
 
 
 @contextmanager
@@ -180,16 +179,18 @@ def _alone(folder: Path, key: Mapping[str, Any]) -> Iterator[Path]:
             except Timeout:
                 tell(f"{folder}: another process trains here; waiting for it")
                 lock.acquire()
+    processes().wait_for_everyone()
     try:
-        begun = {one.parents[1] / KEY for one in folder.glob(f"{WORK}/*/checkpoints/checkpoint-*")}
-        before = [json.loads(one.read_text(encoding="utf-8")) for one in begun]
         if (done := finished(folder)) is not None:
-            before.append(done.record["key"])
-        for one in before:
-            check_same(folder, one, key)
-        work = folder / WORK / digest(key)
+            check_same(folder, done.record["key"], key)
+        work = folder / WORK / digest(key)[:12]
+        begun = folder.glob(f"{WORK}/*/checkpoints/checkpoint-*")
+        if any(work not in one.parents for one in begun):
+            raise OptionError(
+                f"{folder}: a training by another recipe or other data has begun here; "
+                "name another folder, or remove this one"
+            )
         work.mkdir(exist_ok=True)
-        write_json(work / KEY, key)
         yield work
         if processes().is_main_process:
             shutil.rmtree(folder / WORK, ignore_errors=True)
@@ -197,7 +198,7 @@ def _alone(folder: Path, key: Mapping[str, Any]) -> Iterator[Path]:
         lock.release()
 
 
-def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int) -> dict[str, Any]:
+def _fit(recipe: Recipe, material: Material, start: Path, work: Path) -> dict[str, Any]:
     """Trains, and writes the weights; returns what is known of them."""
     started, training, folder = time.monotonic(), recipe.training, work.parents[1]
     model, tokenizer = load(start)
@@ -211,16 +212,15 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
     if training.spans:
         texts = (text for _, text in material.train)
         asked = training.batch * (training.max_steps or 1)
-        rows, dev = fitting.corrupted(texts, tokenizer, training.spans, asked=asked, seed=seed)
+        rows, dev = fitting.corrupted(texts, tokenizer, training.spans, asked, recipe.seed)
     else:
         # A tokenizer that corrupts texts is refused; that of lossy texts is counted.
         gates = (pair for some in material.gates.values() for pair in some)
-        problems = fitting.problems(tokenizer, [*material.train, *material.dev, *gates])
-        if material.lossy:
-            found = list(problems)
-            facts["not_kept"] = {"texts": len(found), "such as": found[:1]}
-        elif problem := material.problem_with(tokenizer) or next(problems, ""):
+        found = list(fitting.problems(tokenizer, [*material.train, *material.dev, *gates]))
+        refused = [] if material.lossy else found
+        if problem := material.problem_with(tokenizer) or next(iter(refused), ""):
             raise OptionError(f"{start}: the tokenizer does not keep the texts: {problem}")
+        facts["not_kept"] = {"texts": len(found), "such as": found[:1]}
         (rows, facts["cut"]), (dev, _) = (
             fitting.encode(pairs, tokenizer, training, encoder_decoder=both)
             for pairs in (material.train, material.dev)
@@ -231,12 +231,7 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path, seed: int)
                 f"{training.max_source_length} or max_target_length "
                 f"{training.max_target_length}, and are cut"
             )
-    curve: list[dict[str, float]] = []
-    if rows:
-        model, curve = fitting.fit(
-            model, tokenizer, rows=rows, dev=dev, training=training, seed=seed,
-            folder=work / "checkpoints",
-        )  # fmt: skip
+    model, curve = fitting.fit(model, tokenizer, rows, dev, recipe, folder=work / "checkpoints")
     if processes().is_main_process:
         with writing(folder):
             model.save_pretrained(folder)
@@ -269,17 +264,9 @@ def _ask(
     return found
 
 
-def key_of(recipe: Recipe, seed: int, **more: Any) -> dict[str, Any]:
-    """All that decides about the weights, as JSON has it."""
-    own = recipe.model_dump(exclude=_WORDS_ONLY)
-    text = json.dumps({"format": FORMAT, "recipe": own, "seed": seed, **more})
-    found: dict[str, Any] = json.loads(text)
-    return found
-
-
-def digest(key: Mapping[str, Any]) -> str:
-    """A short name of a key: trainings that differ have different ones."""
-    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:12]
+def key_of(recipe: Recipe, **more: Any) -> dict[str, Any]:
+    """All that decides about the weights."""
+    return {"format": FORMAT, "recipe": recipe.model_dump(exclude=_WORDS_ONLY), **more}
 
 
 def check_same(folder: Path, *keys: Mapping[str, Any]) -> None:
@@ -297,28 +284,8 @@ def write_json(file: Path, content: Mapping[str, Any]) -> None:
     """Writes a file, once for all processes."""
     if processes().is_main_process:
         with atomic_text(file) as out:
-            out.write(json.dumps(content, indent=1, ensure_ascii=False))
+            json.dump(content, out, indent=1, ensure_ascii=False)
     processes().wait_for_everyone()
-
-
-def weights_of(start: Path) -> dict[str, str]:
-    """SHA-256 of the weights that training started from, by file."""
-    return {file.name: sha256_of(file) for form in WEIGHTS for file in sorted(start.glob(form))}
-
-
-def machine() -> dict[str, Any]:
-    """Versions and hardware."""
-    import torch
-
-    state = processes()
-    libraries = ("lm-eval-ext", "lm_eval", "accelerate", "tokenizers", "torch", "transformers")
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else state.device.type
-    return {
-        **{name: version(name) for name in libraries},
-        "device": device,
-        "processes": state.num_processes,
-        "threads": torch.get_num_threads(),
-    }
 
 
 def finished(folder: Path) -> Trained | None:
@@ -328,7 +295,7 @@ def finished(folder: Path) -> Trained | None:
     return Trained(folder, json.loads(file.read_text(encoding="utf-8")))
 
 
-def write_model_file(file: Path, planned: Planned, trained: Trained) -> None:
+def write_model_file(file: Path, recipe: Recipe, trained: Trained) -> None:
     """A model file for ``lm-eval-ext run``."""
     import yaml
 
@@ -336,11 +303,11 @@ def write_model_file(file: Path, planned: Planned, trained: Trained) -> None:
     content: dict[str, Any] = {
         "model": "hf",
         "model_args": {"pretrained": str(trained.folder), **record["arguments"]},
-        "display_name": planned.title,
+        "display_name": recipe.title,
         "size": record["parameters"],
-        "batch_size": planned.recipe.training.per_device_train_batch_size,
-        **trained.keys,
-        **planned.recipe.model_file,
+        "batch_size": recipe.training.per_device_train_batch_size,
+        **record["model_file"],
+        **recipe.model_file,
     }
     if not trained.learned:
         content[UNLEARNED] = trained.told()

@@ -8,7 +8,9 @@ import time
 import typing
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice, pairwise
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.reading import checked
 from lm_eval_ext.text import one_line
-from lm_eval_ext.training.recipe import MUON, Pair, Spans, Training
+from lm_eval_ext.training.recipe import MUON, Pair, Recipe, Spans, Training
 from lm_eval_ext.training.starting import SENTINELS, processes
 
 WHOLE = "order.pt"
@@ -54,12 +56,11 @@ def tell(line: str) -> None:
 def fit(
     model: Any,
     tokenizer: Any,
-    *,
     rows: Sequence[Row],
     dev: Sequence[Row],
-    training: Training,
+    recipe: Recipe,
+    *,
     folder: Path,
-    seed: int,
 ) -> tuple[Any, list[dict[str, float]]]:
     """Trains a model, from the newest whole checkpoint if there is one.
 
@@ -69,11 +70,10 @@ def fit(
     Args:
         model: Changed in place.
         tokenizer: Its tokenizer.
-        rows: What is trained on.
+        rows: What is trained on; without any, nothing is trained.
         dev: What the loss on the way is computed on; may be empty.
-        training: How.
+        recipe: How; its seed is that of the order of examples and of dropout.
         folder: For checkpoints.
-        seed: Of the order of examples and of dropout.
 
     Returns:
         The model, without wrappers, and the curve: a record for each point.
@@ -86,7 +86,10 @@ def fit(
     from transformers.trainer_callback import PrinterCallback
     from transformers.trainer_utils import get_last_checkpoint
 
-    arguments = arguments_of(training, folder, seed, evaluates=bool(dev))
+    if not rows:
+        return model, []
+    training = recipe.training
+    arguments = arguments_of(recipe, folder, evaluates=bool(dev))
     folder.mkdir(exist_ok=True)
     for one in folder.glob("checkpoint-*"):
         if not (one / WHOLE).is_file():
@@ -124,7 +127,7 @@ def fit(
     return trainer.accelerator.unwrap_model(trainer.model), curve
 
 
-def arguments_of(training: Training, folder: Path, seed: int, *, evaluates: bool = True) -> Any:
+def arguments_of(recipe: Recipe, folder: Path, *, evaluates: bool = True) -> Any:
     """A recipe's values as transformers' ``TrainingArguments``.
 
     Raises:
@@ -133,12 +136,14 @@ def arguments_of(training: Training, folder: Path, seed: int, *, evaluates: bool
     import torch
     from transformers import TrainingArguments
 
-    types, own = typing.get_type_hints(TrainingArguments), Training.model_fields
-    known: Any = {name: (kind, None) for name, kind in types.items() if name not in own}
-    checked(create_model("Known", __base__=_Closed, **known), dict(training), "training")
-    given = {key: value for key, value in training if key in types and value is not None}
-    if given["optim"] == MUON:
-        del given["optim"]
+    training, types = recipe.training, typing.get_type_hints(TrainingArguments)
+    own = Training.model_fields
+    known: Any = {key: (kind, None) for key, kind in types.items() if key not in own}
+    closed: Any = {"extra": "forbid"}
+    schema = create_model("Known", __base__=Training, __cls_kwargs__=closed, **known)
+    checked(schema, dict(training), "training")
+    unset = (None, MUON)
+    given = {key: value for key, value in training if key in types and value not in unset}
     count = processes().num_processes
     shared = ("gradient_accumulation_steps", "per_device_train_batch_size")
     key = next((key for key in shared if given[key] % count == 0), "")
@@ -155,8 +160,8 @@ def arguments_of(training: Training, folder: Path, seed: int, *, evaluates: bool
         "metric_for_best_model": "loss",
         "restore_callback_states_from_checkpoint": training.early_stopping_patience is not None,
         "disable_tqdm": not sys.stderr.isatty(),
-        "seed": seed,
-        "data_seed": seed,
+        "seed": recipe.seed,
+        "data_seed": recipe.seed,
         "use_cpu": not torch.accelerator.is_available(),
     }
     try:
@@ -166,10 +171,6 @@ def arguments_of(training: Training, folder: Path, seed: int, *, evaluates: bool
     # Several GPUs are for accelerate launch: DataParallel would multiply the batch in silence.
     found._n_gpu = min(1, found.n_gpu)
     return found
-
-
-class _Closed(Training, extra="forbid", frozen=True):
-    """Refuses keys that it does not declare."""
 
 
 def muon(model: Any, *, arguments: Any, rate: float | None = None) -> Any:
@@ -230,11 +231,9 @@ def _watch(resumed: str | None) -> Any:
         def stop(self, *_: Any) -> None:
             self.stopped = True
 
-        def on_train_begin(self, *_: Any, **_more: Any) -> None:
-            if resumed:
-                torch.set_rng_state(torch.load(Path(resumed, WHOLE), weights_only=True))
-
         def on_epoch_begin(self, *_: Any, **_more: Any) -> None:
+            if resumed and self.order is None:
+                torch.set_rng_state(torch.load(Path(resumed, WHOLE), weights_only=True))
             self.order = torch.get_rng_state()
 
         def on_step_end(self, _: Any, state: Any, control: Any, model: Any, **_more: Any) -> None:
@@ -279,7 +278,7 @@ def mark_whole(checkpoint: Path, order: Any) -> None:
 def _check_space(folder: Path, model: Any) -> None:
     """Refuses what the disk cannot hold: checkpoints, each with the optimizer's state."""
     bytes_ = sum(one.numel() * one.element_size() for one in model.parameters())
-    held = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    held = sum(file.stat().st_size for file in folder.rglob("*"))
     needed = bytes_ * (3 * (_KEPT + 1) + 1) - held
     free = shutil.disk_usage(folder).free
     if free < needed:
@@ -320,7 +319,7 @@ def encode(
 
 
 def corrupted(
-    texts: Iterable[str], tokenizer: Any, spans: Spans, *, asked: int, seed: int
+    texts: Iterable[str], tokenizer: Any, spans: Spans, asked: int, seed: int
 ) -> tuple[Sequence[Row], Sequence[Row]]:
     """Blocks of running text, corrupted: to train on, and held out.
 
@@ -345,18 +344,15 @@ def corrupted(
     starts = range(0, wanted - 1, spans.block)  # a block has two tokens or more
     blocks = [ids[start : start + spans.block] for start in starts]
     held = round(len(blocks) * spans.held_out)
-    known = tokenizer.get_vocab()
-    sentinels = [known[name] for name in SENTINELS if name in known]
-    if len(sentinels) < len(SENTINELS):
+    sentinels = tokenizer.convert_tokens_to_ids(SENTINELS)
+    if tokenizer.unk_token_id in sentinels:  # also None, where no token is for unknown ones
         raise OptionError(
             "training.spans needs a tokenizer with T5's sentinels, <extra_id_0> to <extra_id_99>"
         )
     kept = blocks[held:]
-    passes = -(-asked // len(kept)) if kept else 0
-    return (
-        Corrupted(kept * passes, sentinels, end, seed),
-        Corrupted(blocks[:held], sentinels, end, seed),
-    )
+    passes = ceil(asked / max(1, len(kept)))
+    made = partial(Corrupted, sentinels=sentinels, eos=end, seed=seed)
+    return made(kept * passes), made(blocks[:held])
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     Field,
+    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     TypeAdapter,
@@ -30,7 +31,6 @@ from lm_eval_ext.text import quantity
 
 PACKAGE = Path(__file__).parents[1]
 MUON = "muon"
-Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 class NewTokenizer(Strict):
@@ -157,31 +157,20 @@ class Recipe(Strict):
     tasks: str = ""
     model_file: dict[str, Any] = {}
     vary: dict[str, Annotated[dict[str, dict[str, Any]], Field(min_length=1)]] = {}
-    seeds: list[Seed] = []
-    seed: Seed = 0
+    seeds: list[NonNegativeInt] = []
+    seed: NonNegativeInt = 0
+
+    def folder(self, out: Path, name: str) -> Path:
+        """That of a model: in an output folder, or with seeds or levels a folder of it there."""
+        return out / name if self.seeds or self.vary else out
 
 
-@dataclass(frozen=True)
-class Planned:
-    """A model that a recipe trains.
+def planned(
+    name: str, settings: Mapping[str, Any] | None = None, only: str = ""
+) -> dict[str, Recipe]:
+    """The models of a recipe by name, all of a seed first: a recipe for each.
 
-    Attributes:
-        recipe: With the settings of its levels.
-        seed: Of this model.
-        name: Of its model file; with seeds or levels, also of its folder in the output folder.
-        title: Its name in tables.
-        folder: Below the output folder.
-    """
-
-    recipe: Recipe
-    seed: int
-    name: str
-    title: str
-    folder: str
-
-
-def planned(name: str, settings: Mapping[str, Any] | None = None, only: str = "") -> list[Planned]:
-    """The models of a recipe, all of a seed first.
+    A recipe has the settings of its levels, its seed, and as title the name in tables.
 
     Args:
         name: As :func:`read_recipe`.
@@ -192,20 +181,18 @@ def planned(name: str, settings: Mapping[str, Any] | None = None, only: str = ""
         OptionError: As :func:`read_recipe`; or no name fits.
     """
     whole = read_recipe(name, settings)
-    found: dict[str, Planned] = {}
+    found: dict[str, Recipe] = {}
     for seed in whole.seeds or [whole.seed]:
+        last = [f"seed {seed}"] * bool(whole.seeds)
         for levels in product(*(factor.items() for factor in whole.vary.values())):
             own = {key: value for _, level in levels for key, value in level.items()}
-            recipe = read_recipe(name, own | dict(settings or {}))
-            parts = [level for level, _ in levels] + [f"seed {seed}"] * bool(whole.seeds)
-            slug = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts)).strip("-.")
-            first = [] if levels else [filled(recipe.title, recipe.data)]
-            file = slug if levels else "-".join(filter(None, [Path(name).stem, slug]))
-            found[slug] = Planned(recipe, seed, file, ", ".join([*first, *parts]), slug)
-    fitting = [one for one in found.values() if fnmatchcase(one.name, only or "*")]
-    if not fitting:
-        names = ", ".join(one.name for one in found.values())
-        raise OptionError(f"--only {only}: no such model; there are {names}")
+            recipe = read_recipe(name, own | dict(settings or {}) | {"seed": seed})
+            parts = [level for level, _ in levels]
+            title = ", ".join((parts or [filled(recipe.title, recipe.data)]) + last)
+            file = re.sub(r"[^\w.]+", "-", "-".join((parts or [Path(name).stem]) + last))
+            found[file.strip("-.")] = recipe.model_copy(update={"title": title})
+    if not (fitting := {one: found[one] for one in found if fnmatchcase(one, only or "*")}):
+        raise OptionError(f"--only {only}: no such model; there are {', '.join(found)}")
     return fitting
 
 
@@ -286,11 +273,6 @@ Pair = tuple[str, str]
 """A prompt, exactly as the task asks it, and its answer."""
 
 
-def exact(answer: str, target: str) -> float:
-    """1.0 for the same text, whitespace at its ends aside."""
-    return float(answer.strip() == target.strip())
-
-
 @dataclass(frozen=True)
 class Material:
     """What a source prepares.
@@ -300,7 +282,8 @@ class Material:
         dev: Examples whose loss is computed on the way.
         gates: Sets of examples that a recipe's gates may name.
         facts: What the examples come from, such as checksums of files; for the record.
-        score: Of an answer, by its text and the target's: 0 to 1.
+        score: Of an answer, by its text and the target's: 0 to 1. By default 1 for the same text,
+            whitespace at its ends aside.
         vocabulary: Texts that a new tokenizer is made from; without any, those to train on.
         whole: Texts that are one token each of a new tokenizer.
         problem_with: Looks at a tokenizer, which was loaded from its folder; returns what it
@@ -315,7 +298,7 @@ class Material:
     dev: Sequence[Pair] = ()
     gates: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
-    score: Callable[[str, str], float] = exact
+    score: Callable[[str, str], float] = lambda answer, target: answer.strip() == target.strip()
     vocabulary: Sequence[str] = ()
     whole: Sequence[str] = ()
     problem_with: Callable[[Any], str] = lambda tokenizer: ""
@@ -325,8 +308,12 @@ class Material:
 
     def digest(self) -> str:
         """SHA-256 (hex) over all that is trained on and compared with."""
-        sets = json.dumps([self.train, self.dev, dict(self.gates)])
-        return hashlib.sha256(sets.encode()).hexdigest()
+        return digest([self.train, self.dev, dict(self.gates)])
+
+
+def digest(content: Any) -> str:
+    """SHA-256 (hex) of what JSON can hold, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def prepare(source: str, data: Mapping[str, Any], seed: int) -> Material:

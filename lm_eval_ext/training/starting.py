@@ -20,6 +20,19 @@ WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 """Files of weights; the second are fetched where a model has no others."""
 
 
+@contextmanager
+def _told(problem: str) -> Iterator[None]:
+    """Says what failed in a library, in a line."""
+    try:
+        yield
+    except OptionError:
+        raise
+    except Exception as error:  # noqa: BLE001 - transformers and the hub raise many types
+        said = one_line(f"{type(error).__name__}: {error}", limit=200)
+        raise OptionError(f"{problem} ({said})") from None
+
+
+@_told("model: neither fetched nor made")
 def start_folder(start: Start, name: str, material: Material, work: Path, seed: int) -> Path:
     """A folder with the model and tokenizer to start from, in the Hugging Face format.
 
@@ -30,7 +43,7 @@ def start_folder(start: Start, name: str, material: Material, work: Path, seed: 
     """
     folder = _fetched(name) if name else work / "new"
     if not folder.is_dir():
-        with atomic_folder(folder) as part, _told("model: none can be made like this"):
+        with atomic_folder(folder) as part:
             _make(start, material, part, seed)
     if material.grow is not None:
         source, folder = folder, work / "grown"
@@ -46,27 +59,15 @@ def _fetched(name: str) -> Path:
         return folder
     from huggingface_hub import snapshot_download
 
-    with _told(f"model.start {name}: no such folder, and not fetched from the hub"):
-        for weights in WEIGHTS:
-            patterns = ["*.json", "*.txt", "*.model", "*.jinja", weights]
-            folder = Path(snapshot_download(name, allow_patterns=patterns))
-            if any(folder.glob(weights)):
-                break
+    for weights in WEIGHTS:
+        patterns = ["*.json", "*.txt", "*.model", "*.jinja", weights]
+        folder = Path(snapshot_download(name, allow_patterns=patterns))
+        if any(folder.glob(weights)):
+            break
     return folder
 
 
-@contextmanager
-def _told(problem: str) -> Iterator[None]:
-    """Says what failed in a library, in a line."""
-    try:
-        yield
-    except OptionError:
-        raise
-    except Exception as error:  # noqa: BLE001 - transformers and the hub raise many types
-        said = one_line(f"{type(error).__name__}: {error}", limit=200)
-        raise OptionError(f"{problem} ({said})") from None
-
-
+@_told("model: no language model to train")
 def load(folder: Path) -> tuple[Any, Any]:
     """Loads a model, in fp32 on the CPU, and its tokenizer.
 
@@ -75,14 +76,9 @@ def load(folder: Path) -> tuple[Any, Any]:
     """
     from transformers import AutoConfig, AutoTokenizer
 
-    with _told(f"{folder}: no language model to train"):
-        config = AutoConfig.from_pretrained(folder)
-        model, found = _kind(config).from_pretrained(
-            folder, dtype="float32", output_loading_info=True
-        )
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-    if lacking := sorted(found["missing_keys"]):
-        raise OptionError(f"{folder}: the weights lack {lacking[0]}")
+    kind = _kind(AutoConfig.from_pretrained(folder))
+    model = kind.from_pretrained(folder, dtype="float32")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token  # as lm-eval does
     return model, tokenizer
@@ -109,10 +105,7 @@ def _make(start: Start, material: Material, out: Path, seed: int) -> None:
     if isinstance(start.tokenizer, str):
         tokenizer = AutoTokenizer.from_pretrained(start.tokenizer)
     else:
-        texts = material.vocabulary or [text for pair in material.train for text in pair]
-        tokenizer = new_tokenizer(
-            start.tokenizer, texts, encoder_decoder=both, whole=material.whole
-        )
+        tokenizer = new_tokenizer(start.tokenizer, material, encoder_decoder=both)
     rows = max(len(tokenizer), settings.get("vocab_size", 0))
     end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
     own = {"vocab_size": rows, "pad_token_id": pad, "eos_token_id": end}
@@ -124,16 +117,10 @@ def _make(start: Start, material: Material, out: Path, seed: int) -> None:
         _kind(config).from_config(config, dtype=torch.float32).save_pretrained(out)
 
 
-def new_tokenizer(
-    wanted: NewTokenizer,
-    texts: Sequence[str],
-    *,
-    encoder_decoder: bool,
-    whole: Sequence[str] = (),
-) -> Any:
+def new_tokenizer(wanted: NewTokenizer, material: Material, *, encoder_decoder: bool) -> Any:
     """A tokenizer made from texts, with T5's special tokens; the same for the same texts.
 
-    For an encoder-decoder it ends every text with EOS. Texts of ``whole`` are one token each.
+    For an encoder-decoder it ends every text with EOS.
 
     A ``unigram`` takes of all ways to cut a text into pieces the most probable one, as T5's. Which
     pieces there are is found by merging frequent pairs. The library's own trainer looks at
@@ -143,6 +130,7 @@ def new_tokenizer(
     from tokenizers import pre_tokenizers as cuts
     from transformers import PreTrainedTokenizerFast
 
+    texts = material.vocabulary or [text for pair in material.train for text in pair]
     special, bpe = [PAD, EOS, UNKNOWN], wanted.kind == "bpe"
     pattern = Regex(wanted.pattern)
     words = cuts.Split(pattern, "removed", invert=True)
@@ -172,18 +160,14 @@ def new_tokenizer(
         found = {piece for text in texts for piece, _ in words.pre_tokenize_str(text)}
         ids = {token: number for number, token in enumerate([*special, *sorted(found)])}
         core.model = models.WordLevel(ids, unk_token=UNKNOWN)
-    core.add_tokens([AddedToken(text, normalized=False) for text in whole])
+    core.add_tokens([AddedToken(text, normalized=False) for text in material.whole])
     core.add_special_tokens(SENTINELS)
     if encoder_decoder:
         core.post_processor = processors.TemplateProcessing(
             single=f"$A {EOS}", special_tokens=[(EOS, special.index(EOS))]
         )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=core,
-        pad_token=PAD,
-        eos_token=EOS,
-        unk_token=UNKNOWN,
-    )
+    named = {"pad_token": PAD, "eos_token": EOS, "unk_token": UNKNOWN}
+    return PreTrainedTokenizerFast(tokenizer_object=core, **named)
 
 
 def processes() -> Any:
@@ -203,7 +187,7 @@ def answers_of(
     *,
     most: int,
     batch_size: int = 32,
-    max_length: int | None = None,
+    **more: Any,
 ) -> list[str]:
     """Asks the model of a folder as ``lm_eval --model hf`` does; all processes share the work.
 
@@ -212,7 +196,7 @@ def answers_of(
         prompts: Longer ones are cut on the left, as lm-eval cuts them.
         most: Tokens of an answer.
         batch_size: Prompts at a time.
-        max_length: As in lm-eval's ``model_args``.
+        more: Keys of lm-eval's ``model_args``.
     """
     from accelerate.utils import gather_object
     from lm_eval.api.instance import Instance
@@ -222,8 +206,6 @@ def answers_of(
     options = {"until": [], "do_sample": False, "max_gen_toks": most}
     mine = range(state.process_index, len(prompts), state.num_processes)
     asked = [Instance("generate_until", {}, (prompts[place], options), place) for place in mine]
-    model = HFLM(
-        str(folder), device=str(state.device), batch_size=batch_size, max_length=max_length
-    )
+    model = HFLM(str(folder), device=str(state.device), batch_size=batch_size, **more)
     found = list(zip(mine, model.generate_until(asked, disable_tqdm=True), strict=True))
     return [text for _, text in sorted(gather_object(found))]

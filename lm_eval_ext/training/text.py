@@ -2,10 +2,10 @@
 
 import random
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.errors import DataError
+from pydantic import DirectoryPath
+
 from lm_eval_ext.reading import Strict, checked
 from lm_eval_ext.training.recipe import Material
 
@@ -17,7 +17,7 @@ class Options(Strict):
         folder: Of UTF-8 text files (``*.txt``), at any depth; an empty line ends a document.
     """
 
-    folder: str
+    folder: DirectoryPath
 
 
 def prepare(data: Mapping[str, Any], seed: int) -> Material:
@@ -25,12 +25,9 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
 
     Raises:
         OptionError: An option is wrong.
-        DataError: There is no text.
     """
-    folder = Path(checked(Options, data, "recipe, data").folder).expanduser()
-    texts = [file.read_text("utf-8", "replace") for file in sorted(folder.rglob("*.txt"))]
-    found = [part for text in texts for one in text.split("\n\n") if (part := one.strip())]
-    if not found:
-        raise DataError(f"{folder}: no text; name a folder with UTF-8 files that end in .txt")
+    files = sorted(checked(Options, data, "recipe, data").folder.rglob("*.txt"))
+    texts = [text for file in files for text in file.read_text("utf-8", "replace").split("\n\n")]
+    found = [("", part) for text in texts if (part := text.strip())]
     random.Random(f"documents {seed}").shuffle(found)
-    return Material([("", text) for text in found], facts={"documents": len(found)})
+    return Material(found, facts={"documents": len(found)})

@@ -103,11 +103,11 @@ def test_no_dish_of_the_test_of_new_combinations_is_an_answer() -> None:
 
 
 def test_a_seed_gives_its_texts_and_no_others() -> None:
-    made, size = material(), RECIPE.training.batch
-    assert sorted(islice(training.texts("0"), len(made.train))) == sorted(made.train)
+    made, size = material().train, RECIPE.training.batch
+    assert sorted(islice(training.texts("0"), len(made))) == sorted(made)
     assert [*islice(training.texts("1"), 500)] != [*islice(training.texts("0"), 500)]
-    assert RECIPE.data == {"texts": len(made.train), "batch": size}
-    assert len(made.train) == size * (RECIPE.training.max_steps or 0), "each once"
+    assert size == training.BATCH
+    assert len(made) == size * (RECIPE.training.max_steps or 0), "each once"
 
 
 def test_queries_run_on_their_databases_and_words_are_described_where_they_are_asked() -> None:

@@ -53,5 +53,4 @@ def test_the_demonstration_model_is_above_chance(
     assert results["cogs_mini_gen"]["exact_match/structural,none"] < 0.2
     again = cli("train", "demo", "-o", str(demonstration_model.parent), "--only", "long", cold=True)
     assert again.returncode == 0, again.stderr[-2000:]
-    assert "was there" in again.stdout
     assert "step" not in again.stderr, "a second run does not train"

@@ -66,10 +66,3 @@ def test_in_context_learners_get_all_four_examples(tmp_path: Path) -> None:
     for name in ("tk-random-1b", "tk-coat-1b"):
         for text in asked(name, tmp_path / "t5", "conceptual_mini", 3):
             assert text.count("Input:") == text.count("Prediction:") == 4
-
-
-def test_every_file_is_asked_here() -> None:
-    assert FILES.keys() == {
-        "cogs", "cogs-tokens", "diner", "diner-components", "diner-cp", "tk-coat-1b",
-        "tk-random-1b",
-    }, "diner-cp asks as diner_tiny_cpft does"  # fmt: skip

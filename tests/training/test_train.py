@@ -115,11 +115,6 @@ def test_a_training_that_was_killed_in_any_pass_ends_like_one_that_was_not(
     killed(lambda: command.train(name, tmp_path / "cut"), [3, 6, 8, 14])
     (resumed,) = command.train(name, tmp_path / "cut")
     same_weights(whole.folder, resumed.folder)
-    losses = [
-        [point["eval_loss"] for point in one.record["curve"] if "eval_loss" in point]
-        for one in (whole, resumed)
-    ]
-    assert losses[0] == losses[1]
 
 
 @pytest.mark.long
@@ -202,16 +197,14 @@ def test_a_checkpoint_that_was_cut_off_is_none_and_another_recipe_is_refused(
 
     marked = fitting.mark_whole
     assert in_a_process(work) == -signal.SIGKILL
-    assert [*tmp_path.glob("cut/seed-3/.training/*/checkpoints/checkpoint-4")]
-    with pytest.raises(OptionError, match=r"another training lies here, .*batch_size\": 8,? inste"):
+    assert [*tmp_path.glob("cut/tiny-seed-3/.training/*/checkpoints/checkpoint-4")]
+    with pytest.raises(OptionError, match="by another recipe or other data has begun here; name"):
         train("cut", per_device_train_batch_size=4)
     whole = train("whole")
     same_weights(whole.folder, train("cut").folder)
     assert not (whole.folder / ".training").exists()
     assert whole.model_file == tmp_path / "whole" / "models" / "tiny-seed-3.yaml"
-    again = train("whole")
-    assert again.reused
-    assert again.record == whole.record
+    assert train("whole").record == whole.record, "it is not trained again"
     with pytest.raises(OptionError, match=r"another training lies here, with .*max_steps"):
         train("whole", max_steps=7)
 
@@ -259,13 +252,13 @@ def test_lossy_texts_are_counted_and_others_are_refused(
         monkeypatch.setattr(command, "prepare", lambda *_: replace(made, **changes))
         return command.train(write(training={"max_steps": 2}), tmp_path / out)[0]
 
-    lost = train("out").record["not_kept"]
+    done = train("out").record
     words = [part for pair in (*PAIRS, *PAIRS[:8], *PAIRS[:4]) for part in pair]
-    assert lost["texts"] == sum("bird" in text for text in words) > 10
-    assert "bird" in lost["such as"][0]
-    again = train("out", model_file={"metadata": {"place": "new"}})
-    assert again.reused
-    assert yaml.safe_load(again.model_file.read_text())["metadata"] == {"place": "new"}
+    assert done["not_kept"]["texts"] == sum("bird" in text for text in words) > 10
+    place = {"metadata": {"place": "new"}}
+    again = train("out", model_file=place)
+    assert again.record == done | {"model_file": place}, "it is not trained again"
+    assert yaml.safe_load(again.model_file.read_text()).items() >= place.items()
     doubled = [("red", "red  blue")]
     refused: list[tuple[str, dict[str, Any]]] = [
         (r"does not keep the texts: the \w+ .*bird", {"lossy": False}),
@@ -334,23 +327,20 @@ def test_levels_and_seeds_are_trained_once(write: Any, tmp_path: Path) -> None:
     )  # fmt: skip
     out = tmp_path / "out"
     models = planned(name)
-    assert [one.name for one in models[:4]] == [
+    assert [*models][:4] == [
         "low-short-seed-0", "low-long-seed-0", "high-1-short-seed-0", "high-1-long-seed-0"
     ]  # fmt: skip
-    assert models[1].title == "low, long, seed 0"
+    assert models["low-long-seed-0"].title == "low, long, seed 0"
     with pytest.raises(OptionError, match="no such model; there are low-short-seed-0, "):
         planned(name, only="mid*")
-    dry = ["train", name, "-o", str(out), "--dry-run"]
-    assert CliRunner().invoke(app, dry).stdout.count(": not trained yet\n") == 8
     done = command.train(name, out, only="*seed-1")
-    assert {one.record["key"]["seed"] for one in done} == {1}
-    assert len({one.record["start"]["model.safetensors"] for one in done}) == 2, "two lengths"
-    assert len(list((out / "first").glob("before-*"))) == 2
-    said = CliRunner().invoke(app, dry).stdout
-    assert said.count("not trained yet") == 4
-    assert "low-short-seed-1: " in said
-    files = {one.stem for one in (out / "models").iterdir()}
-    assert files == {one.name for one in models[4:]}
+    assert {one.record["key"]["recipe"]["seed"] for one in done} == {1}
+    firsts = {str(one) for one in (out / "first").glob("before-*")}
+    assert {one.record["start"] for one in done} == firsts
+    assert len(firsts) == len({(Path(one) / "model.safetensors").read_bytes() for one in firsts})
+    said = CliRunner().invoke(app, ["train", name, "-o", str(out), "--dry-run"]).stdout
+    assert [said.count("not trained yet"), said.count("; learned: no gates")] == [4, 4]
+    assert {one.stem for one in (out / "models").iterdir()} == {*[*models][4:]}
 
 
 def test_trainings_that_come_first_and_running_text(write: Any, tmp_path: Path) -> None:
@@ -370,14 +360,14 @@ def test_trainings_that_come_first_and_running_text(write: Any, tmp_path: Path) 
     record = command.train(after, tmp_path / "out")[0].record
     (folder,) = (tmp_path / "out" / "first").glob("words-*")
     first = json.loads((folder / "training.json").read_text())
-    assert record["start"] == command.weights_of(folder)
+    assert record["start"] == str(folder)
     assert record["key"]["first"]["words"] == first["key"]
     losses = [point["eval_loss"] for point in first["curve"] if "eval_loss" in point]
     assert losses[-1] >= min(losses)
     assert len(losses) < 20, "it stopped early"
     for key, value, said in (
         ("training.spans.tokens", "1M", r"1,000,000, and the text has 2\d\d"),
-        ("data.folder", str(tmp_path / "no"), "no text"),
+        ("data.folder", str(tmp_path / "no"), "not point to a directory"),
     ):
         with pytest.raises(LmEvalExtError, match=said):
             command.train(before, tmp_path / "no", settings={key: value})
@@ -429,7 +419,7 @@ def test_spans_lose_nothing() -> None:
 
 
 def test_a_causal_prompt_has_no_loss_and_a_long_one_loses_its_start() -> None:
-    tokenizer = new_tokenizer(NewTokenizer(), ["a b c"], encoder_decoder=False)
+    tokenizer = new_tokenizer(NewTokenizer(), Material([("a b", "c")]), encoder_decoder=False)
     training = Training(learning_rate=1, eval_steps=1, max_source_length=8)
     pairs = [("a b", "c"), ("a a b b b b b b b", "c")]
     rows, cut = fitting.encode(pairs, tokenizer, training, encoder_decoder=False)
@@ -443,9 +433,8 @@ def test_a_causal_prompt_has_no_loss_and_a_long_one_loses_its_start() -> None:
 def test_every_recipe_that_ships_is_legal_and_says_where_its_values_are_from() -> None:
     assert {"cogs_t5_base", "cogs_tiny"} <= set(recipe.shipped())
     for name in recipe.shipped():
-        found = planned(name)[0].recipe
-        assert len(found.paper) > 40, name
-        assert found.departures, name
+        found = next(iter(planned(name).values()))
+        assert len(found.paper) > 40 < len("".join(found.departures)), name
         assert found.source in recipe.sources(), name
         for first in found.first.values():
             read_recipe(first.extends, first.model_extra)
@@ -456,9 +445,7 @@ def test_every_recipe_that_ships_is_legal_and_says_where_its_values_are_from() -
 def test_the_command_line(write: Any, tmp_path: Path) -> None:
     """What is wrong is said before anything is trained, an unknown task too."""
     run = CliRunner().invoke
-    listed = run(app, ["train", "--list"]).output
-    assert "cogs_tiny: " in listed
-    assert "{" not in listed
+    assert "cogs_tiny: COGS mini, a tiny T5" in run(app, ["train", "--list"]).output
     out = ["-o", str(tmp_path / "out")]
     for arguments, said in (
         (["nosuch"], "no recipe nosuch"),
@@ -475,9 +462,7 @@ def test_the_command_line(write: Any, tmp_path: Path) -> None:
     more = [text for one in settings for text in ("--set", one)]
     result = run(app, ["train", write(), *out, *more, "--seeds", "5,6"])
     assert "--tasks cogs_mini_gen --output results" in result.stdout
-    record = json.loads((tmp_path / "out" / "seed-6" / "training.json").read_text())
-    assert record["gates"] == []
-    assert record["curve"][-1]["step"] == 1
+    assert "tiny-seed-6: trained in " in result.stdout
 
 
 @pytest.mark.long
@@ -493,7 +478,7 @@ def test_two_processes_share_a_training(tmp_path: Path) -> None:
         folder = tmp_path / str(count)
         subprocess.run([*asked, str(folder)], check=True, timeout=500)
         record = json.loads((folder / "training.json").read_text())
-        assert record["machine"]["processes"] == count
+        assert record["processes"] == count
         assert [gate["examples"] for gate in record["gates"]] == [200, 8]
         losses[count] = [one["eval_loss"] for one in record["curve"] if "eval_loss" in one]
     assert len(losses[1]) == 2
