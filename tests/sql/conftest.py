@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from small_databases import PATIENT, PEOPLE, TIGHT, state_of, write_database
+from hostile_cases import Case
+from small_databases import PATIENT, PEOPLE, TIGHT, state_of
+from support.databases import written
 
 from lm_eval_ext.sql import Executor
 
@@ -20,21 +22,16 @@ def yard_sql() -> str:
 def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder of databases whose bytes must be the same after the module's tests."""
     folder = tmp_path_factory.mktemp("databases")
-    write_database(folder / "people/people.sqlite", PEOPLE)
-    write_database(
-        folder / "Mixed_Case/Mixed_Case.sqlite", "CREATE TABLE t (a); INSERT INTO t VALUES (1);"
-    )
-    write_database(folder / "flat.db", "CREATE TABLE t (a); INSERT INTO t VALUES ('flat');")
-    write_database(
-        folder / "100% a?b#c.sqlite", "CREATE TABLE t (a); INSERT INTO t VALUES ('odd');"
-    )
-    write_database(
+    written(folder / "people/people.sqlite", PEOPLE)
+    for name in ("Mixed_Case/Mixed_Case.sqlite", "flat.db", "100% a?b#c.sqlite"):
+        written(folder / name, f"CREATE TABLE t (a); INSERT INTO t VALUES ('{name}');")
+    written(
         folder / "bytes.sqlite",
         "CREATE TABLE t (id INTEGER, a);"
         "INSERT INTO t VALUES (1, CAST(x'61ff62' AS TEXT)), (2, CAST(x'61fe62' AS TEXT)),"
         "(3, x'61ff62'), (4, CAST(x'61eda08062' AS TEXT)), (5, 'a' || char(0) || 'b'), (6, 'a');",
     )
-    write_database(
+    written(
         folder / "search.sqlite",
         "CREATE VIRTUAL TABLE notes USING fts5(body); INSERT INTO notes VALUES ('red fox');",
     )
@@ -56,3 +53,9 @@ def impatient(databases: Path) -> Iterator[Executor]:
     """For queries that end on no machine."""
     with Executor(databases, workers=1, limits=TIGHT) as executor:
         yield executor
+
+
+@pytest.fixture
+def fitting(case: Case, executor: Executor, impatient: Executor) -> Executor:
+    """With a short limit of time for what is to be late only."""
+    return impatient if case.can_be_late else executor

@@ -1,13 +1,14 @@
-"""A small database, limits that stop a query soon, and a check that no file has changed."""
+"""A small database, limits that stop a query soon, and checks of verdicts, files and memory."""
 
 import hashlib
-import sqlite3
-from contextlib import closing
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from hostile_cases import Case
+
 from lm_eval_ext.sql import Executor, Limits, Verdict
-from lm_eval_ext.sql.schema import Schema, schema_of
 
 MIB = 1 << 20
 
@@ -32,13 +33,8 @@ INSERT INTO pets VALUES (1, 1, 'cat'), (2, 1, 'dog'), (3, 3, 'cat'), (4, 5, 'owl
 CREATE VIEW adults AS SELECT * FROM people WHERE age > 30;
 CREATE TRIGGER watch AFTER INSERT ON pets BEGIN DELETE FROM people; END;
 """
-
-
-def write_database(path: Path, script: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(script)
-        connection.commit()
+GOLD = "SELECT count(*) FROM people"
+SLOW = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT count(*) FROM r"
 
 
 def state_of(folder: Path) -> dict[str, str]:
@@ -50,17 +46,44 @@ def state_of(folder: Path) -> dict[str, str]:
     }
 
 
-def read_schema(path: Path) -> Schema:
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        return schema_of(connection)
-
-
 def score_one(
     executor: Executor, db_id: str, gold: str, predicted: str, *, semantics: str = "reference"
 ) -> Verdict:
     return next(executor.score([(db_id, gold, predicted)], semantics=semantics))
 
 
+def wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 300
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 def pids(executor: Executor) -> list[int]:
     """Of its workers that run."""
     return [worker.pid for worker in executor._pool._workers if worker is not None]
+
+
+def peak_bytes(pid: int) -> int:
+    """The most memory that a process ever had; 0 where the system does not say."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next(int(x.split()[1]) * 1024 for x in status.splitlines() if x.startswith("VmHWM"))
+
+
+def check_hostile(case: Case, executor: Executor, folder: Path, memory: int) -> None:
+    """A hostile prediction ends within its limits, and the next one is answered.
+
+    Args:
+        folder: What ``{folder}`` in the query means.
+        memory: Bytes that no worker may reach.
+    """
+    verdict = score_one(executor, "people", GOLD, case.sql.replace("{folder}", str(folder)))
+    assert verdict.status in case.statuses, verdict
+    assert verdict.detail.isprintable()
+    assert len(verdict.detail) <= 1_000
+    assert all(peak_bytes(pid) < memory for pid in pids(executor))
+    executor._known.clear()  # ask the worker, not the memory
+    assert score_one(executor, "people", GOLD, "SELECT max(id) FROM people").correct

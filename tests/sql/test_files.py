@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.predictions import Writer, example_of, read_predictions
 
 HEAD = "db_id\tgold_sql\tpredicted_sql\n"
@@ -83,17 +83,10 @@ def test_json_keeps_types_and_half_surrogates(tmp_path: Path) -> None:
         ("a.tsv", "", "a.tsv: empty; the first line must name the columns"),
         ("a.tsv", "db_id\tgold_sql\n", "line 1: no column predicted_sql; needed are db_id,"),
         ("a.tsv", HEAD + "d\tg\n", "line 2: 2 cells instead of 3"),
-        ("a.tsv", HEAD + "d\tg\tp\td\n", "line 2: 4 cells instead of 3"),
         ("a.tsv", "x\tx\t" + HEAD, "the column 'x' is there twice"),
-        ("a.jsonl", "{", "line 1: no JSON object in UTF-8"),
         ("a.jsonl", b'{"db_id": "\xff"}', "line 1: no JSON object in UTF-8"),
         ("a.jsonl", "[1]", "line 1: list, not a JSON object"),
         ("a.jsonl", '\n{"db_id": "d"}', "line 2: no column gold_sql, predicted_sql"),
-        (
-            "a.jsonl",
-            '{"db_id": 1, "gold_sql": "g", "predicted_sql": "p"}',
-            "line 1: db_id must be text, not 1",
-        ),
         (
             "a.jsonl",
             '{"db_id": "d", "gold_sql": null, "predicted_sql": "p"}',
@@ -105,13 +98,3 @@ def test_broken_files(tmp_path: Path, name: str, content: str | bytes, message: 
     with pytest.raises(DataError) as error:
         read(tmp_path, name, content)
     assert message in str(error.value)
-
-
-def test_files_that_are_not_there_or_of_another_kind(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="No such file"):
-        read_predictions(tmp_path / "a.tsv")
-    with pytest.raises(OptionError, match=r"unknown ending '.csv'; use .tsv or .jsonl"):
-        read_predictions(tmp_path / "a.csv")
-    (tmp_path / "b.tsv").mkdir()
-    with pytest.raises(DataError, match="cannot read"):
-        read_predictions(tmp_path / "b.tsv")

@@ -1,33 +1,25 @@
 """Every hostile prediction ends within its limits, and the next query is answered."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hostile_cases import CASES, Case, cases
-from small_databases import MIB, PATIENT, PEOPLE, TIGHT, pids, score_one, state_of, write_database
+from small_databases import (
+    GOLD,
+    MIB,
+    PATIENT,
+    PEOPLE,
+    TIGHT,
+    check_hostile,
+    score_one,
+    state_of,
+)
+from support.databases import written
 
 from lm_eval_ext.sql import Executor, Verdict
 from lm_eval_ext.sql.pool import WorkerProcess
 
 pytestmark = pytest.mark.slow
-
-GOLD = "SELECT count(*) FROM people"
-
-
-@pytest.fixture
-def fitting(case: Case, executor: Executor, impatient: Executor) -> Executor:
-    """With a short limit of time for what is to be late only."""
-    return impatient if case.can_be_late else executor
-
-
-def peak_bytes(pid: int) -> int:
-    """The most memory that a process ever had; 0 where the system does not say."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    return next(int(x.split()[1]) * 1024 for x in status.splitlines() if x.startswith("VmHWM"))
 
 
 @pytest.mark.parametrize("engines", [("sqlite",), ("both", "duckdb"), ("both", "postgresql")])
@@ -39,20 +31,13 @@ def test_the_corpus_is_large_enough_and_says_each_thing_once(engines: tuple[str,
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_hostile_prediction(case: Case, fitting: Executor, databases: Path) -> None:
-    verdict = score_one(fitting, "people", GOLD, case.sql)
-    assert verdict.status in case.statuses, verdict
-    assert verdict.detail.isprintable()
-    assert len(verdict.detail) <= 1_000
-    for pid in pids(fitting):
-        assert peak_bytes(pid) < TIGHT.max_memory_bytes + 32 * MIB  # the interpreter's own
-    fitting._known.clear()  # ask the worker, not the memory
-    assert score_one(fitting, "people", GOLD, "SELECT 6").correct
+    check_hostile(case, fitting, databases, 96 * MIB)  # with the interpreter's own
     assert not list(databases.rglob("*stolen*"))
     assert not list(Path().glob("*stolen*"))
 
 
 def test_as_one_stream_they_change_nothing_and_stay_apart(tmp_path: Path) -> None:
-    write_database(tmp_path / "people.sqlite", PEOPLE)
+    written(tmp_path / "people.sqlite", PEOPLE)
     before = state_of(tmp_path)
     quick = [case for case in CASES if not case.can_be_late]
     rows = [("people", GOLD, sql) for case in quick for sql in (case.sql, "SELECT 6", "SELECT 5")]
@@ -78,14 +63,11 @@ def test_as_gold_they_are_gold_errors(case: Case, fitting: Executor) -> None:
 def test_a_gold_that_kills_its_worker_does_so_once(
     databases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[WorkerProcess] = []
-
-    class Counted(WorkerProcess):
-        def __init__(self, *given: Any) -> None:
-            started.append(self)
-            super().__init__(*given)
-
-    monkeypatch.setattr("lm_eval_ext.sql.pool.WorkerProcess", Counted)
+    started: list[object] = []
+    start = WorkerProcess.__init__
+    monkeypatch.setattr(
+        WorkerProcess, "__init__", lambda *given: (started.append(given), start(*given))[1]
+    )
     (late,) = (case.sql for case in CASES if case.name == "text search")
     rows = [("people", late, f"SELECT {i}") for i in range(20)]
     with Executor(databases, workers=1, limits=TIGHT) as executor:

@@ -1,12 +1,11 @@
 """The cases that measure the judge (bench/judge), which the package never sees."""
 
-import sqlite3
 import sys
 import zlib
-from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.databases import opened, written
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -85,15 +84,7 @@ GOLDS = sorted({gold for gold, _ in [*SAME, *OTHER]} | {
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Original:
-    path = database(tmp_path_factory.mktemp("fleet") / "fleet.sqlite", FLEET)
-    return Original(path, GOLDS)
-
-
-def database(path: Path, *scripts: str) -> Path:
-    with closing(sqlite3.connect(path)) as connection:
-        for script in scripts:
-            connection.executescript(script)
-    return path
+    return Original(written(tmp_path_factory.mktemp("fleet") / "fleet.sqlite", FLEET), GOLDS)
 
 
 @pytest.mark.parametrize(("gold", "other"), [*SAME, *OTHER])
@@ -130,8 +121,8 @@ def test_families_of_a_gold(fleet: Original) -> None:
     ],
 )
 def test_flaws_of_added_rows(kind: str, row: str, tmp_path: Path) -> None:
-    path = database(tmp_path / "fleet.sqlite", FLEET)
-    with closing(sqlite3.connect(":memory:")) as made:
+    path = written(tmp_path / "fleet.sqlite", FLEET)
+    with opened("") as made:
         (values,) = made.execute(f"VALUES (5, {row})").fetchall()
     shipped = Shipped({sha256_of(path): {"ship": [[*values]]}}, {})
     suite = populate("fleet", path, [], tmp_path / "out", shipped)

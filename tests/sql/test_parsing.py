@@ -2,20 +2,15 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
-from magnifico_golds import ALL, a_part
-from small_databases import read_schema
+from support.databases import opened
 
 from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.sql import parsing
-from lm_eval_ext.sql.engines.sqlite import SQLiteEngine
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
-from lm_eval_ext.sql.policy import Limits, register
+from lm_eval_ext.sql.policy import register
 from lm_eval_ext.sql.schema import Schema, schema_of
-from lm_eval_ext.sql.values import Failure
 
 SCRIPT = """
 CREATE TABLE shelf (id INTEGER PRIMARY KEY, room TEXT, width REAL, "order" INT);
@@ -29,8 +24,7 @@ INSERT INTO book VALUES ('1', 'Sea', 7, 1, '2020-02-01'), ('2', 'sea%', 2, 2, '2
 
 @pytest.fixture(scope="module")
 def library() -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(SCRIPT)
+    with opened(SCRIPT) as connection:
         register(connection)
         yield connection
 
@@ -100,31 +94,6 @@ def test_what_is_no_query_raises_one_line(text: str) -> None:
     with pytest.raises(UnparsedQuery) as raised:
         parse(text, Schema(()))
     assert "\n" not in str(raised.value) and "\x1b" not in str(raised.value)
-
-
-@pytest.mark.slow
-def test_golds_give_the_same_rows_when_written_again(real_data: Path) -> None:
-    """On the original databases; what cannot be read is what SQLite cannot read either."""
-    engine = SQLiteEngine(Limits())
-    ran = unread = 0
-    schemas: dict[Path, Schema] = {}
-    for path, gold in a_part(real_data):
-        schema = schemas.setdefault(path, read_schema(path))
-        result = engine.run(str(path), gold)
-        try:
-            written = to_sql(parse(gold, schema))
-        except UnparsedQuery:
-            assert isinstance(result, Failure), gold
-            unread += 1
-            continue
-        if not isinstance(result, Failure):
-            again = engine.run(str(path), written)
-            assert not isinstance(again, Failure), (gold, written, again)
-            assert again.rows == result.rows, (gold, written)
-            ran += 1
-    engine.close()
-    assert ran > 20 * unread
-    assert unread or not ALL
 
 
 def test_a_compiled_sqlglot_is_refused_in_one_line(

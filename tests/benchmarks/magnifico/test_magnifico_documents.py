@@ -124,10 +124,7 @@ def test_the_authors_descriptions_name_the_word_of_their_list(corpus: Corpus) ->
     # A phrase's has no place for a word.
     assert "\n-- little ones are meant.\n" in by_id["small/0/plausible"]
     assert "large" not in by_id["big/0/base"]
-
-
-def test_two_words_are_described_as_the_question_has_them(corpus: Corpus) -> None:
-    theirs = replace(corpus, descriptions=DESCRIBED)
+    # Two words are described as the question has them.
     described = made(theirs, Setting(subset="combinations", prompt="desc"))
     line = "\n\n-- plausible-big is said of large ones. little ones are meant.\n\n"
     assert line in described[1]["prompt"]
@@ -196,8 +193,6 @@ def test_what_cannot_be_scored_is_named_by_cause(corpus: Corpus) -> None:
     ("name", "value", "message"),
     [
         ("subset", "word", "Input should be 'words', .* got 'word'"),
-        ("prompt", "direkt", ".* got 'direkt'"),
-        ("position", "middle", ".* got 'middle'"),
         ("forms", "base", ".* got 'base'"),
         ("forms", "foreign, foreign", "name each form once"),
         ("overlap", "no", ".* got 'no'"),

@@ -2,9 +2,7 @@
 
 import csv
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,9 @@ import pytest
 import yaml
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from support.databases import opened
 
 from lm_eval_ext.benchmarks.magnifico.extract import MAX_CHARS, query_of
-from lm_eval_ext.sql import Executor
 
 pytestmark = pytest.mark.slow
 
@@ -80,8 +78,7 @@ def queries(draw: Any) -> str:
 
 @pytest.fixture(scope="module")
 def execute() -> Iterator[Callable[[str], list[Any]]]:
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(SCHEMA)
+    with opened(SCHEMA) as connection:
         yield lambda sql: connection.execute(sql).fetchall()
 
 
@@ -121,11 +118,15 @@ def test_a_query_survives_marks(execute: Callable[[str], list[Any]], mark: str, 
 
 texts = st.one_of(
     st.text(),
-    st.lists(st.sampled_from([*PIECES["hard"], *PIECES["words"]]), max_size=14).map("".join),
+    st.lists(
+        st.sampled_from([*PIECES["hard"], *PIECES["words"], *PIECES["hostile"]]), max_size=14
+    ).map("".join),
 )
 
 
 @given(texts)
+@example('{"sql": "SELECT name FROM boat This returns the')
+@example("select a from b, with this, select name FROM boat It's the end.")
 def test_any_text_gives_a_part_of_itself_or_nothing(text: str) -> None:
     found = query_of(text)
     if found is None:
@@ -158,25 +159,14 @@ def recorded(shared_data: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-def test_recorded_queries_come_back_as_they_are(
-    shared_data: Path, recorded: list[dict[str, str]]
-) -> None:
+def test_recorded_queries_come_back_as_they_are(recorded: list[dict[str, str]]) -> None:
     """The predictions and their golds; only a comment at the end may go."""
-    queries = {
-        (row["db_id"], row[key]) for row in recorded for key in ("predicted_sql", "gold_sql")
-    }
-    changed = [
-        (db_id, sql, found)
-        for db_id, sql in sorted(queries)
-        if (found := query_of(sql)) != sql.strip().rstrip("; ")
-    ]
+    queries = {row[key] for row in recorded for key in ("predicted_sql", "gold_sql")}
     assert len(queries) > 4_000
-    assert len(changed) == 1
-    with Executor(shared_data / "spider_databases") as executor:
-        for db_id, sql, found in changed:
-            assert re.search(r"/\*.*\*/$", sql)
-            assert found is not None
-            assert executor.query(db_id, found) == executor.query(db_id, sql)
+    ((sql, found),) = (
+        (sql, found) for sql in queries if (found := query_of(sql)) != sql.strip().rstrip("; ")
+    )
+    assert found == re.sub(r"/\*.*\*/$", "", sql).strip()
 
 
 def test_recorded_queries_are_found_as_continuations(recorded: list[dict[str, str]]) -> None:

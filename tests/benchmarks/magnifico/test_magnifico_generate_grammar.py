@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
+from support.databases import written
 from support.generated import built
 
 from lm_eval_ext.benchmarks.magnifico.generate import make, profile
@@ -125,11 +126,8 @@ def test_every_shape_is_drawn_and_passes_the_first_check(factory: Path, known: P
     assert len(tables) > 20
 
 
-def made(tmp_path: Path, script: str) -> Path:
-    path = tmp_path / "made.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(script)
-    return path
+def read(tmp_path: Path, script: str) -> Profile:
+    return profile.read(written(tmp_path / "made.sqlite", script))
 
 
 NUMBERS = """
@@ -142,7 +140,7 @@ def test_is_not_is_asked_of_columns_without_null_only(tmp_path: Path) -> None:
     script = "CREATE TABLE nurse (name TEXT, city TEXT, grade TEXT, salary INTEGER);"
     city, grade = "iif(i % 7, char(65 + i % 5) || 'ton', NULL)", "char(70 + i % 4) || 'x'"
     values = f"'Nurse ' || i, {city}, {grade}, i * 37 % 61"
-    known = profile.read(made(tmp_path, script + NUMBERS.format(table="nurse", values=values)))
+    known = read(tmp_path, script + NUMBERS.format(table="nurse", values=values))
     asked = Counter(
         one.of.phrase for tree, _, _ in trees(known, 2000) for one in tree.where
         if one.rule == "<>" and isinstance(one.of, Plain)
@@ -162,7 +160,7 @@ def test_numbers_that_stand_for_something_are_no_amounts(tmp_path: Path) -> None
     )
     rows = NUMBERS.format(table="student", values=values)
     links = NUMBERS.format(table="advisor", values="i")
-    known = profile.read(made(tmp_path, script + rows + links))
+    known = read(tmp_path, script + rows + links)
     assert [field.phrase for field in known.entities["student"].fields] == [
         "first name", "last name", "age", "city",
     ]  # fmt: skip

@@ -2,21 +2,19 @@
 
 import json
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.databases import read_schema
 
 from lm_eval_ext.benchmarks.magnifico import corpora, mini
 from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Corpus
 from lm_eval_ext.sql import SEMANTICS, Executor
 from lm_eval_ext.sql.mutants import mutants
-from lm_eval_ext.sql.schema import Schema, schema_of
 
 CONTENT = mini.content()
 HELD_OUT = [example for examples in CONTENT.support.values() for example in examples]
@@ -39,15 +37,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
         yield mini.corpus()
 
 
-def _connect(path: Path) -> "closing[sqlite3.Connection]":
-    return closing(sqlite3.connect(path))
-
-
-def read_schema(path: Path) -> Schema:
-    with _connect(path) as connection:
-        return schema_of(connection)
-
-
 def _holds(text: str, form: str) -> int:
     return len(re.findall(rf"(?<![\w-]){re.escape(form)}(?![\w-])", text, re.IGNORECASE))
 
@@ -56,12 +45,12 @@ def test_its_size() -> None:
     categories = Counter(one.category for one in CONTENT.interpretations.values())
     assert categories == dict.fromkeys(["basic", "subquery", "value", "column", "phrase"], 2)
     tests = Counter((e.interpretations[0], e.form) for e in CONTENT.examples)
+    assert {len(examples) for examples in CONTENT.support.values()} == {5}
+    assert CONTENT.support.keys() == tests.keys()
     for name, one in CONTENT.interpretations.items():
         phrase = one.category == "phrase"
         assert tuple(one.forms) == (("plausible",) if phrase else NOVEL)
-        for form in (BASE, *one.forms):
-            assert tests[name, form] == (4 if phrase else 6)
-            assert len(CONTENT.support[name, form]) == 5
+        assert {tests[name, form] for form in (BASE, *one.forms)} == {4 if phrase else 6}
         asked_of = {e.db_id for e in CONTENT.examples if e.interpretations == (name,)}
         assert phrase or len(asked_of) >= 2
     assert len(CONTENT.combinations) == 6 * 4
@@ -102,10 +91,9 @@ def test_golds_give_rows_and_no_mutant_gives_the_same(corpus: Corpus) -> None:
     folder = next(iter(corpus.databases.values())).path.parents[1]
     with Executor(folder, workers=1) as executor:
         for semantics in SEMANTICS:
-            verdicts = executor.score(misses, semantics=semantics)
-            told_apart = [verdict.status in ("wrong", "prediction_error") for verdict in verdicts]
-            ties = [miss for miss, told in zip(misses, told_apart, strict=True) if not told]
-            assert not ties, semantics
+            verdicts = zip(misses, executor.score(misses, semantics=semantics), strict=True)
+            wrong = {"wrong", "prediction_error"}
+            assert not [miss for miss, verdict in verdicts if verdict.status not in wrong]
     assert len(misses) > 400
 
 

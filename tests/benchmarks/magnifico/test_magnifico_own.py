@@ -1,13 +1,14 @@
 """A user's own file and database: reading, and one-line errors."""
 
-import sqlite3
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.databases import written
 
 from lm_eval_ext.benchmarks.magnifico import corpora, own
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, chosen, documents
+from lm_eval_ext.benchmarks.magnifico.records import Corpus
 from lm_eval_ext.errors import DataError, OptionError
 
 HEADER = "interpretation\tword\tmeaning\tquestion\tbase_question\tquery"
@@ -17,14 +18,15 @@ ROW = (
 )
 
 
+MASTS = """
+CREATE TABLE mast (name TEXT PRIMARY KEY, height REAL);
+INSERT INTO mast VALUES ('fore', 28.5), ('main', 33);
+"""
+
+
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    path = tmp_path / "Yard.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE mast (name TEXT PRIMARY KEY, height REAL)")
-        connection.execute("INSERT INTO mast VALUES ('fore', 28.5), ('main', 33)")
-        connection.commit()
-    return path
+    return written(tmp_path / "Yard.sqlite", MASTS)
 
 
 def write(folder: Path, *lines: str) -> Path:
@@ -33,8 +35,17 @@ def write(folder: Path, *lines: str) -> Path:
     return file
 
 
-def test_a_row_gives_a_base_and_a_novel_example(tmp_path: Path, database: Path) -> None:
-    corpus = own.read(write(tmp_path, HEADER, ROW), database)
+Read = Callable[..., Corpus]
+
+
+@pytest.fixture
+def read(tmp_path: Path, database: Path) -> Read:
+    """Reads lines of examples on the database."""
+    return lambda *lines: own.read(write(tmp_path, *lines), database)
+
+
+def test_a_row_gives_a_base_and_a_novel_example(read: Read, database: Path) -> None:
+    corpus = read(HEADER, ROW)
     base, novel = corpus.examples
     assert (base.form, novel.form) == ("base", "plausible")
     assert base.template == novel.template
@@ -47,26 +58,21 @@ def test_a_row_gives_a_base_and_a_novel_example(tmp_path: Path, database: Path) 
     assert "-- The word 'lofty' refers to a height above 30.\n" in described["prompt"]
 
 
-def test_few_shot_without_support_is_refused(tmp_path: Path, database: Path) -> None:
+def test_few_shot_without_support_is_refused(read: Read) -> None:
     """Asked without solved examples, it would be a direct prompt under another name."""
     shown = ROW.replace("which masts are", "name the masts that are")
-    file = write(
-        tmp_path, HEADER + "\tsupport\tform", f"{shown}\tyes\tforeign", f"{ROW}\t\tplausible"
-    )
+    corpus = read(HEADER + "\tsupport\tform", f"{shown}\tyes\tforeign", f"{ROW}\t\tplausible")
     with pytest.raises(DataError, match=r"mine\.tsv:3: few-shot .*'tall' in the form plausible"):
-        documents(own.read(file, database), Setting(prompt="fewshot"), {"yard": ["T"]}.get, {})  # type: ignore[arg-type]
+        documents(corpus, Setting(prompt="fewshot"), lambda _: ["T"], {})
 
 
-def test_a_question_in_two_forms_is_asked_once_as_base(tmp_path: Path, database: Path) -> None:
+def test_a_question_in_two_forms_is_asked_once_as_base(read: Read) -> None:
     """Though case, spaces and a semicolon differ; an equal query does not pair questions."""
     foreign = ROW.replace("lofty", "skalvun").replace(
         "which masts are above", "Which  masts are above"
     )
     other = ROW.replace("which masts are", "what is called")
-    file = write(
-        tmp_path, HEADER + "\tform", ROW, f"{foreign};\tForeign", other, f"{ROW}\tplausible"
-    )
-    corpus = own.read(file, database)
+    corpus = read(HEADER + "\tform", ROW, f"{foreign};\tForeign", other, f"{ROW}\tplausible")
     assert [one.id for one in corpus.examples] == [
         "tall/0/base", "tall/0/plausible", "tall/0/foreign",
         "tall/2/base", "tall/2/plausible",
@@ -79,9 +85,9 @@ def test_a_question_in_two_forms_is_asked_once_as_base(tmp_path: Path, database:
     assert [one.place[-2:] for one in corpus.examples] == [":2", ":2", ":3", ":4", ":4", ":5"]
 
 
-def test_a_word_matches_in_any_case(tmp_path: Path, database: Path) -> None:
+def test_a_word_matches_in_any_case(read: Read) -> None:
     other = ROW.replace("\tlofty\t", "\tLofty\t").replace("which masts are lofty", "LOFTY masts")
-    corpus = own.read(write(tmp_path, HEADER, ROW, other), database)
+    corpus = read(HEADER, ROW, other)
     assert [one.question for one in corpus.examples if one.form != "base"] == [
         "which masts are lofty?", "LOFTY masts?"
     ]  # fmt: skip
@@ -92,8 +98,8 @@ OLD = "old\tancient\tan age above 50\t\t\t"
 TWO = "tall + old\t\t\twhich lofty masts are ancient?\twhich are both?\tselect name from mast"
 
 
-def test_a_row_may_only_define_a_word(tmp_path: Path, database: Path) -> None:
-    corpus = own.read(write(tmp_path, HEADER, TWO, ROW, OLD), database)
+def test_a_row_may_only_define_a_word(read: Read) -> None:
+    corpus = read(HEADER, TWO, ROW, OLD)
     assert {one.interpretations for one in corpus.examples} == {("tall",)}
     assert [one.id for one in corpus.combinations] == ["tall+old/0/base", "tall+old/0/plausible"]
     assert corpus.interpretations["old"].meaning == "an age above 50"
@@ -124,18 +130,17 @@ User2: Good.
     ],
 )
 def test_a_wrong_dialogue_is_named(
-    tmp_path: Path, database: Path, text: str | None, message: str
+    tmp_path: Path, read: Read, text: str | None, message: str
 ) -> None:
     if text is not None:
         (tmp_path / "talk.txt").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=rf"talk\.txt: .*{message}"):
-        own.read(write(tmp_path, HEADER + "\tdialogue", f"{ROW}\ttalk.txt"), database)
+        read(HEADER + "\tdialogue", f"{ROW}\ttalk.txt")
 
 
-def test_a_dialogue_needs_its_own_examples(tmp_path: Path, database: Path) -> None:
-    corpus = own.read(write(tmp_path, HEADER, ROW), database)
+def test_a_dialogue_needs_its_own_examples(read: Read) -> None:
     with pytest.raises(OptionError, match="magnifico_subset is 'all'; use dialogues"):
-        documents(corpus, Setting(subset="all", prompt="dialogue"), lambda _: ["T"], {})
+        documents(read(HEADER, ROW), Setting(subset="all", prompt="dialogue"), lambda _: ["T"], {})
 
 
 def test_the_signature_sees_the_dialogue(tmp_path: Path, database: Path) -> None:
@@ -150,10 +155,10 @@ def test_the_signature_sees_the_dialogue(tmp_path: Path, database: Path) -> None
     assert len(found) == 2
 
 
-def test_base_questions_are_those_of_the_wanted_forms(tmp_path: Path, database: Path) -> None:
+def test_base_questions_are_those_of_the_wanted_forms(read: Read) -> None:
     """Otherwise, the base accuracy would be that of other questions."""
     other = ROW.replace("masts", "spars").replace("lofty", "skalvun")
-    corpus = own.read(write(tmp_path, HEADER + "\tform", ROW, f"{other}\tforeign"), database)
+    corpus = read(HEADER + "\tform", ROW, f"{other}\tforeign")
     for form in ("plausible", "foreign"):
         asked = chosen(corpus, Setting(subset="all", forms=(form,)))  # type: ignore[arg-type]
         assert [one.form for one in asked] == ["base", form]
@@ -178,12 +183,8 @@ def test_several_databases_lie_in_a_folder(tmp_path: Path, database: Path) -> No
         ([HEADER, ROW + "\textra"], r"mine\.tsv:2: column \(more cells than columns\)"),
         ([HEADER, ROW.replace("\tlofty\t", "\tproud\t")], "does not contain the word 'proud'"),
         ([HEADER, ROW, ROW.replace("above 30\t", "above 40\t", 1)], r":3: tall has another word"),
-        (
-            [HEADER + "\tform", ROW + "\tnonsense"],
-            "form: Input should be .*got 'nonsense'",
-        ),
+        ([HEADER + "\tform", ROW + "\tnonsense"], "form: Input should be .*got 'nonsense'"),
         ([HEADER + "\tsupport", ROW + "\tyes"], "no examples to ask"),
-        ([HEADER], "no examples to ask"),
         ([HEADER, OLD], "no examples to ask"),
         ([HEADER, ROW, OLD.replace("an age above 50", "")], r":3: meaning is empty"),
         ([HEADER, ROW, TWO], r":3: no row gives 'old' a plausible word; add one with"),
@@ -194,9 +195,9 @@ def test_several_databases_lie_in_a_folder(tmp_path: Path, database: Path) -> No
         ([HEADER, ROW, ROW.replace("> 30", "> 31")], r":3: the base question is that of .*:2, and"),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, database: Path, lines: list[str], message: str) -> None:
+def test_mistakes_are_named(read: Read, lines: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        own.read(write(tmp_path, *lines), database)
+        read(*lines)
 
 
 def test_missing_files_are_named(tmp_path: Path, database: Path) -> None:

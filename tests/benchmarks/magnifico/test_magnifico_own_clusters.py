@@ -1,11 +1,11 @@
 """Own examples on one database: intervals from clusters that exist."""
 
 import pytest
+from support.asking import ask
 
 from lm_eval_ext.benchmarks.magnifico.score import rows
 from lm_eval_ext.cards import cards
-from lm_eval_ext.stats.statistics import Figure, figure
-from lm_eval_ext.stats.table import frame
+from lm_eval_ext.stats.statistics import Figure
 
 
 def documents(interpretations: int, questions: int, databases: int = 1) -> list[dict[str, str]]:
@@ -31,7 +31,7 @@ def of_base(docs: list[dict[str, str]], *, own: bool) -> Figure:
         )
         for place, doc in enumerate(docs)
     )
-    return figure(frame(found), card.question_of("sql_execution_accuracy/base"))
+    return ask("magnifico", found, "sql_execution_accuracy/base")
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
 """The example of the documentation, read, asked with every prompt, and scored."""
 
 import logging
-import sqlite3
+import re
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.databases import written
 
 from lm_eval_ext.benchmarks.magnifico import load
 from lm_eval_ext.errors import DataError
@@ -22,8 +22,7 @@ def yard(tmp_path: Path, kept_cache: Path) -> Path:
     """A copy of the example, with its database."""
     for file in EXAMPLE.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    with closing(sqlite3.connect(tmp_path / "yard.sqlite")) as connection:
-        connection.executescript((EXAMPLE / "yard.sql").read_text(encoding="utf-8"))
+    written(tmp_path / "yard.sqlite", (EXAMPLE / "yard.sql").read_text(encoding="utf-8"))
     return tmp_path
 
 
@@ -96,12 +95,8 @@ def test_a_query_that_fails_is_named_with_its_row_and_reason(
     with caplog.at_level(logging.WARNING):
         docs = asked(yard, magnifico_prompt="direct")
     assert len(docs) == 8
-    said = [record.getMessage() for record in caplog.records]
-    assert any(
-        f"{file}:11: the query fails:" in one and "moss" in one and "is not asked" in one
-        for one in said
-    ), said
-    assert any(f"{file}:12: the query fails:" in one and "fern" in one for one in said), said
+    for said in (r":11: the query fails:.* moss.*is not asked", r":12: the query fails:.* fern"):
+        assert re.search(re.escape(str(file)) + said, caplog.text)
 
 
 def test_where_nothing_can_be_asked_the_row_is_in_the_error(yard: Path) -> None:

@@ -1,17 +1,16 @@
 """``magnifico populate``: suites of databases, their report, and scoring by them."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.databases import written
 from support.tasks import load_task
 from typer.testing import CliRunner
 
 from lm_eval_ext.benchmarks.magnifico import load, populating
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.sql import find_semantics
+from lm_eval_ext.sql import SEMANTICS
 from lm_eval_ext.sql.suite import COPY, populate_all
 
 YARD = """
@@ -30,10 +29,7 @@ GOLDS = (
 @pytest.fixture
 def yard(tmp_path: Path) -> Path:
     """A folder of one database, with a view that does not resolve."""
-    file = tmp_path / "databases" / "yard" / "yard.sqlite"
-    file.parent.mkdir(parents=True)
-    with closing(sqlite3.connect(file)) as connection:
-        connection.executescript(YARD)
+    written(tmp_path / "databases/yard/yard.sqlite", YARD)
     rows = "\n".join(f"yard\t{gold}" for gold in GOLDS)
     (tmp_path / "golds.tsv").write_text(f"db_id\tquery\n{rows}\n")
     return tmp_path
@@ -79,8 +75,8 @@ def test_what_populated_metrics_rest_on(kept_cache: Path) -> None:
     assert v3.signature.startswith("v3,")
     assert v2.signature.startswith("v2,")
     assert {name for suite in v2.suites.values() for name in suite.databases} == {COPY}
-    reference = find_semantics("reference")
-    assert (v3.rule(reference), v2.rule(reference)) == ("sets", "reference")
+    rules = [[one.rule(semantics) for semantics in SEMANTICS.values()] for one in (v3, v2)]
+    assert rules == [["sets", "strict", "sets"], ["reference", "strict", "sets"]]
     gold = prepared().corpus.examples[0]
     asked = v3.asked(gold.db_id, gold.query)
     assert asked[0] == f"original/{gold.db_id}"

@@ -5,8 +5,10 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.databases import written
 
 from lm_eval_ext.benchmarks.magnifico import corpora, prompt
 from lm_eval_ext.benchmarks.magnifico.records import Database, Example
@@ -27,20 +29,20 @@ create table `Quay` (id int);
 """
 
 
+PORT = """
+CREATE TABLE tug (x);
+CREATE TABLE quay (id int);
+CREATE TABLE crane ("name" TEXT, "lifts" REAL);
+INSERT INTO crane VALUES
+  ('Ida', NULL), ('two' || char(10) || 'lines', 7.0), (x'007a', 3), ('never shown', 4);
+INSERT INTO tug VALUES ('  Bo ');
+"""
+
+
 @pytest.fixture
 def database(tmp_path: Path) -> Database:
     """Three tables, two of which the script creates; one has no rows."""
-    path = tmp_path / "port" / "port.sqlite"
-    path.parent.mkdir()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE tug (x)")
-        connection.execute("CREATE TABLE quay (id int)")
-        connection.execute('CREATE TABLE crane ("name" TEXT, "lifts" REAL)')
-        rows = [("Ida", None), ("two\nlines", 7.0), (b"\x00z", 3), ("never shown", 4)]
-        connection.executemany("INSERT INTO crane VALUES (?, ?)", rows)
-        connection.execute("INSERT INTO tug VALUES ('  Bo ')")
-        connection.commit()
-    return Database(place_of(path))
+    return Database(place_of(written(tmp_path / "port/port.sqlite", PORT)))
 
 
 def with_script(database: Database, name: str = "schema.sql") -> Database:
@@ -129,29 +131,27 @@ def test_a_table_that_the_script_lacks_follows_without_a_statement(database: Dat
 
 
 BLOCKS = ["T1", "T2", "T3", "T4", "T5"]
-TABLES = "T1\n\nT2\n\nT3\n\nT4\n\nT5"
 ASKED = f"{INSTRUCTION}\n\n-- which?\nSELECT"
 
 
-def test_a_blank_line_separates_everything() -> None:
-    assert prompt.for_question(BLOCKS, "which?") == f"{TABLES}\n\n{ASKED}"
+SHOWN = [Example("t", ("i",), "plausible", "db", f"q{n}", f"select {n}") for n in (1, 2)]
 
 
-def test_solved_examples_are_a_pair_of_lines_between_blank_lines() -> None:
-    shown = [Example("t", ("i",), "plausible", "db", f"q{n}", f"select {n}") for n in (1, 2)]
-    made = prompt.for_question(["T1"], "which?", support=shown)
-    examples = "-- q1\nselect 1\n\n-- q2\nselect 2"
-    assert made == f"T1\n\n{INSTRUCTION}\n\n{examples}\n\n-- which?\nSELECT"
-
-
-def test_a_description_at_the_end_is_a_comment() -> None:
-    made = prompt.for_question(["T1"], "which?", descriptions=["w means m."])
-    assert made == f"T1\n\n{INSTRUCTION}\n\n-- w means m.\n\n-- which?\nSELECT"
-
-
-def test_a_description_at_the_start_is_bare_text() -> None:
-    made = prompt.for_question(["T1"], "which?", descriptions=["w means m."], position="start")
-    assert made == f"w means m.\n\nT1\n\n{ASKED}"
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({}, f"T1\n\nT2\n\n{ASKED}"),
+        ({"support": SHOWN}, f"T1\n\nT2\n\n{INSTRUCTION}\n\n-- q1\nselect 1\n\n-- q2\nselect 2\n\n"
+         "-- which?\nSELECT"),
+        ({"descriptions": ["w means m."]},
+         f"T1\n\nT2\n\n{INSTRUCTION}\n\n-- w means m.\n\n-- which?\nSELECT"),
+        ({"descriptions": ["w means m."], "position": "start"},
+         f"w means m.\n\nT1\n\nT2\n\n{ASKED}"),
+    ],
+)  # fmt: skip
+def test_a_blank_line_separates_everything(parts: dict[str, Any], expected: str) -> None:
+    """At the end, a description is a comment; at the start, it is bare text."""
+    assert prompt.for_question(BLOCKS[:2], "which?", **parts) == expected
 
 
 @pytest.mark.parametrize(("tables", "before"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)])
@@ -195,9 +195,7 @@ def test_no_database_is_one_line(tmp_path: Path) -> None:
 
 
 def test_text_that_is_not_utf_8_is_shown(database: Database) -> None:
-    with closing(sqlite3.connect(database.path)) as connection:
-        connection.execute("UPDATE tug SET x = CAST(x'66ff' AS TEXT)")
-        connection.commit()
+    written(database.path, "UPDATE tug SET x = CAST(x'66ff' AS TEXT)")
     assert "\nf\ufffd\n*/" in blocks(database)[0]
 
 

@@ -70,24 +70,20 @@ def test_base_examples_pair_by_gold_query(corpus: Corpus) -> None:
     assert len({one.id for one in corpus.examples}) == len(corpus.examples)
 
 
-WHOLE = "ID\tQuestion\tParse\n0\tdb: what: now? | t : a\tselect a from t\n"
-
-
 def write(folder: Path, text: str) -> Path:
     file = folder / "test.tsv"
     file.write_text(text, encoding="utf-8")
     return file
 
 
-def test_only_the_first_colon_ends_the_id(tmp_path: Path) -> None:
-    (row,) = corpora._table(write(tmp_path, WHOLE))
-    assert (row.db_id, row.question, row.query) == ("db", "what: now?", "select a from t")
-
-
-def test_quotes_are_read_as_csv_has_them(tmp_path: Path) -> None:
-    text = 'ID\tQuestion\tParse\n0\tdb: q | t : a\t"select a from t where b = ""x\ty"""\n'
+def test_only_the_first_colon_ends_the_id_and_quotes_are_read_as_csv_has_them(
+    tmp_path: Path,
+) -> None:
+    text = 'ID\tQuestion\tParse\n0\tdb: what: now? | t : a\t"select a where b = ""x\ty"""\n'
     (row,) = corpora._table(write(tmp_path, text))
-    assert row.query == 'select a from t where b = "x\ty"'
+    assert (row.db_id, row.question, row.query) == (
+        "db", "what: now?", 'select a where b = "x\ty"'
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -4,24 +4,34 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from magnifico_outcomes import Outcome, outcomes
-from magnifico_outcomes import found as found_of
+from support.asking import ask
 
 from lm_eval_ext.stats.statistics import Figure, mean_of_sums, relative_of_sums
 
+Outcome = tuple[bool, str, str, str]
+"""Whether it is right, interpretation, form and database."""
 
-def found(scored: list[Outcome]) -> Figure:
-    return found_of(scored, "relative_performance")
+
+def outcomes(
+    interpretation: str, form: str, right: int, all_of: int, cluster: str = "db"
+) -> list[Outcome]:
+    return [(n < right, interpretation, form, cluster) for n in range(all_of)]
 
 
-def relative_performance(scored: list[Outcome]) -> float | None:
-    return found(scored).value
+def found(scored: list[Outcome], measure: str = "relative_performance") -> Figure:
+    documents = (
+        (
+            str(place), str(place), (cluster,),
+            [{"database": "populated", "interpretation": name, "form": form, "correct": right}],
+        )
+        for place, (right, name, form, cluster) in enumerate(scored)
+    )  # fmt: skip
+    return ask("magnifico", documents, measure)
 
 
 def test_novel_examples_without_base_ones_do_not_count() -> None:
-    assert relative_performance(outcomes("a", "plausible", 3, 3)) is None
-    assert relative_performance(outcomes("a", "base", 3, 3)) is None
-    assert relative_performance([]) is None
+    for scored in (outcomes("a", "plausible", 3, 3), outcomes("a", "base", 3, 3), []):
+        assert found(scored).value is None
     alone = outcomes("a", "base", 3, 3, "one") + outcomes("a", "base", 3, 3, "two")
     assert found(alone).stderr is None
 
@@ -46,7 +56,7 @@ def test_it_agrees_with_the_formula_written_out(scored: list[Outcome]) -> None:
             novel = [s[0] for s in scored if s[1:3] == (interpretation, form)]
             if base and novel and sum(base) / len(base) >= 0.05:
                 ratios.append(min(sum(novel) / len(novel) / (sum(base) / len(base)), 1))
-    value = relative_performance(scored)
+    value = found(scored).value
     assert (value is None) == (not ratios)
     if value is not None:
         assert value == pytest.approx(100 * sum(ratios) / len(ratios))
@@ -57,9 +67,7 @@ def test_it_agrees_with_the_formula_written_out(scored: list[Outcome]) -> None:
     ("pairs", "expected"),
     [
         # Columns: base right, base, novel right, novel.
-        ([(8, 10, 4, 10)], 50),
-        ([(2, 10, 9, 10)], 100),  # never above 100
-        ([(2, 10, 9, 10), (8, 10, 4, 10)], 75),
+        ([(2, 10, 9, 10), (8, 10, 4, 10)], 75),  # one is never above 100
         ([(1, 20, 0, 40), (8, 10, 4, 10)], 25),  # 5 % of the base examples are enough
         ([(1, 21, 0, 40), (8, 10, 4, 10)], 50),  # 4.8 % are not
         ([(8, 10, 0, 0), (8, 10, 4, 10)], 50),  # no novel example
@@ -76,7 +84,7 @@ def test_resamples_are_scored_by_the_same_formula(
 
 def test_in_the_average_an_interpretation_and_its_forms_count_once_each() -> None:
     def average(scored: list[Outcome]) -> float | None:
-        return found_of(scored, "sql_average_accuracy").value
+        return found(scored, "sql_average_accuracy").value
 
     sizes = [*outcomes("a", "base", 90, 100), *outcomes("b", "base", 1, 2)]
     assert average(sizes) == pytest.approx((0.9 + 0.5) / 2)

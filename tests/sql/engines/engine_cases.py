@@ -6,6 +6,7 @@ The gold there is ``SELECT count(*) FROM people``, which is 3.
 from hostile_cases import cases
 
 from lm_eval_ext.sql import Executor
+from lm_eval_ext.sql.values import Exact
 
 PEOPLE = """
 CREATE TABLE people (id INTEGER PRIMARY KEY, name VARCHAR, age INTEGER, pay DOUBLE PRECISION);
@@ -39,6 +40,24 @@ STRICT = (
     ("SELECT DATE '2020-01-01'", "SELECT TIMESTAMP '2020-01-01 00:00'", "SELECT '2020'"),
 )  # fmt: skip
 """A gold, another query with its result, and one with another."""
+
+
+VALUES = (
+    ("true", 1), ("1.50", Exact("1.5")), ("CAST(3 AS DECIMAL(38, 9))", 3), ("NULL", None),
+    ("CAST(0.1 AS DOUBLE PRECISION)", 0.1), ("CAST('nan' AS DOUBLE PRECISION)", "NaN"),
+    ("CAST('-inf' AS DOUBLE PRECISION)", float("-inf")), ("'é'", "é"),
+    ("DATE '2020-02-29'", "2020-02-29"), ("TIMESTAMP '2020-02-29 00:00:00'", "2020-02-29"),
+    ("TIMESTAMP '2020-02-29 10:00:00.120'", "2020-02-29 10:00:00.12"),
+    ("TIMESTAMPTZ '2020-02-29 10:00:00+02'", "2020-02-29 08:00:00"),
+    ("DATE '20000-01-01'", "20000-01-01"), ("TIME '10:00:00'", "10:00:00"),
+    ("count(*) FROM people", 3),
+)  # fmt: skip
+"""What both engines give for expressions."""
+
+
+def check_value(executor: Executor, sql: str, value: object) -> None:
+    ((found,),) = executor.query("people", f"SELECT {sql}").rows
+    assert (found, type(found)) == (value, type(value))
 
 
 def check_strict(executor: Executor, gold: str, right: str, wrong: str) -> None:

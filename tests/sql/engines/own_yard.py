@@ -13,12 +13,12 @@ ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "magnifico_own"
 
 
-def documents_of(database: str, folder: Path, **options: str) -> Any:
+def documents_of(database: str, folder: Path) -> Any:
     for file in EXAMPLE.iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
     return load.dataset(
         magnifico_corpus="own", magnifico_databases=database, magnifico_prompt="desc",
-        magnifico_subset="all", magnifico_file=str(folder / "yard.tsv"), **options,
+        magnifico_subset="all", magnifico_file=str(folder / "yard.tsv"),
     )["test"]  # fmt: skip
 
 

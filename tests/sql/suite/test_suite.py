@@ -13,9 +13,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from small_databases import write_database
+from support.databases import opened as in_memory
+from support.databases import written
 
 from bench.judge.__main__ import pack
+from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.errors import DataError, LmEvalExtError
 from lm_eval_ext.sql import suite as suites
 from lm_eval_ext.sql.schema import schema_of
@@ -45,6 +47,7 @@ CREATE TABLE mixed (a, b);
 CREATE TABLE eggs (id INTEGER PRIMARY KEY, hen INTEGER REFERENCES hens(id));
 CREATE TABLE hens (id INTEGER PRIMARY KEY, egg INTEGER REFERENCES eggs(id));
 CREATE VIEW big AS SELECT * FROM ships WHERE tons > 500;
+CREATE VIEW broken AS SELECT no_such_column FROM ships;
 INSERT INTO crews VALUES (1, 'North', 1), (2, 'East', 1), (3, 'South', 2);
 INSERT INTO ships VALUES
   (1, 'Anna', 1, 400, '1987-07-15', 'afloat', 10.5), (2, 'Bert', 1, 700, '1988-08-01', 'sunk', 20),
@@ -58,7 +61,7 @@ CREATE TRIGGER watch AFTER INSERT ON ships BEGIN DELETE FROM crews; END;
 """
 
 GOLDS = (
-    "SELECT name FROM ships WHERE tons > 500",
+    "SELECT name FROM big",
     "SELECT name FROM ships WHERE built >= '1987-07-01' AND built < '1987-09-01'",
     "SELECT c.name, COUNT(*) FROM crews AS c JOIN ships AS s ON c.id = s.crew_id GROUP BY c.id",
     "SELECT name FROM ships WHERE tons > (SELECT AVG(tons) FROM ships)",
@@ -66,7 +69,7 @@ GOLDS = (
     "ORDER BY COUNT(*) DESC LIMIT 1)",
     "SELECT name FROM crews WHERE id NOT IN (SELECT crew_id FROM ships WHERE state = 'sunk')",
     "SELECT ship_id FROM stays GROUP BY ship_id HAVING COUNT(*) > 2",
-    "SELECT no_such_column FROM ships",
+    "SELECT * FROM broken",
     "SELECT name FROM ships WHERE name LIKE '%an%'",
 )
 
@@ -93,7 +96,7 @@ MISTAKES = {
 """By the number of the gold."""
 
 RIGHT = {
-    0: ("SELECT name FROM ships WHERE tons >= 501", "SELECT name FROM big ORDER BY tons"),
+    0: ("SELECT name FROM ships WHERE tons >= 501", "SELECT name FROM ships WHERE tons > 500"),
     1: ("SELECT name FROM ships WHERE strftime('%Y-%m', built) BETWEEN '1987-07' AND '1987-08'",
         "SELECT name FROM ships WHERE date(built) BETWEEN '1987-07-01' AND '1987-08-31'"),
     2: ("SELECT COUNT(s.id), c.name FROM ships AS s JOIN crews AS c ON c.id = s.crew_id "
@@ -106,9 +109,7 @@ RIGHT = {
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("original") / "harbour.sqlite"
-    write_database(path, HARBOUR)
-    return path
+    return written(tmp_path_factory.mktemp("original") / "harbour.sqlite", HARBOUR)
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +123,8 @@ def opened(suite: Suite, name: str) -> sqlite3.Connection:
 
 def test_several_databases_judge_each_gold_that_runs(made: Suite) -> None:
     assert len(made.databases) >= suites.build.UNCHOSEN
-    assert set(made.judges) == {name_of(gold) for gold in GOLDS if "no_such" not in gold}
-    assert min(len(made.judging(gold)) for gold in GOLDS if "no_such" not in gold) > 1
+    assert set(made.judges) == {name_of(gold) for gold in GOLDS if gold != GOLDS[7]}
+    assert min(len(made.judging(gold)) for gold in GOLDS if gold != GOLDS[7]) > 1
     assert made.judging(GOLDS[7]) == ()
 
 
@@ -138,7 +139,7 @@ def test_mistakes_are_wrong_and_right_queries_right(made: Suite, original: Path)
     assert not missed
     for number, queries in RIGHT.items():
         for sql in (GOLDS[number], *queries):
-            assert judge.wrong_on(GOLDS[number], sql) is None or "ORDER" in sql, sql
+            assert judge.wrong_on(GOLDS[number], sql) is None, sql
     judge.close()
 
 
@@ -210,8 +211,6 @@ def test_shipped_seeds_give_the_same_suite(
 
 
 def test_shipped_rows_make_a_populated_copy(original: Path, tmp_path: Path) -> None:
-    from lm_eval_ext.atomic import sha256_of
-
     rows: Mapping[str, list[list[object]]] = {
         "ships": [[5, 5, "Anna", 2, 500, "1987-09-01", "afloat", 1.5]],
         "mixed": [[9, 3, {"blob": "ff"}]],
@@ -227,8 +226,7 @@ def test_shipped_rows_make_a_populated_copy(original: Path, tmp_path: Path) -> N
 
 def test_content_does_not_depend_on_order_and_case_but_on_every_value() -> None:
     def digest(script: str) -> str:
-        with closing(sqlite3.connect(":memory:")) as connection:
-            connection.executescript(script)
+        with in_memory(script) as connection:
             return content_hash(connection, schema_of(connection))
 
     first = digest("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'x'), (2, NULL);")
@@ -244,30 +242,12 @@ def test_content_does_not_depend_on_order_and_case_but_on_every_value() -> None:
     assert len({first, *others}) == 8
 
 
-def test_a_view_that_does_not_resolve_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "jars.sqlite"
-    write_database(path, """
-      CREATE TABLE jar (id INTEGER PRIMARY KEY, jam TEXT, size INTEGER);
-      INSERT INTO jar VALUES (1, 'fig', 2), (2, 'plum', 3), (3, 'pear', 5);
-      CREATE VIEW broken AS SELECT no_such_column FROM jar;
-      CREATE VIEW large AS SELECT * FROM jar WHERE size > 2;
-    """)  # fmt: skip
-    golds = ("SELECT jam FROM large", "SELECT * FROM broken", "SELECT jam FROM jar WHERE size > 2")
-    suite = populate("jars", path, golds, tmp_path / "out")
-    assert [len(suite.judging(gold)) > 3 for gold in golds] == [True, False, True]
-    with closing(Judge(suite, path)) as judge:
-        assert judge.wrong_on(golds[0], "SELECT jam FROM jar WHERE size >= 2") is not None
-        assert judge.wrong_on(golds[0], golds[2]) is None
-
-
 def test_bad_input_is_one_line(original: Path, tmp_path: Path) -> None:
     (tmp_path / "text.sqlite").write_text("no database" * 100)
-    locked = tmp_path / "locked.sqlite"
-    write_database(locked, HARBOUR)
+    locked = written(tmp_path / "locked.sqlite", HARBOUR)
     with closing(sqlite3.connect(locked, isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
         for path, message in (
-            (tmp_path / "none.sqlite", "cannot read the database"),
             (tmp_path / "text.sqlite", "cannot read the database"),
             (locked, "another program is writing to it"),
         ):

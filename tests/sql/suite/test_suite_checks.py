@@ -1,12 +1,11 @@
 """Which golds a database may judge: right rewrites, ties and empty results, with both sides."""
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from small_databases import write_database
+from support.databases import opened, written
 
 from lm_eval_ext.sql.schema import schema_of
 from lm_eval_ext.sql.suite import Original
@@ -24,17 +23,10 @@ INSERT INTO ships VALUES (1, 1, 5, '1987-07-01', '1990-03-01'), (2, 1, 7, '1987-
 """
 
 
-def run_on(script: str) -> Runner:
-    connection = sqlite3.connect(":memory:")
-    connection.executescript(script)
-    return Runner(connection)
-
-
 @pytest.fixture(scope="module")
 def original() -> Iterator[Runner]:
-    runner = run_on(SCRIPT)
-    with closing(runner.connection):
-        yield runner
+    with opened(SCRIPT) as connection:
+        yield Runner(connection)
 
 
 #   gold; a rewrite that a rule makes of it
@@ -71,42 +63,58 @@ def test_every_rule_has_a_case() -> None:
 
 
 def test_what_is_wrong_on_the_original_is_no_right_rewrite() -> None:
-    null = run_on(SCRIPT + "INSERT INTO towns VALUES (4, 'Kiel', NULL, '1500-01-01');")
-    with closing(null.connection):
-        gold, rewrite = REWRITES["without_nulls"]
-        assert rewrite not in checks_of(gold, null).rewrites
+    gold, rewrite = REWRITES["without_nulls"]
+    with opened(SCRIPT + "INSERT INTO towns VALUES (4, 'Kiel', NULL, '1500-01-01');") as null:
+        assert rewrite not in checks_of(gold, Runner(null)).rewrites
 
 
-#   gold, rows that are added, whether the database may judge the gold
+SECOND = ("SELECT t.name FROM (SELECT name, people FROM towns ORDER BY people DESC LIMIT {}) AS t "
+          "ORDER BY t.people LIMIT 1")  # fmt: skip
+FEWER = "DELETE FROM towns WHERE id = 3;"
+FIVE = "INSERT INTO towns VALUES (4, 'Kiel', 1, '1500-01-01'), (5, 'Ulm', 2, '{}-01-01');"
+TIE = "INSERT INTO towns VALUES (4, 'Kiel', 30, '1');"
+SHIP = "INSERT INTO ships VALUES (4, 2, {}, '1987-07-01', '1990-03-01');"
+NONE = "UPDATE towns SET people = 9;"
+NONE_THERE = f"DELETE FROM towns WHERE id = 1;|{NONE}"
+
+#   gold, how the database differs from the original, whether it may judge the gold
 JUDGED: list[tuple[str, str, bool]] = [
     ("SELECT name FROM towns ORDER BY people DESC LIMIT 1", "", True),
-    ("SELECT name FROM towns ORDER BY people DESC LIMIT 1", "towns VALUES (4, 'Kiel', 30, '1')",
-     False),
-    ("SELECT name FROM towns ORDER BY people LIMIT 1", "towns VALUES (4, 'Kiel', NULL, '1')",
-     False),
+    ("SELECT name FROM towns ORDER BY people DESC LIMIT 1", TIE, False),
+    ("SELECT name FROM towns ORDER BY people LIMIT 1",
+     "INSERT INTO towns VALUES (4, 'Kiel', NULL, '1');", False),
     ("SELECT name FROM towns WHERE id = (SELECT town_id FROM ships LIMIT 1)", "", False),
     ("SELECT name FROM towns WHERE id = (SELECT MIN(town_id) FROM ships)", "", True),
     ("SELECT id FROM ships GROUP BY town_id", "", False),
     ("SELECT town_id FROM ships GROUP BY town_id", "", True),
     ("SELECT town_id FROM ships GROUP BY town_id ORDER BY COUNT(*) DESC LIMIT 1", "", True),
     ("SELECT town_id FROM ships GROUP BY town_id ORDER BY COUNT(*) DESC LIMIT 1",
-     "ships VALUES (4, 2, 5, '1987-07-01', '1990-03-01')", False),
-    ("SELECT t.name FROM (SELECT name, people FROM towns ORDER BY people DESC LIMIT 2) AS t "
-     "ORDER BY t.people LIMIT 1", "", True),
-    ("SELECT t.name FROM (SELECT name, people FROM towns ORDER BY people DESC LIMIT 2) AS t "
-     "ORDER BY t.people LIMIT 1", "towns VALUES (4, 'Kiel', 20, '1')", False),
+     SHIP.format(5), False),
+    (SECOND.format(2), "", True),
+    (SECOND.format(2), "INSERT INTO towns VALUES (4, 'Kiel', 20, '1');", False),
+    # A limit that is filled on the original must be filled.
+    (SECOND.format(2), FEWER, True), (SECOND.format(3), FEWER, False),
+    (SECOND.format(4), FEWER, True),
+    # A cut that the original has not.
+    ("SELECT name FROM towns ORDER BY founded LIMIT 4", FIVE.format(1600), True),
+    ("SELECT name FROM towns ORDER BY founded LIMIT 4", FIVE.format(1500), False),
+    # A tie on the original excuses no tie elsewhere.
+    ("SELECT name FROM towns ORDER BY people DESC LIMIT 1", f"{TIE}|{TIE}", False),
+    # A result is empty only where the original's is.
+    ("SELECT name FROM towns WHERE people > 29", NONE, False),
+    ("SELECT MAX(people) FROM towns WHERE people > 29", NONE, False),
+    ("SELECT name FROM towns WHERE people > 29", NONE_THERE, True),
+    ("SELECT MAX(people) FROM towns WHERE people > 29", NONE_THERE, True),
     ("SELECT tons FROM ships WHERE town_id IN (SELECT town_id FROM ships GROUP BY town_id "
-     "ORDER BY COUNT(*) DESC LIMIT 1)", "ships VALUES (4, 2, 5, '1987-07-01', '1990-03-01')",
-     False),
+     "ORDER BY COUNT(*) DESC LIMIT 1)", SHIP.format(5), False),
     # Two of the highest, and the gold's result is the same all the same.
-    ("SELECT people FROM towns ORDER BY people DESC LIMIT 1", "towns VALUES (4, 'Kiel', 30, '1')",
-     False),
+    ("SELECT people FROM towns ORDER BY people DESC LIMIT 1", TIE, False),
     ("SELECT people AS n FROM towns ORDER BY n DESC LIMIT 1 OFFSET 1", "", True),
     ("SELECT COUNT(*) FROM towns WHERE people > 99", "", True),
     # A column of the row that has the group's extreme, of which there are two.
     ("SELECT built, MAX(tons) FROM ships GROUP BY town_id", "", True),
     ("SELECT built, MAX(tons) FROM ships GROUP BY town_id",
-     "ships VALUES (4, 2, 9, '1987-07-01', '1990-03-01')", False),
+     SHIP.format(9), False),
     # The key is another table's column of the same name as a result.
     ("SELECT t.id FROM towns AS t JOIN ships AS s ON t.id = s.town_id ORDER BY s.id LIMIT 1", "",
      True),
@@ -115,50 +123,19 @@ JUDGED: list[tuple[str, str, bool]] = [
 ]  # fmt: skip
 
 
-def judged(gold: str, folder: Path, change: str = "", original: str = "") -> bool:
-    """Whether a database with other rows than the original may judge a gold."""
-    write_database(folder / "original.sqlite", SCRIPT + original)
-    home = Original(folder / "original.sqlite", [gold])
-    with closing(home.connection), closing(run_on(SCRIPT + change).connection) as other:
-        return bool(home.judges(other, home.cases(), steps=STEPS)[1])
-
-
-@pytest.mark.parametrize(("gold", "row", "may"), JUDGED)
-def test_judged(gold: str, row: str, may: bool, tmp_path: Path) -> None:
-    assert judged(gold, tmp_path, f"INSERT INTO {row};" if row else "") is may
-
-
-def test_a_tie_on_the_original_excuses_no_tie_elsewhere(tmp_path: Path) -> None:
-    gold = "SELECT name FROM towns ORDER BY people DESC LIMIT 1"
-    tie = "INSERT INTO towns VALUES (4, 'Kiel', 30, '1');"
-    assert not judged(gold, tmp_path, tie, tie)
-
-
-@pytest.mark.parametrize("result", ["name", "MAX(people)"])
-def test_a_result_is_empty_only_where_the_originals_is(result: str, tmp_path: Path) -> None:
-    gold = f"SELECT {result} FROM towns WHERE people > 29"
-    assert not judged(gold, tmp_path, "UPDATE towns SET people = 9;")
-    (tmp_path / "original.sqlite").unlink()
-    assert judged(gold, tmp_path, "UPDATE towns SET people = 9;", "DELETE FROM towns WHERE id = 1;")
-
-
-def test_a_limit_that_is_filled_on_the_original_must_be_filled(tmp_path: Path) -> None:
-    gold = ("SELECT t.name FROM (SELECT name, people FROM towns ORDER BY people DESC LIMIT {}) "
-            "AS t ORDER BY t.people LIMIT 1")  # fmt: skip
-    for limit, may in ((2, True), (3, False), (4, True)):
-        folder = tmp_path / str(limit)
-        folder.mkdir()
-        assert judged(gold.format(limit), folder, "DELETE FROM towns WHERE id = 3;") is may
-    more = "INSERT INTO towns VALUES (4, 'Kiel', 1, '1500-01-01'), (5, 'Ulm', 2, '{}');"
-    for day, may in (("1600-01-01", True), ("1500-01-01", False)):
-        folder = tmp_path / day
-        folder.mkdir()
-        gold = "SELECT name FROM towns ORDER BY founded LIMIT 4"
-        assert judged(gold, folder, more.format(day)) is may, "a cut that the original has not"
+@pytest.mark.parametrize(("gold", "change", "may"), JUDGED)
+def test_a_database_with_other_rows_than_the_original_may_judge(
+    gold: str, change: str, may: bool, tmp_path: Path
+) -> None:
+    """What stands before a bar is done to the original."""
+    *before, after = change.split("|")
+    home = Original(written(tmp_path / "original.sqlite", SCRIPT + "".join(before)), [gold])
+    with closing(home.connection), opened(SCRIPT + after) as other:
+        assert bool(home.judges(other, home.cases(), steps=STEPS)[1]) is may
 
 
 def test_steps_are_limited() -> None:
-    with closing(sqlite3.connect(":memory:")) as connection:
+    with opened("") as connection:
         runner = Runner(connection, steps=100_000)
         endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT SUM(i) FROM n"
         assert runner.expected(endless) is None
