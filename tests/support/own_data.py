@@ -1,13 +1,12 @@
 """What users bring to tasks that ask about their own documents, or whose data cannot be fetched."""
 
-import sqlite3
 import zipfile
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 
 from lm_eval_ext.benchmarks.conceptual import worldtree
 from support import diner_own, spacy_pipeline
+from support.databases import written
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "magnifico_own"
 QUESTIONS = 12
@@ -26,9 +25,9 @@ def brought(task: str, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     if task == "diner_name_random":
         return {"diner_dir": str(diner_own.write(folder / "built", "random"))}, {}
     assert task.startswith("magnifico_own_")
-    with closing(sqlite3.connect(folder / "yard.sqlite")) as connection:
-        connection.executescript((EXAMPLE / "yard.sql").read_text(encoding="utf-8"))
-    files: Mapping[str, Path] = {"databases": folder / "yard.sqlite", "file": EXAMPLE / "yard.tsv"}
+    script = (EXAMPLE / "yard.sql").read_text(encoding="utf-8")
+    database = written(folder / "yard.sqlite", script)
+    files: Mapping[str, Path] = {"databases": database, "file": EXAMPLE / "yard.tsv"}
     return {f"magnifico_{key}": str(path) for key, path in files.items()}, {}
 
 

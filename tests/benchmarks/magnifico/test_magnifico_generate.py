@@ -232,8 +232,8 @@ BAD: list[tuple[Callable[[Path], object], str, str]] = [
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: object) -> object:
     """Runs ``magnifico generate``; returns its exit code."""
-    command = "lm-eval-ext", "magnifico", "generate", *map(str, words)
-    monkeypatch.setattr(sys, "argv", [*command])
+    command = ["lm-eval-ext", "magnifico", "generate", *map(str, words)]
+    monkeypatch.setattr(sys, "argv", command)
     with pytest.raises(SystemExit) as ended:
         main()
     return ended.value.code

@@ -1,8 +1,8 @@
 """Databases of our own hand, in several styles of naming; how natural the questions are."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
+
+from support.databases import written
 
 HERE = Path(__file__).parent
 
@@ -14,9 +14,7 @@ def built(name: str, where: Path) -> Path:
         from support.generated import factory
 
         return factory.build(path)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript((HERE / f"{name}.sql").read_text(encoding="utf-8"))
-    return path
+    return written(path, (HERE / f"{name}.sql").read_text(encoding="utf-8"))
 
 
 def lexicon_of(name: str) -> Path | None:
