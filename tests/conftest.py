@@ -47,7 +47,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA", ROOT.parent / "shared" / "data"))
 
 
-STARTS_PROCESSES = {"cli", "command", "lm_eval"}
+STARTS_PROCESSES = {"cli", "lm_eval"}
 """Fixtures that do."""
 
 ONE_WORKERS = {"demonstration_model", "recorded_lieder", "runs"}
@@ -182,13 +182,13 @@ def populated(shared_data: Path, run_cache: Path) -> Path:
 @pytest.fixture(scope="session")
 def tiny_models() -> Path:
     """A folder with tiny random models: ``gpt2`` (no BOS), ``llama`` (BOS) and ``t5``."""
-    from support import kept, tiny
+    from support import families, kept
 
     def make(folder: Path) -> None:
-        for kind in tiny.KINDS:
-            tiny.make(kind, folder / kind)
+        for kind in families.KINDS:
+            families.make_large(kind, folder / kind)
 
-    key = kept.key([Path(str(tiny.__file__))], ["torch", "transformers", "tokenizers"])
+    key = kept.key([Path(str(families.__file__))], ["torch", "transformers", "tokenizers"])
     return kept.made("tiny-models", key, make)
 
 
@@ -200,7 +200,11 @@ def recorded_lieder(shared_data: Path, tmp_path_factory: pytest.TempPathFactory)
     folder = tmp_path_factory.mktemp("lieder")
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("LM_EVAL_EXT_DATA", str(shared_data))
-        logged.recorded_lieder(folder, shared_data)
+        for answers in (shared_data / "lieder/recorded").glob("*.responses.jsonl"):
+            experiment, _, model = answers.name.removesuffix(".responses.jsonl").partition("_")
+            target, arguments = folder / experiment / model, {"path": str(answers)}
+            logged.evaluate(target, "recorded", [f"lieder_{experiment}"], model_args=arguments)
+            (target / "model.yaml").write_text(f"display_name: {model}\n")
     return folder
 
 
@@ -277,65 +281,51 @@ def small_lm_eval(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small_index(small_lm_eval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """lm-eval's index has one task of its own."""
-    from lm_eval.tasks import _index, manager
+    from support.small_lm_eval import index
 
-    for module in (_index, manager):
-        file = small_lm_eval / "lm_eval" / "tasks" / f"{module.__name__.rpartition('.')[2]}.py"
-        monkeypatch.setattr(module, "__file__", str(file))
+    index(small_lm_eval, monkeypatch)
 
 
 @pytest.fixture
-def command(tmp_path: Path, small_lm_eval: Path) -> Callable[..., Completed]:
-    """Runs one of this environment's commands in the test's folder.
+def cli(tmp_path: Path, small_lm_eval: Path) -> Callable[..., Completed]:
+    """Runs ``lm-eval-ext``, or another of this environment's commands, in the test's folder.
 
     In the test's process, unless ``cold=True`` starts one as users do.
     """
     from support.commands import run_here
 
     def run(
-        name: str,
-        *arguments: str,
+        *words: str,
+        name: str = "lm-eval-ext",
         env: dict[str, str] | None = None,
         cold: bool = False,
-        output: Path | None = None,
+        output: Path = tmp_path / "output",
     ) -> Completed:
-        words = [str(Path(sys.executable).parent / name), *arguments]
+        command = [str(Path(sys.executable).parent / name), *words]
         paths = [str(small_lm_eval), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(env or {})}
+        own = {"PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "200", **(env or {})}
         if cold:
             done = subprocess.run(
-                words, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=900,
-                check=False,
+                command, env={**os.environ, **own}, cwd=tmp_path, capture_output=True, text=True,
+                timeout=900, check=False,
             )  # fmt: skip
         else:
             module = {"lm_eval": "lm_eval.__main__", "lm-eval-ext": "lm_eval_ext.cli"}[name]
-            main = {"lm_eval": "cli_evaluate", "lm-eval-ext": "main"}[name]
             done = run_here(
-                getattr(importlib.import_module(module), main), words,
-                environment=environment, folder=tmp_path, small_lm_eval=small_lm_eval,
+                importlib.import_module(module).main, command,
+                environment=own, folder=tmp_path, small_lm_eval=small_lm_eval,
             )  # fmt: skip
-        return Completed(done.returncode, done.stdout, done.stderr, output or tmp_path / "output")
+        return Completed(done.returncode, done.stdout, done.stderr, output)
 
     return run
 
 
 @pytest.fixture
-def lm_eval(tmp_path: Path, command: Callable[..., Completed]) -> Callable[..., Completed]:
-    """Runs plain ``lm_eval``, as a user does (:func:`command`)."""
+def lm_eval(tmp_path: Path, cli: Callable[..., Completed]) -> Callable[..., Completed]:
+    """Runs plain ``lm_eval``, as a user does (:func:`cli`), and logs samples."""
 
-    def run(*words: str, output: Path | None = None, **how: Any) -> Completed:
-        output = output or tmp_path / "output"
-        logged = ["--output_path", str(output), "--log_samples"] if "--tasks" in words else []
-        return command("lm_eval", *words, *logged, output=output, **how)
-
-    return run
-
-
-@pytest.fixture
-def cli(command: Callable[..., Completed]) -> Callable[..., Completed]:
-    """Runs ``lm-eval-ext`` (:func:`command`)."""
-
-    def run(*words: str, env: dict[str, str] | None = None, cold: bool = False) -> Completed:
-        return command("lm-eval-ext", *words, env={"COLUMNS": "200", **(env or {})}, cold=cold)
+    def run(*words: str, output: Path = tmp_path / "output", **how: Any) -> Completed:
+        logged = ("--output_path", str(output), "--log_samples")
+        return cli(*words, *logged, name="lm_eval", output=output, **how)
 
     return run

@@ -1,7 +1,7 @@
 """Whether two checkouts ask and score the same: a fingerprint of every task.
 
-    python tests/fingerprints.py -o before.json              # in the old checkout
-    python tests/fingerprints.py --against before.json       # in the new one
+    python tests/fingerprints.py > before.txt               # in the old checkout
+    python tests/fingerprints.py | diff before.txt -        # in the new one
 
 For each task: the signature, the documents, every request with its generation settings (as they
 are, and after a chat template), and the metrics of made-up answers. The package is taken from the
@@ -26,44 +26,25 @@ SCORED = 200
 
 
 def main() -> None:
-    """Writes the fingerprints, or compares them and ends with status 1 where any differs."""
+    """Prints a line for each task; one whose data are unavailable says why."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("-o", "--output", type=Path, help="write the fingerprints to this file")
-    parser.add_argument("--against", type=Path, help="compare with the fingerprints in this file")
     parser.add_argument("--limit", type=int, help="documents of each task; all if left out")
     parser.add_argument("--only", default="", help="tasks whose names start with this")
     options = parser.parse_args()
     if DATA.is_dir():
         os.environ.setdefault("LM_EVAL_EXT_DATA", str(DATA))
-    found = fingerprints(options.limit, options.only)
-    if options.output:
-        options.output.write_text(json.dumps(found, indent=1, sort_keys=True), encoding="utf-8")
-    if options.against:
-        before = json.loads(options.against.read_text(encoding="utf-8"))
-        different = [one for one in {*before, *found} if before.get(one) != found.get(one)]
-        for name in sorted(different):
-            say(f"{name}: {before.get(name)} before, {found.get(name)} now")
-        requests = sum(task.get("requests", 0) for task in found.values())
-        say(f"{len(found)} tasks, {requests:,} requests, {len(different)} differ")
-        sys.exit(bool(different))
-
-
-def fingerprints(limit: int | None, prefix: str) -> dict[str, Any]:
-    """By task; one whose data are unavailable says why."""
     from lm_eval.tasks import TaskManager
 
     from lm_eval_ext._autoload import tasks_folder
     from lm_eval_ext.errors import LmEvalExtError
 
     manager = TaskManager(include_defaults=False, include_path=tasks_folder())
-    found: dict[str, Any] = {}
-    for name in sorted(name for name in manager.all_subtasks if name.startswith(prefix)):
+    for name in sorted(name for name in manager.all_subtasks if name.startswith(options.only)):
         try:
-            found[name] = fingerprint(manager.load(name)["tasks"][name], limit)
+            found = fingerprint(manager.load(name)["tasks"][name], options.limit)
         except LmEvalExtError as error:
-            found[name] = {"unavailable": type(error).__name__}
-        say(f"{name}: {found[name]}")
-    return found
+            found = {"unavailable": type(error).__name__}
+        print(name, json.dumps(found), flush=True)  # noqa: T201
 
 
 def fingerprint(task: Any, limit: int | None) -> dict[str, Any]:
@@ -117,11 +98,6 @@ def digest(value: Any) -> str:
     """Of anything that JSON can hold."""
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def say(line: str) -> None:
-    """To stderr, at once."""
-    sys.stderr.write(line + "\n")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -75,9 +74,7 @@ def index_module(tmp_path: Path) -> ModuleType:
         def build(paths: list[Path], *, resolve_includes: bool = True) -> list[Path]:
             return [*paths] * resolve_includes
 
-        @staticmethod
-        def process_cfg(cfg: dict[str, Any], path: Path, index_: dict[str, Any]) -> None:
-            index_[cfg["task"]] = path
+        process_cfg = None
 
     module = ModuleType("lm_eval.tasks._index")
     module.__file__ = str(tmp_path / "_index.py")
@@ -101,22 +98,6 @@ def test_our_folder_comes_after_lm_evals_and_before_the_users(
     ):
         assert index_module.TaskIndex().build(given) == indexed
     assert index_module.TaskIndex.build([theirs], resolve_includes=False) == []
-
-
-def test_a_file_with_a_card_may_hold_several_tasks(index_module: ModuleType) -> None:
-    _autoload._run_hook(index_module)
-    found: dict[str, Any] = {}
-    index_module.TaskIndex.process_cfg({"task": "plain"}, Path("p"), found)
-    several = {"card": {}, "tasks": {"one": {}, "two": None}}
-    index_module.TaskIndex.process_cfg(several, Path("q"), found)
-    assert found == {"plain": Path("p"), "one": Path("q"), "two": Path("q")}
-
-
-def test_wrapping_happens_once(index_module: ModuleType) -> None:
-    _autoload._run_hook(index_module)
-    wrapped = index_module.TaskIndex.build
-    _autoload._run_hook(index_module)
-    assert index_module.TaskIndex.build is wrapped
 
 
 def test_a_file_that_includes_ours_needs_no_hook(tmp_path: Path) -> None:

@@ -17,10 +17,12 @@ from lm_eval.models.dummy import DummyLM
 from lm_eval.tasks import TaskManager
 from lm_eval.utils import handle_non_serializable, make_table
 from support.own_data import brought
+from support.tasks import load_task
 
 from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.cards import MOST_METRICS, TaskFacts, card_of, cards
 from lm_eval_ext.harness.missing import MissingLogprob, MissingText, is_allowed
+from lm_eval_ext.runs.tasks import own_manager
 
 TASKS: dict[str, TaskFacts] = {
     name: facts for card in cards().values() for name, facts in card.tasks.items()
@@ -49,7 +51,7 @@ GROUPS = {name: members for card in cards().values() for name, members in card.g
 
 @pytest.fixture(scope="module")
 def manager() -> TaskManager:
-    return TaskManager(include_defaults=False, include_path=tasks_folder())
+    return own_manager()
 
 
 def by_worker(name: str) -> Any:
@@ -90,9 +92,7 @@ def task(
             given, variables = brought(name, tmp_path_factory.mktemp(name))
             for key, value in variables.items():
                 environment.setenv(key, value)
-            manager = TaskManager(
-                include_defaults=False, include_path=tasks_folder(), metadata=given
-            )
+            manager = own_manager(metadata=given)
         loaded = manager.load(name)["tasks"][name]
     yield loaded
 
@@ -228,12 +228,9 @@ def test_a_document_without_all_answers_counts_nowhere(task: Any) -> None:
 
 def signed(folder: Path, yaml_text: str = "", **metadata: Any) -> dict[str, str]:
     """The signature of lieder_mini under metadata, or of a user's own file that includes it."""
-    paths = [tasks_folder()]
     if yaml_text:
         (folder / "mine.yaml").write_text(f"include: {tasks_folder()}/lieder.yaml\n{yaml_text}\n")
-        paths.append(str(folder))
-    manager = TaskManager(include_defaults=False, include_path=paths, metadata=metadata)
-    task = manager.load("lieder_mini")["tasks"]["lieder_mini"]
+    task = own_manager([str(folder)], metadata).load("lieder_mini")["tasks"]["lieder_mini"]
     own: dict[str, str] = task.dump_config()["metadata"]["signature"]
     return own
 
@@ -261,8 +258,7 @@ def test_documents_are_loaded_once_and_chosen_ones_are_signed(
     signatures, datasets = [], []
     with caplog.at_level(logging.WARNING, logger="lm_eval"):
         for samples in ([0, 5], [5, 0], None, [0, 6]):
-            manager = TaskManager(include_defaults=False, include_path=tasks_folder())
-            task = manager.load("lieder_mini")["tasks"]["lieder_mini"]
+            task = load_task("lieder_mini")
             assert task.config.custom_dataset is load.documents
             datasets.append(task.dataset)
             task.build_all_requests(samples=samples, rank=0, world_size=1)

@@ -8,9 +8,9 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +19,7 @@ from urllib.parse import unquote
 import pooch
 import pytest
 import yaml
+from support.web import listening
 
 ALPHA = b"first line of alpha\n" * 2200
 ODD = ("a b.txt", "deep/50%.txt", "deep/é#?.txt", "k:v/&.txt")
@@ -133,7 +134,7 @@ def stored(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in files)
 
 
-@contextmanager
+@pytest.fixture(name="server")
 def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Serves and declares the sources, and points the environment at them and an empty cache."""
     server = Server()
@@ -152,24 +153,12 @@ def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]
                     self.wfile.write(part)
                     self.wfile.flush()
 
-        def log_message(self, *_: object) -> None:
-            """Says nothing."""
-
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "cache"))
     # pooch waits for a second before it tries again.
     monkeypatch.setattr(pooch.core, "time", SimpleNamespace(sleep=lambda _: None))
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    listening.daemon_threads = True
-    thread = threading.Thread(target=listening.serve_forever, args=(0.02,))
-    thread.start()
-    server.url = f"http://127.0.0.1:{listening.server_port}"
-    monkeypatch.setenv("LM_EVAL_EXT_SOURCES", str(write_sources(tmp_path, server.url)))
-    try:
+    with listening(Handler) as server.url:
+        monkeypatch.setenv("LM_EVAL_EXT_SOURCES", str(write_sources(tmp_path, server.url)))
         yield server
-    finally:
         server.release.set()
-        listening.shutdown()
-        thread.join()
-        listening.server_close()

@@ -3,13 +3,12 @@
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import server as fake
 from server import MANY, Server, stored
+from support.commands import until
 
 from lm_eval_ext.data import require_all
 
@@ -32,20 +31,13 @@ def start(source: str) -> "subprocess.Popen[str]":
     )
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 300) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def test_two_processes_fetch_each_file_once(server: Server, tmp_path: Path) -> None:
     server.answers = [*[fake.right] * 9, fake.held]
     children = [start("many"), start("many")]
     for child in children:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
-    wait_until(lambda: server.waiting > 0)
+    until(lambda: server.waiting > 0)
     server.release.set()
     fetched = []
     for child in children:
@@ -67,7 +59,7 @@ def test_a_process_that_is_ended(
     def whole() -> list[str]:
         return [path for path in stored(tmp_path / "cache") if ".part/" not in path]
 
-    wait_until(lambda: len(whole()) == arrived < len(stored(tmp_path / "cache")))
+    until(lambda: len(whole()) == arrived < len(stored(tmp_path / "cache")))
     child.send_signal(how)
     assert child.wait(timeout=300)
     assert len(whole()) == arrived
@@ -78,22 +70,3 @@ def test_a_process_that_is_ended(
     assert stored(tmp_path / "cache") == sorted(
         f"data/{path}" for path in fake.COPY if path.startswith(source)
     )
-
-
-def test_no_room_for_the_file(server: Server, tmp_path: Path) -> None:
-    # The system's limit on the size of files stands in for a full disk.
-    pytest.importorskip("resource", reason="only POSIX limits the size of files")
-    limited = (
-        "import resource, sys\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
-        "from lm_eval_ext.data import require\n"
-        "from lm_eval_ext.errors import DataError\n"
-        "try:\n    require('toy', 'alpha')\n"
-        "except DataError as error:\n    print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", limited], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.startswith(f"toy: cannot write {tmp_path}/cache/data/toy: File too large. ")
-    assert (done.stdout.count("\n"), done.stderr) == (1, "")
-    assert stored(tmp_path / "cache") == []

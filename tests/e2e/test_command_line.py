@@ -89,13 +89,8 @@ def test_replaying_the_group_and_reading_the_tables(
         assert shown.returncode == 0, shown.stderr
         return str(shown.stdout)
 
-    assert "lieder_base: Accuracy" in show(), "the overview comes first"
-    every = show("--tasks", "*")
-    assert every.count("48 of 48 documents") == 3
-    of_base = ("--tasks", "lieder_base")
-    assert "humans" in show(*of_base, "--metric", "direct/affirmative_negation")
-    assert "pos_neg_s>pos_pos_s" in show(*of_base, "--by", "comparison")
-    assert "pos_neg_s>pos_pos_s" not in every
+    assert show("--tasks", "*").count("48 of 48 documents") == 3
+    assert "pos_neg_s>pos_pos_s" in show("--tasks", "lieder_base", "--by", "comparison")
     lines = [line for line in show("--signatures").splitlines() if line.startswith("task:")]
     assert len(lines) == 3
     for line in lines:

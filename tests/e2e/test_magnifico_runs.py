@@ -1,16 +1,15 @@
 """MAGNIFICo through plain lm_eval: planted answers, own data."""
 
 import json
-import sqlite3
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.asking import of_file
+from support.own_data import brought
 
 from lm_eval_ext.benchmarks.magnifico import load
 
@@ -121,42 +120,23 @@ def test_only_the_populated_copy_sees_some_mistakes(
     assert "42 of 2120 examples cannot be scored" in done.stderr
 
 
-OWN = """\
-interpretation\tword\tmeaning\tquestion\tbase_question\tquery
-tall\tlofty\tbeing above 30\twhich are lofty?\twhich are above 30?\tselect name from mast where height > 30
-tall\tlofty\tbeing above 30\thow many are lofty?\thow many are above 30?\tselect count(*) from mast where height > 30
-broken\tmossy\tnothing\twhich are mossy?\twhich are nothing?\tselect moss from mast
-"""  # noqa: E501
-
-
 def test_ones_own_database_needs_a_file_and_no_code(
     lm_eval: Callable[..., Any], kept_cache: Path, tmp_path: Path
 ) -> None:
-    database = tmp_path / "yard.sqlite"
-    with closing(sqlite3.connect(database)) as connection:
-        connection.execute("CREATE TABLE mast (name TEXT PRIMARY KEY, height REAL)")
-        connection.execute("INSERT INTO mast VALUES ('fore', 28.5), ('main', 33), ('spar', 41)")
-        connection.commit()
+    metadata, _ = brought("magnifico_own_desc", tmp_path)
+    database = Path(metadata["magnifico_databases"])
     before = database.read_bytes()
-    (tmp_path / "mine.tsv").write_text(OWN, encoding="utf-8")
-    metadata = {"magnifico_databases": str(database), "magnifico_file": str(tmp_path / "mine.tsv")}
     docs = list(load.dataset(magnifico_corpus="own", magnifico_prompt="desc", **metadata)["test"])
-    assert len(docs) == 4
     # Right on the user's rows, wrong where a mast is exactly 30 high.
     plant(tmp_path / "answers.jsonl", docs, lambda doc: continuation(doc).replace("> 30", ">= 30"))
     done = lm_eval("--tasks", "magnifico_own_desc", "--model", "recorded",
                    "--model_args", f"path={tmp_path / 'answers.jsonl'}",
                    "--metadata", json.dumps(metadata))  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    content = done.results()
-    results = content["results"]["magnifico_own_desc"]
+    asked = partial(of_file, done.output, "magnifico_own_desc", interpretation="tall")
     novel = "sql_execution_accuracy/novel"
-    assert of_file(done.output, "magnifico_own_desc", novel, database="original") == 1
-    assert results[f"{novel},query"] == 0
-    metadata_out = content["configs"]["magnifico_own_desc"]["metadata"]
-    assert metadata_out["not_scorable"] == {
-        "gold_error (no such column: moss)": ["broken/2/base", "broken/2/plausible"]
-    }
-    assert "own examples+own databases" in metadata_out["signature"]["data"]
-    assert str(tmp_path) not in json.dumps(metadata_out["signature"])
+    assert (asked(novel, database="original"), asked(novel)) == (1, 0)
+    signature = done.results()["configs"]["magnifico_own_desc"]["metadata"]["signature"]
+    assert "own examples+own databases" in signature["data"]
+    assert str(tmp_path) not in json.dumps(signature)
     assert database.read_bytes() == before

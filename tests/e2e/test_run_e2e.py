@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +13,10 @@ from typing import Any
 
 import psutil
 import pytest
-from lm_eval.tasks import _index
-from support.commands import run_here
+from support.commands import run_here, until
 from support.failing_server import model_file, serving
 
 from lm_eval_ext import _autoload
-from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.runs import child, run
 
@@ -29,13 +26,6 @@ LONG_S = 900
 COMMAND = str(Path(sys.executable).parent / "lm-eval-ext")
 REQUESTS = 24
 """Of two documents of lieder_mini."""
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + LONG_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
 
 
 def has_ended(process: psutil.Process) -> bool:
@@ -77,7 +67,7 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         return process
 
     with serving() as server:
-        served = model_file(server.url, tiny_models / "gpt2", "served")
+        served = model_file(server.url, tiny_models / "gpt2")
         (tmp_path / "served.yaml").write_text(served)
         process = start_and_wait_for(REQUESTS // 4)
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C reaches all of a terminal's processes
@@ -149,13 +139,8 @@ def run_warm(
 
 
 def test_a_model_that_fails_does_not_stop_the_others(
-    tmp_path: Path, run_warm: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, run_warm: Callable[..., str]
 ) -> None:
-    read: list[Path] = []
-    load_yaml = _index.load_yaml
-    monkeypatch.setattr(
-        _index, "load_yaml", lambda path, **how: read.append(path) or load_yaml(path, **how)
-    )
     models = tmp_path / "models"
     models.mkdir()
     (models / "1-broken.yaml").write_text(
@@ -170,7 +155,6 @@ def test_a_model_that_fails_does_not_stop_the_others(
     assert not unfinished_folders(tmp_path / "out")
     assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 1
     assert not list((tmp_path / "out" / "1-broken").glob("results_*.json"))
-    assert {path.parent for path in read} == {Path(tasks_folder())}, "none of lm-eval's is indexed"
 
     said = run_warm("models", "lieder_mini,cogs_mini_id")
     assert "1 of 2 models failed: Broken" in said
@@ -186,7 +170,7 @@ def test_a_server_that_dies_costs_no_answer(
     both = REQUESTS + 2
     with serving() as server:
         (tmp_path / "served.yaml").write_text(
-            model_file(server.url, tiny_models / "gpt2", "served", max_retries=2)
+            model_file(server.url, tiny_models / "gpt2", max_retries=2)
         )
         server.plan = lambda number: "hangs up" if number > dead else "429" * (number == 7)
         said = run_warm("served.yaml", "lieder_mini,cogs_mini_id").splitlines()[-2]
@@ -236,19 +220,6 @@ def test_two_runs_on_one_folder_share_the_work(
         "lm-eval-ext", "run", "--models", str(models / "second.yaml"), "--tasks", "cogs_mini_id",
         "--output", str(tmp_path / "out"), "--limit", "2",
     ]  # fmt: skip
-
-
-def test_a_wrong_file_stops_before_anything_runs(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    (tmp_path / "good.yaml").write_text("model: dummy\n")
-    (tmp_path / "wrong.yaml").write_text("model: dummy\nbatchsize: 3\n")
-    models = ("--models", "good.yaml", "wrong.yaml")
-    done = cli("run", *models, "--tasks", "lieder_mini", "--output", "out")
-    assert done.returncode == 1
-    (line,) = done.stderr.strip().splitlines()
-    assert line.startswith(
-        "lm-eval-ext: error: wrong.yaml: batchsize: unknown key; did you mean batch_size"
-    )
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_launcher_starts_the_evaluation(tmp_path: Path, cli: Callable[..., Any]) -> None:

@@ -2,13 +2,13 @@
 
 import re
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.private_slurm import NotStartedError, PrivateSlurm
+from support.commands import until
+from support.private_slurm import PrivateSlurm
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.runs import slurm
@@ -17,23 +17,19 @@ from lm_eval_ext.runs.run import Reporter, Work, prepare
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("slurm"), pytest.mark.long]
 
 Submitted = Callable[..., "subprocess.CompletedProcess[str]"]
-LONG_S = 600
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateSlurm]:
     """A running cluster, whose configuration SLURM_CONF names."""
     made = PrivateSlurm(tmp_path_factory.mktemp("slurm"))
-    patch = pytest.MonkeyPatch()
-    patch.setenv("SLURM_CONF", str(made.config))
-    try:
-        made.start()
-        yield made
-    except NotStartedError as error:
-        pytest.skip(str(error))
-    finally:
-        made.stop()
-        patch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLURM_CONF", str(made.config))
+        try:
+            made.start()
+            yield made
+        finally:
+            made.stop()
 
 
 @pytest.fixture
@@ -49,13 +45,6 @@ def submitted(tmp_path: Path, cli: Submitted) -> Submitted:
         )  # fmt: skip
 
     return run
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + LONG_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.2)
 
 
 @pytest.mark.e2e

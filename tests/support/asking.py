@@ -39,7 +39,7 @@ def pick(rows: Iterable[Row], value: str, **facets: str) -> Any:
     return found
 
 
-def of_file(folder: Path, task: str, metric: str, *, value: str = "", **where: str) -> Any:
+def of_file(folder: Path, task: str, metric: str, **where: str) -> Any:
     """The value of a question to the samples of the only run of a task in a folder."""
     from lm_eval_ext.results.files import find
     from lm_eval_ext.results.table import rows
@@ -47,4 +47,4 @@ def of_file(folder: Path, task: str, metric: str, *, value: str = "", **where: s
     (run,) = (one for one in find(folder) if task in one.tasks)
     card = run.card(task)
     assert card is not None
-    return _figure(card, rows(run, task), metric, value, where).value
+    return _figure(card, rows(run, task), metric, "", where).value

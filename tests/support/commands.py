@@ -5,6 +5,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -13,7 +14,17 @@ from typing import Any
 
 import pytest
 
+from support.small_lm_eval import index
+
 _ONE_AT_A_TIME = threading.Lock()
+
+
+def until(condition: Callable[[], object], what: str = "it never happens") -> None:
+    """Waits for a condition, ten minutes at most."""
+    end = time.monotonic() + 600
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
 
 
 def run_here(
@@ -29,7 +40,7 @@ def run_here(
     import lm_eval.tasks
     import lm_eval.utils
     from lm_eval.models import api_models
-    from lm_eval.tasks import _index, manager
+    from lm_eval.tasks import _index
 
     out, err = io.StringIO(), io.StringIO()
     handler, logger = logging.StreamHandler(err), logging.getLogger("lm_eval")
@@ -43,9 +54,7 @@ def run_here(
         patch.setattr(sys, "argv", list(words))
         for name, value in environment.items():
             patch.setenv(name, value)
-        for module in (_index, manager):
-            file = Path(str(module.__file__)).name
-            patch.setattr(module, "__file__", str(small_lm_eval / "lm_eval" / "tasks" / file))
+        index(small_lm_eval, patch)
         patch.setattr(lm_eval.utils, "_LOGGING_CONFIGURED", True)
         # What `lm-eval-ext run` replaces in the process that evaluates.
         for place, name in (

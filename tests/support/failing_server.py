@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+
+from support.web import listening
 
 
 @dataclass
@@ -19,7 +21,6 @@ class Failing:
         plan: Called with the number of a request, from 1: "" answers it; another text fails in a
             way of :func:`serving`.
         asked: The prompts of every request, as JSON, failed ones included.
-        body: The last request.
         answered: Those that got an answer.
     """
 
@@ -27,18 +28,17 @@ class Failing:
     url: str = ""
     asked: list[str] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
-    body: dict[str, Any] = field(default_factory=dict)
     ended: threading.Event = field(default_factory=threading.Event)
     lock: Any = field(default_factory=threading.Lock)
 
 
-def model_file(url: str, tokenizer: Path, name: str = "any", **arguments: object) -> str:
+def model_file(url: str, tokenizer: Path, **arguments: object) -> str:
     """A model's file that asks it, one request at a time."""
-    common = {"base_url": url, "model": name, "tokenizer": str(tokenizer)}
+    common = {"base_url": url, "model": "served", "tokenizer": str(tokenizer)}
     common |= {"tokenizer_backend": "huggingface", "num_concurrent": 1, **arguments}
     return json.dumps(
         {
-            "display_name": name.title(), "model": "local-completions", "model_args": common,
+            "display_name": "Served", "model": "local-completions", "model_args": common,
             "batch_size": 1,
         }
     )  # fmt: skip
@@ -53,12 +53,11 @@ def answer(prompt: Any, index: int) -> dict[str, Any]:
         return {
             "index": index, "text": "", "logprobs": {"token_logprobs": values, "top_logprobs": tops}
         }  # fmt: skip
-    text = json.dumps(prompt)[::-1]
-    return {"index": index, "text": text, "message": {"role": "assistant", "content": text}}
+    return {"index": index, "text": json.dumps(prompt)[::-1]}
 
 
 @contextmanager
-def serving(port: int = 0) -> Iterator[Failing]:
+def serving() -> Iterator[Failing]:
     """Yields the running server.
 
     It fails with a status such as "429", or in a way of its own: ``half`` (of the JSON), ``hangs
@@ -70,12 +69,9 @@ def serving(port: int = 0) -> Iterator[Failing]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            prompts = [body["messages"]] if "messages" in body else body["prompt"]
-            if isinstance(prompts, str):
-                prompts = [prompts]
+            prompts = [body["prompt"]] if isinstance(body["prompt"], str) else body["prompt"]
             with failing.lock:
                 failing.asked.append(json.dumps(prompts))
-                failing.body = body
                 number = len(failing.asked)
             while (how := failing.plan(number)) == "waits" and not failing.ended.is_set():
                 time.sleep(0.01)
@@ -109,18 +105,9 @@ def serving(port: int = 0) -> Iterator[Failing]:
             self.end_headers()
             self.wfile.write(text.encode())
 
-        def log_message(self, *_: Any) -> None:
-            """Says nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    failing.url = f"http://127.0.0.1:{server.server_port}/v1/completions"
-    try:
-        yield failing
-    finally:
-        failing.ended.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with listening(Handler) as url:
+        failing.url = f"{url}/v1/completions"
+        try:
+            yield failing
+        finally:
+            failing.ended.set()

@@ -1,15 +1,26 @@
-"""Tiny models of the tokenizer families that COGS's novel tokens must work with."""
+"""Tiny random models on disk; nothing is downloaded.
+
+:func:`make` has the tokenizer families that COGS's novel tokens must work with,
+:func:`make_large` the kinds of models that users evaluate.
+"""
 
 import json
-import string
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.benchmarks.cogs.tokens import OLD_TEXTS
 
+TEXTS = (
+    "A small tokenizer learns its words from a few sentences.",
+    "John owns a dog but Mark doesn't own a cat. The dog is very nice.",
+    "Mary and Paul know that the cats and the dogs are not here.",
+    "It is not a very big deal, they said, and they all managed to leave.",
+)
 SENTINELS = 4
 """``byte_bpe`` and ``byte_bpe_files`` are GPT-2's, with tokenizer.json and with vocab.json alone;
+``byte_lower`` makes capitals small, so that decoding is no exact round trip;
 ``unigram`` is T5's with its class, ``unigram_behind`` has its sentinels behind the vocabulary;
 ``llama`` is Llama's class, ``llama_first`` Metaspace and ``llama_legacy`` the normaliser that
 puts a space before each stretch, both without a class.
@@ -24,7 +35,6 @@ def make(family: str, folder: Path, *, letters: str = "") -> None:
     folder.mkdir(parents=True)
     tokenizer = {
         "byte": _byte_bpe, "unigram": partial(_unigram, letters=letters), "llama": _llama,
-        "wordpiece": _wordpiece,
     }[family.split("_", maxsplit=1)[0]](family)  # fmt: skip
     tokenizer.save_pretrained(folder)
     config_file = folder / "tokenizer_config.json"
@@ -60,31 +70,64 @@ def _untie(folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
 
 
-def _model(family: str, size: int) -> Any:
-    """T5 has 28 rows more than tokens as the real one; one model of each kind is untied."""
+SHAPES: dict[str, dict[str, int]] = {
+    "gpt2": {"n_positions": 256, "n_embd": 32, "n_layer": 1, "n_head": 2},
+    "llama": {
+        "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1,
+        "num_attention_heads": 4, "max_position_embeddings": 256,
+    },
+    "t5": {
+        "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 1, "num_heads": 4,
+        "decoder_start_token_id": 0,
+    },
+}  # fmt: skip
+
+
+def _random(kind: str, size: int, bos: int, eos: int, **more: Any) -> Any:
+    """A model of a kind for a vocabulary; the same weights every time."""
     import torch
     import transformers
 
     torch.manual_seed(7)
+    config = transformers.AutoConfig.for_model(
+        kind, vocab_size=size, bos_token_id=bos, eos_token_id=eos, **SHAPES[kind], **more
+    )
+    family = (
+        transformers.AutoModelForSeq2SeqLM if kind == "t5" else transformers.AutoModelForCausalLM
+    )
+    return family.from_config(config)
+
+
+def _model(family: str, size: int) -> Any:
+    """T5 has 28 rows more than tokens as the real one; one model of each kind is untied."""
+    import torch
+
     if family.startswith("unigram"):
-        config: Any = transformers.T5Config(
-            vocab_size=size + 28, d_model=32, d_kv=8, d_ff=64, num_layers=1, num_heads=4,
-            decoder_start_token_id=0, eos_token_id=1, pad_token_id=0,
-        )  # fmt: skip
-        return transformers.T5ForConditionalGeneration(config)
+        return _random("t5", size + 28, 0, 1, pad_token_id=0)
     if family.startswith("llama"):
-        config = transformers.LlamaConfig(
-            vocab_size=size, hidden_size=32, intermediate_size=64, num_hidden_layers=1,
-            num_attention_heads=4, bos_token_id=1, eos_token_id=2,
-            tie_word_embeddings=family == "llama_legacy",
-        )  # fmt: skip
-        kind = torch.bfloat16 if family == "llama" else torch.float32
-        return transformers.LlamaForCausalLM(config).to(kind)
-    config = transformers.GPT2Config(
-        vocab_size=size, n_positions=256, n_embd=32, n_layer=1, n_head=2,
-        bos_token_id=0, eos_token_id=0, tie_word_embeddings=family != "byte_bpe_files",
-    )  # fmt: skip
-    return transformers.GPT2LMHeadModel(config)
+        model = _random("llama", size, 1, 2, tie_word_embeddings=family == "llama_legacy")
+        return model.to(torch.bfloat16 if family == "llama" else torch.float32)
+    return _random("gpt2", size, 0, 0, tie_word_embeddings=family != "byte_bpe_files")
+
+
+KINDS = ("gpt2", "llama", "t5")
+
+
+def make_large(kind: str, folder: Path) -> None:
+    """Saves a random model of one of ``KINDS`` whose weights are large, with a tokenizer.
+
+    Initial weights give nearly the same probability everywhere; larger ones give comparisons
+    something to differ by. T5's are large as they are.
+    """
+    import torch
+
+    tokenizer = with_bytes(bos=kind == "llama")
+    model = _random(kind, len(tokenizer), 2 if kind == "llama" else 1, 1, pad_token_id=0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.0 if kind == "t5" else 3.0)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
 
 def _fast(core: Any, **special: Any) -> Any:
@@ -93,7 +136,8 @@ def _fast(core: Any, **special: Any) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=core, **special)
 
 
-def _byte_bpe(_family: str) -> Any:
+def _bytes(texts: Iterable[str], special: list[str]) -> Any:
+    """Byte-level BPE as GPT-2 has it."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     core = Tokenizer(models.BPE())
@@ -101,13 +145,40 @@ def _byte_bpe(_family: str) -> Any:
     core.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=400,
-        special_tokens=["<|endoftext|>"],
+        special_tokens=special,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    core.train_from_iterator(OLD_TEXTS, trainer)
+    core.train_from_iterator(texts, trainer)
+    return core
+
+
+def _byte_bpe(family: str) -> Any:
+    from tokenizers import normalizers
+
     end = "<|endoftext|>"
+    core = _bytes(OLD_TEXTS, [end])
+    if family == "byte_lower":
+        core.normalizer = normalizers.Lowercase()
     return _fast(core, bos_token=end, eos_token=end, unk_token=end)
+
+
+def with_bytes(*, bos: bool) -> Any:
+    """A tokenizer for any text, which starts with a BOS token or with nothing."""
+    from tokenizers import processors
+
+    core = _bytes(TEXTS, ["<pad>", "</s>", "<s>"])
+    if bos:
+        core.post_processor = processors.TemplateProcessing(
+            single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 2)]
+        )
+    return _fast(
+        core,
+        pad_token="<pad>",
+        eos_token="</s>",
+        bos_token="<s>" if bos else None,
+        model_max_length=256,
+    )
 
 
 def _unigram(family: str, letters: str) -> Any:
@@ -186,18 +257,3 @@ def _llama(family: str) -> Any:
         single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 1)]
     )
     return _fast(core, unk_token="<unk>", bos_token="<s>", eos_token="</s>")
-
-
-def _wordpiece(_family: str) -> Any:
-    """Decoding closes up spaces: no exact round trip."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    core = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    core.decoder = decoders.WordPiece(cleanup=True)
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=400, special_tokens=["[PAD]", "[UNK]"], show_progress=False
-    )
-    spelled = (f"{letter} x{letter}" for letter in string.ascii_letters + string.digits)
-    core.train_from_iterator((*OLD_TEXTS, *spelled), trainer)
-    return _fast(core, pad_token="[PAD]", unk_token="[UNK]")

@@ -31,27 +31,21 @@ def check(
     assert most is None or high <= most, what
 
 
-def check_results(content: Mapping[str, Any]) -> int:
-    """Asserts it of a results file; returns how many intervals it has."""
-    count = 0
-    for task, config in content["configs"].items():
-        noted = (config.get("metadata") or {}).get(INTERVALS) or {}
-        limits = {one["metric"]: one.get(RANGE) for one in config.get("metric_list") or []}
-        for name, found in noted.items():
-            if "low" in found:
-                metric = name.partition(",")[0]
-                assert limits[metric] is not None, f"{task} {name} has no legal range"
-                value = content["results"][task][name]
-                own = found["method"] == "own"
-                ends = found["low"], found["high"]
-                check(*ends, value, limits[metric], f"{task} {name}", own=own)
-                count += 1
-    return count
-
-
 def check_folder(folder: Path) -> int:
     """Asserts it of all results files below a folder; returns how many intervals they have."""
-    return sum(check_results(json.loads(file.read_text())) for file in folder.rglob("results_*"))
+    count = 0
+    for file in folder.rglob("results_*"):
+        content = json.loads(file.read_text())
+        for task, config in content["configs"].items():
+            limits = {one["metric"]: one.get(RANGE) for one in config["metric_list"]}
+            for name, found in config["metadata"][INTERVALS].items():
+                if "low" in found:
+                    metric = name.partition(",")[0]
+                    assert limits[metric] is not None, f"{task} {name} has no legal range"
+                    value, own = content["results"][task][name], found["method"] == "own"
+                    check(found["low"], found["high"], value, limits[metric], name, own=own)
+                    count += 1
+    return count
 
 
 def check_pairs(pairs: Iterable[Mapping[str, Any]]) -> int:

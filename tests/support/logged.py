@@ -9,9 +9,6 @@ from lm_eval.loggers import EvaluationTracker
 
 from lm_eval_ext.runs.tasks import own_manager
 
-RECORDED_MODELS = ("gpt2", "llama2_7B", "babbage-002")
-EXPERIMENTS = ("base", "diff", "two")
-
 
 def evaluate(
     folder: Path,
@@ -48,14 +45,3 @@ def evaluate(
     for task, rows in evaluated["samples"].items():
         tracker.save_results_samples(task_name=task, samples=rows)
     return evaluated
-
-
-def recorded_lieder(folder: Path, shared_data: Path) -> None:
-    """Evaluates the authors' recorded runs of LIEDER: into ``experiment/model`` of the folder."""
-    for model in RECORDED_MODELS:
-        for experiment in EXPERIMENTS:
-            answers = shared_data / f"lieder/recorded/{experiment}_{model}.responses.jsonl"
-            target = folder / experiment / model
-            arguments = {"path": str(answers)}
-            evaluate(target, "recorded", [f"lieder_{experiment}"], model_args=arguments)
-            (target / "model.yaml").write_text(f"display_name: {model}\n")

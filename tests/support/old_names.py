@@ -9,7 +9,7 @@ from typing import Any
 from lm_eval_ext.cards import cards
 from lm_eval_ext.harness.names import NONE, STDERR
 from lm_eval_ext.stats.measures import Question
-from lm_eval_ext.stats.statistics import Figure, figure
+from lm_eval_ext.stats.statistics import figure
 from lm_eval_ext.stats.table import Scored, frame
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,23 +45,17 @@ def question_behind(benchmark: str, old: str, facets: Mapping[str, set[str]]) ->
 
 
 class Old:
-    """Figures of documents (name, id, clusters, rows) by their former names.
+    """Values of documents (name, id, clusters, rows) by their former names.
 
-    ``NAME`` gives the value, ``NAME_stderr`` its standard error; "N/A" where there is none.
+    ``NAME_stderr`` is a standard error; "N/A" where there is none.
     """
 
     def __init__(self, benchmark: str, documents: Iterable[Scored]) -> None:
         self.benchmark, self.table = benchmark, frame(documents)
 
-    def figure(self, name: str) -> Figure:
-        facets = {
-            one: set(self.table[one].dropna())
-            for one in self.table
-            if self.table[one].dtype == object
-        }
-        return figure(self.table, question_behind(self.benchmark, name, facets))
-
     def __getitem__(self, name: str) -> Any:
-        found = self.figure(name.removesuffix(STDERR))
+        facets = {one: set(self.table[one].dropna()) for one in self.table.select_dtypes("object")}
+        question = question_behind(self.benchmark, name.removesuffix(STDERR), facets)
+        found = figure(self.table, question)
         value = found.stderr if name.endswith(STDERR) else found.value
         return NONE if value is None else value

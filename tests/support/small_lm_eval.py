@@ -4,6 +4,8 @@ import importlib.util
 import shutil
 from pathlib import Path
 
+import pytest
+
 LEFT = "hellaswag"
 """The task that is left."""
 
@@ -25,3 +27,12 @@ def copy_to(folder: Path) -> Path:
 
     shutil.copytree(source, folder / "lm_eval", ignore=unwanted)
     return folder
+
+
+def index(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Makes this process read lm-eval's tasks from such a copy."""
+    from lm_eval.tasks import _index, manager
+
+    for module in (_index, manager):
+        file = Path(str(module.__file__)).name
+        patch.setattr(module, "__file__", str(folder / "lm_eval" / "tasks" / file))

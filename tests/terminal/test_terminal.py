@@ -4,7 +4,6 @@
 ``LM_EVAL_EXT_SNAPSHOTS=write pytest tests/terminal``.
 """
 
-import json
 import os
 import random
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.results_files import DATE
+from support.results_files import write_files
 
 from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.cli.task_list import lines, matching, task_rows
@@ -66,41 +65,26 @@ def rows(card: Card, drawn: random.Random, skill: float) -> Iterator[Row]:
 
 def write(folder: Path, card: Card, model: str, skill: float) -> None:
     """A model's results on a benchmark's task, with all metrics of the card, and samples."""
-    folder.mkdir(parents=True)
-    (folder / "model.yaml").write_text(yaml.safe_dump({"display_name": model}))
     task, drawn = TASKS[card.name], random.Random(model)
     metrics = Metrics({name: card.question_of(name) for name in card.metrics})
     scored = [
         Document(str(number), (f"cluster {number % 8}",), list(rows(card, drawn, skill)))
         for number in range(24)
     ]
-    found = {f"{name},none": value(scored) for name, value in metrics.aggregation().items()}
-    entries = [entry(*named) for named in metrics.questions.items()]
-    signature = {"task": task, "data": "made"}
-    about = {"signature": signature, "intervals": metrics.noted(["none"]), "benchmark": card.name}
-    size = card.tasks[task].documents
-    content = {
-        "results": {task: found},
-        "configs": {task: {"task": task, "metric_list": entries, "metadata": about}},
-        "versions": {task: "1.0"},
-        "n-shot": {task: 0},
-        "higher_is_better": {task: {one["metric"]: one["higher_is_better"] for one in entries}},
-        "n-samples": {task: {"original": size, "effective": size}},
-        "config": {"model": "hf", "model_args": {"pretrained": model}},
-        "lm_eval_version": "0.4.13",
-        "model_name": f"/scratch/models/{model}",
-    }
-    (folder / f"results_{DATE}.json").write_text(json.dumps(content))
-    with (folder / f"samples_{task}_{DATE}.jsonl").open("w") as out:
-        for one in scored:
-            doc = {"id": one.id, **dict.fromkeys(card.item, "x")}
-            doc[card.cluster.column] = one.clusters[0]
-            sample = {
-                "doc_id": int(one.id), "doc": doc, "target": "x", "arguments": {},
-                "resps": [["y"]], "filtered_resps": ["y"], "filter": "none", "rows": one.rows,
-                "metrics": ["rows"], "doc_hash": one.id, "prompt_hash": "p", "target_hash": "t",
-            }  # fmt: skip
-            out.write(json.dumps(sample) + "\n")
+    samples = [
+        {"doc": {"id": one.id, **dict.fromkeys(card.item, "x"), card.cluster.column: cluster},
+         "rows": one.rows, "metrics": ["rows"], "doc_hash": one.id}
+        for one in scored
+        for cluster in one.clusters
+    ]  # fmt: skip
+    write_files(
+        folder, model, task,
+        figures={f"{name},none": value(scored) for name, value in metrics.aggregation().items()},
+        entries=[entry(*named) for named in metrics.questions.items()],
+        metadata={"intervals": metrics.noted(["none"])}, samples=samples,
+        size=card.tasks[task].documents,
+    )  # fmt: skip
+    (folder / "model.yaml").write_text(yaml.safe_dump({"display_name": model}))
 
 
 @pytest.fixture(scope="module")

@@ -297,14 +297,14 @@ def test_the_check_finds_the_traps_of_appendix_b(
 
 def test_what_cannot_be_done_is_one_line_and_nothing_is_written(made: Any, tmp_path: Path) -> None:
     source, novel = made("byte_bpe")
-    wordpiece, broken, full = (tmp_path / name for name in ("wordpiece", "broken", "full"))
-    families.make("wordpiece", wordpiece)
+    lower, broken, full = (tmp_path / name for name in ("lower", "broken", "full"))
+    families.make("byte_lower", lower)
     shutil.copytree(source, broken)
     (broken / "model.safetensors").write_bytes(b"x")
     full.mkdir()
     (full / "file").write_text("")
     for model, out, init, message in (
-        (wordpiece, "out", "random", "no exact round trip with novel tokens: 'The farmer"),
+        (lower, "out", "random", "no exact round trip with novel tokens: 'The farmer"),
         (broken, "out", "random", "cannot load it"),
         (Path("t5-base"), "out", "random", "t5-base is not a folder.*none is downloaded"),
         (novel, "out", "random", "has novel tokens already"),
@@ -314,7 +314,7 @@ def test_what_cannot_be_done_is_one_line_and_nothing_is_written(made: Any, tmp_p
     ):
         with pytest.raises(OptionError, match=message):
             add_tokens(model, tmp_path / out, init=init)
-    assert {path.name for path in tmp_path.iterdir()} == {"wordpiece", "broken", "full"}
+    assert {path.name for path in tmp_path.iterdir()} == {"lower", "broken", "full"}
 
 
 def test_the_command(made: Any, cli: Callable[..., Any], tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from lm_eval.api.instance import Instance
-from support.tiny import make_tokenizer
+from support.families import with_bytes
 
 LENGTH = 1024
 
@@ -23,7 +23,7 @@ def make(family: str, folder: Path) -> str:
     import torch
     import transformers
 
-    tokenizer: Any = make_tokenizer(bos=family in ("llama", "mistral", "gemma2"))
+    tokenizer: Any = with_bytes(bos=family in ("llama", "mistral", "gemma2"))
     tokenizer.model_max_length = LENGTH
     torch.manual_seed(7)
     config = _config(family, len(tokenizer))
