@@ -1,6 +1,7 @@
 """A benchmark outside the package: the example of docs/adding.md, known by its YAML alone."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,10 +68,9 @@ def test_every_command_knows_its_card(results: Path, tmp_path: Path) -> None:
 
 def write(folder: Path, change: Callable[[str], str]) -> Any:
     """A task manager of the example's folder, with another task file."""
-    for path in PLURALS.iterdir():
-        if path.is_file():
-            (folder / path.name).write_text(path.read_text())
-    (folder / "plurals.yaml").write_text(change((PLURALS / "plurals.yaml").read_text()))
+    shutil.copytree(PLURALS, folder, dirs_exist_ok=True)
+    file = folder / "plurals.yaml"
+    file.write_text(change(file.read_text()))
     return own_manager([str(folder)])
 
 

@@ -14,6 +14,7 @@ from lm_eval_ext.data import sources
 from lm_eval_ext.errors import OptionError
 
 ROOT = Path(__file__).resolve().parents[1]
+KEYS = re.compile(r"^@\w+\{(.*),$", re.MULTILINE)
 
 LIEDER = """\
 @inproceedings{zhu2024lieder,
@@ -32,13 +33,12 @@ def test_paper_data_harness_and_project_each_once() -> None:
     done = CliRunner().invoke(app, ["cite", "lieder_base", "lieder", "lieder_mini"])
     assert done.exit_code == 0
     assert done.stdout.startswith(LIEDER)
-    keys = re.findall(r"^@\w+\{(.*),$", done.stdout, re.MULTILINE)
-    assert keys == ["zhu2024lieder", "gao2024language", "lmevalext"]
+    assert KEYS.findall(done.stdout) == ["zhu2024lieder", "gao2024language", "lmevalext"]
 
 
 def test_data_are_cited_with_the_tasks_that_need_them() -> None:
     def keys(*names: str) -> set[str]:
-        return set(re.findall(r"^@\w+\{(.*),$", citations.bibtex(names), re.MULTILINE))
+        return set(KEYS.findall(citations.bibtex(names)))
 
     common = {"gao2024language", "lmevalext"}
     own = {"kim2022uncontrolled"} | common

@@ -75,7 +75,7 @@ def test_every_benchmark_runs_in_a_new_process_and_goes_on_from_the_cache(
     assert all(task in shown.stdout for task in tasks)
 
 
-def test_replaying_the_group_and_reading_the_tables(
+def test_the_group_is_replayed_and_signed(
     lm_eval: Callable[..., Any], cli: Callable[..., Any], shared_data: Path
 ) -> None:
     recorded = shared_data / "lieder/recorded/*_gpt2.responses.jsonl"
@@ -83,15 +83,9 @@ def test_replaying_the_group_and_reading_the_tables(
                    "--model_args", json.dumps({"path": str(recorded), "conflict": "first"}),
                    env={"LM_EVAL_EXT_DATA": str(shared_data)})  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-
-    def show(*words: str) -> str:
-        shown = cli("show", str(done.output), *words)
-        assert shown.returncode == 0, shown.stderr
-        return str(shown.stdout)
-
-    assert show("--tasks", "*").count("48 of 48 documents") == 3
-    assert "pos_neg_s>pos_pos_s" in show("--tasks", "lieder_base", "--by", "comparison")
-    lines = [line for line in show("--signatures").splitlines() if line.startswith("task:")]
+    shown = cli("show", str(done.output), "--signatures")
+    assert shown.returncode == 0, shown.stderr
+    lines = [line for line in shown.stdout.splitlines() if line.startswith("task:")]
     assert len(lines) == 3
     for line in lines:
         parts = dict(part.split(":", 1) for part in line.split("|"))

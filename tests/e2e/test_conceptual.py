@@ -24,13 +24,9 @@ def test_mini_runs_with_an_encoder_decoder(
                    "--num_fewshot", "2", "--gen_kwargs", "max_gen_toks=4,max_length=4",
                    "--seed", "0,1,2,99")  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    samples = done.samples("conceptual_mini")
-    assert len(samples) == 3
-    for sample in samples:
+    for sample in done.samples("conceptual_mini"):
         prompts = [sample["arguments"][f"gen_args_{n}"]["arg_0"] for n in range(2)]
-        assert len(prompts) == len(sample["resps"]) == 2
-        assert all(prompt.count("Input: ") == 3 for prompt in prompts)
-        assert prompts[0].rpartition("Input: ")[2] == prompts[1].rpartition("Input: ")[2]
+        assert [prompt.count("Input: ") for prompt in prompts] == [3, 3]
     results = done.results()
     assert results["n-samples"]["conceptual_mini"] == {"original": 36, "effective": 3}
     shown = cli("show", str(done.output), "--signatures")

@@ -7,23 +7,17 @@ from typing import Any
 
 import pytest
 from lm_eval import simple_evaluate
-from support.asking import of_one
 
 from lm_eval_ext.results.files import find
-from lm_eval_ext.results.table import rows, samples_file
+from lm_eval_ext.results.table import rows
 from lm_eval_ext.runs.tasks import own_manager
 
 pytestmark = pytest.mark.e2e
 
 
-def evaluate(task: str, model: Any, arguments: dict[str, Any] | None = None, **kwargs: Any) -> Any:
+def evaluate(task: str, model: str, **options: Any) -> Any:
     return simple_evaluate(
-        model=model,
-        model_args=arguments or {},
-        tasks=[task],
-        task_manager=own_manager(),
-        bootstrap_iters=0,
-        **kwargs,
+        model=model, tasks=[task], task_manager=own_manager(), bootstrap_iters=0, **options
     )
 
 
@@ -65,8 +59,8 @@ def test_sums_are_those_of_a_plain_forward_pass(
         request.getfixturevalue("real_data")
     task = f"lieder_{experiment}"
     results = evaluate(
-        task, "hf", {"pretrained": str(tiny_models / kind)},
-        device="cpu", batch_size=32, limit=16,
+        task, "hf", model_args={"pretrained": str(tiny_models / kind)}, device="cpu",
+        batch_size=32, limit=16,
     )  # fmt: skip
     samples = results["samples"][task]
     pairs = [tuple(arguments) for sample in samples for arguments in sample["arguments"]]
@@ -79,14 +73,11 @@ def test_sums_are_those_of_a_plain_forward_pass(
 
 
 def test_few_shot_is_locked_out(
-    tiny_models: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger("lm_eval"), "propagate", True)
     with caplog.at_level(logging.INFO, logger="lm_eval"):
-        results = evaluate(
-            "lieder_mini", "hf", {"pretrained": str(tiny_models / "gpt2")},
-            device="cpu", limit=1, num_fewshot=3,
-        )  # fmt: skip
+        results = evaluate("lieder_mini", "dummy", limit=1, num_fewshot=3)
     assert "set to 0" in caplog.text
     (sample,) = results["samples"]["lieder_mini"]
     assert [prompt for prompt, _ in sample["arguments"]] == sample["doc"]["context"]
@@ -100,28 +91,11 @@ def test_the_recorded_models_give_every_published_accuracy(
         run, metric = expected.stem.split(".expected_")
         experiment, _, model = run.partition("_")
         (file,) = find(recorded_lieder / experiment / model)
-        scored = rows(file, f"lieder_{experiment}")
+        task = f"lieder_{experiment}"
+        assert {one.clusters for one in file.scores(task).values()} == {16}, "nouns"
+        scored = rows(file, task)
         shares = scored[scored["metric"] == metric].groupby("comparison")["correct"].mean()
         published = json.loads(expected.read_text()).items()
         assert {name: one["correct"] / one["n"] for name, one in published} == dict(shares)
         compared += len(shares)
     assert compared == 3 * (34 + 34 + 33)
-
-
-def test_standard_errors_are_clustered_by_item(recorded_lieder: Path) -> None:
-    """Against a statistics library that is told the nouns as clusters."""
-    import numpy as np
-    import statsmodels.api as sm
-
-    (file,) = find(recorded_lieder / "base" / "gpt2")
-    lines = samples_file(file, "lieder_base").read_text(encoding="utf-8").splitlines()
-    samples = [json.loads(line) for line in lines]
-    nouns = np.array([hash(sample["doc"]["item"]) for sample in samples])
-    assert len(set(nouns)) == 16
-    scores = file.content["results"]["lieder_base"]
-    for name in ("direct", "relative", "direct/plurality"):
-        values = np.array([of_one("lieder", sample["rows"], name) for sample in samples])
-        fit = sm.OLS(values, np.ones(len(values))).fit(
-            cov_type="cluster", cov_kwds={"groups": nouns}
-        )
-        assert scores[f"{name}_stderr,none"] == pytest.approx(float(fit.bse[0])), name

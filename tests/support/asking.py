@@ -28,11 +28,6 @@ def ask(
     return _figure(cards()[benchmark], frame(documents), metric, value, where)
 
 
-def of_one(benchmark: str, rows: Iterable[Row], metric: str, **where: str) -> float | None:
-    """The value of one document's rows."""
-    return ask(benchmark, [("a", "a", ("a",), list(rows))], metric, **where).value
-
-
 def pick(rows: Iterable[Row], value: str, **facets: str) -> Any:
     """The value of the one row with these facets."""
     (found,) = [row[value] for row in rows if facets.items() <= row.items() and value in row]

@@ -47,8 +47,8 @@ def model_file(url: str, tokenizer: Path, **arguments: object) -> str:
 def answer(prompt: Any, index: int) -> dict[str, Any]:
     """What it answers depends on the prompt only."""
     if isinstance(prompt, list) and isinstance(prompt[0], int):
-        values = [None, *(-((place * token) % 17) / 4 for place, token in enumerate(prompt)), -1.0]
-        values = [values[0], *values[2:]]
+        later = enumerate(prompt[1:], 1)
+        values = [None, *(-((place * token) % 17) / 4 for place, token in later), -1.0]
         tops = [None, *({"a": -0.25} for _ in prompt)]
         return {
             "index": index, "text": "", "logprobs": {"token_logprobs": values, "top_logprobs": tops}

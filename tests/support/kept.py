@@ -19,6 +19,8 @@ import platformdirs
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "lm_eval_ext"
 CHOSEN = os.environ.get("LM_EVAL_EXT_TEST_CACHE")
+BASE = Path(CHOSEN or platformdirs.user_cache_path("lm-eval-ext-tests")).resolve()
+"""The folder of everything that is kept."""
 
 MOST = 6
 """Copies of one kind that are kept, for other branches and reverted changes."""
@@ -27,11 +29,6 @@ IN_USE_S = 24 * 3600
 """Newer copies are kept, since another run may be using them."""
 
 USED = ".used"
-
-
-def base() -> Path:
-    """The folder of everything that is kept."""
-    return Path(CHOSEN or platformdirs.user_cache_path("lm-eval-ext-tests")).resolve()
 
 
 def key(sources: Iterable[Path], libraries: Iterable[str]) -> str:
@@ -49,10 +46,10 @@ def key(sources: Iterable[Path], libraries: Iterable[str]) -> str:
 
 def folder(kind: str, key: str) -> Path:
     """The folder of a kind and key, which may be new; drops old ones of the kind."""
-    found = base() / f"{kind}-{key}"
+    found = BASE / f"{kind}-{key}"
     found.mkdir(parents=True, exist_ok=True)
     (found / USED).touch()
-    by_age = sorted(base().glob(f"{kind}-*/{USED}"), key=lambda file: -file.stat().st_mtime)
+    by_age = sorted(BASE.glob(f"{kind}-*/{USED}"), key=lambda file: -file.stat().st_mtime)
     for used in by_age[MOST:]:
         if time.time() - used.stat().st_mtime > IN_USE_S:
             shutil.rmtree(used.parent, ignore_errors=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from support.asking import ask, of_one
+from support.asking import ask
 
 from lm_eval_ext.benchmarks.cogs import load, overestimation
 from lm_eval_ext.benchmarks.cogs.chat import INSTRUCTION, form_in
@@ -80,7 +80,7 @@ def test_overestimation_is_the_difference_of_both_conditions() -> None:
         rows = overestimation.process_results(doc, answers)
         found = [(row["substitution"], row[EXACT]) for row in rows]
         assert found == [("without", right[0]), ("with", right[1])]
-        assert of_one("cogs", rows, "difference") == right[0] - right[1]
+        assert ask("cogs", [("a", "a", ("a",), rows)], "difference").value == right[0] - right[1]
     swapped = overestimation.process_results(doc, doc["form"][::-1])
     assert [row[EXACT] for row in swapped] == [0.0, 0.0], "the other request's words"
 
