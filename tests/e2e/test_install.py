@@ -35,9 +35,8 @@ class Environment:
         borrowed.mkdir()
         for library in PURELIB.iterdir():
             ours = library.name.startswith("lm_eval_ext") or library.suffix == ".pth"
-            theirs = library.name == "lm_eval"
-            about = library.name.startswith("lm_eval-")
-            if not ours and not theirs and (lm_eval or not about):
+            about = library.name.startswith("lm_eval-") and not lm_eval
+            if not (ours or about or library.name == "lm_eval"):
                 (borrowed / library.name).symlink_to(library)
         if lm_eval:
             small_lm_eval.copy_to(borrowed)
