@@ -2,10 +2,10 @@
 
 import functools
 import gc
-import importlib
 import itertools
 import json
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
@@ -310,9 +310,12 @@ def cli(tmp_path: Path, small_lm_eval: Path) -> Callable[..., Completed]:
                 timeout=900, check=False,
             )  # fmt: skip
         else:
-            module = {"lm_eval": "lm_eval.__main__", "lm-eval-ext": "lm_eval_ext.cli"}[name]
+            mains = {
+                "lm_eval": "lm_eval.__main__:cli_evaluate",
+                "lm-eval-ext": "lm_eval_ext.cli:main",
+            }
             done = run_here(
-                importlib.import_module(module).main, command,
+                pkgutil.resolve_name(mains[name]), command,
                 environment=own, folder=tmp_path, small_lm_eval=small_lm_eval,
             )  # fmt: skip
         return Completed(done.returncode, done.stdout, done.stderr, output)

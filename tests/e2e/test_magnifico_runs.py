@@ -118,7 +118,8 @@ def test_ones_own_database_needs_a_file_and_no_code(
     metadata, _ = brought("magnifico_own_desc", tmp_path)
     database = Path(metadata["magnifico_databases"])
     before = database.read_bytes()
-    docs = list(load.dataset(magnifico_corpus="own", magnifico_prompt="desc", **metadata)["test"])
+    own = {"magnifico_corpus": "own", "magnifico_subset": "all", "magnifico_prompt": "desc"}
+    docs = list(load.dataset(**own, **metadata)["test"])
     # Right on the user's rows, wrong where a mast is exactly 30 high.
     plant(tmp_path / "answers.jsonl", docs, lambda doc: continuation(doc).replace("> 30", ">= 30"))
     done = lm_eval("--tasks", "magnifico_own_desc", "--model", "recorded",
