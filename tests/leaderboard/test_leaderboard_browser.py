@@ -1,25 +1,105 @@
 """The page in a real browser: the ways that a person takes through it, and hostile text."""
 
-import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.results_files import rows as answered
+from support.results_files import write_run
+
+from lm_eval_ext.leaderboard.site import build
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.xdist_group("browser")]
 
-HOSTILE = "<script>window.hurt = 1</script>"
 A = "model A"
+SCRIPT = "<script>window.hurt = 1</script>"
+HEBREW = "מה שלום הכלב"
+CHINESE = "红烧牛肉面"
+HOSTILE = SCRIPT + "<img src=x onerror='window.hurt = 2'></script>"
 
 
-def cell(page: Any, table: str, model: str, metric: str) -> Any:
+def rows(right: set[int]) -> list[dict[str, Any]]:
+    answers = {0: HOSTILE, 1: HEBREW, 2: CHINESE}
+    return [
+        {
+            "doc": {"id": f"d{number}"},
+            "prompt": f"What is the name of number {number}? {HOSTILE if number == 3 else ''}",
+            "target": f"name {number}",
+            "answer": answers.get(number, f"name {number}" if number in right else "name unknown"),
+            "score": float(number in right),
+        }
+        for number in range(40)
+    ]
+
+
+FACETS = {
+    "metric": "direct", "requirement": "existence", "family": "f",
+    "comparison": "pos_neg_s>neg_neg_s",
+}  # fmt: skip
+ABOUT = f"family: Hill\nsize: 7B\nlicence: {HOSTILE!r}\ndate: 2025-03-04\n"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A is right on 0 to 29, B on 20 to 39; B lacks a task and says other things; six more."""
+    folder = tmp_path_factory.mktemp("results")
+    write_run(folder / "a" / "1", A, "some_task", rows(set(range(30))))
+    write_run(folder / "b" / "1", f"model B {HOSTILE}", "some_task", rows(set(range(20, 40))))
+    write_run(folder / "a" / "2", A, "other_task", rows(set(range(10))), metric="acc")
+    for name, model, right in (("a", A, 30), ("b", f"model B {HOSTILE}", 5)):
+        scored = [{**row, "facets": FACETS} for row in answered(40, right)]
+        write_run(folder / name / "3", model, "lieder_mini", scored, metric="direct")
+        (folder / name / "model.yaml").write_text(ABOUT)
+    for number in range(6):  # with eight models, one can look for a name
+        write_run(folder / f"c{number}", f"other {number}", "some_task", rows(set(range(number))))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page's folder."""
+    folder = tmp_path_factory.mktemp("site")
+    build([results], folder, title=f"Models {HOSTILE}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real Chromium without a window; while it is open, no other test can start an event loop."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = [place for place in map(shutil.which, names) if place]
+    if not found:
+        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found[0], args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Any, site: Path) -> Iterator[Any]:
+    """The page, opened from the disk; the test fails if its console says anything."""
+    opened = browser.new_page(viewport={"width": 1280, "height": 900})
+    problems: list[str] = []
+    opened.on("console", lambda message: problems.append(message.text))
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    opened.goto((site / "index.html").as_uri())
+    yield opened
+    assert problems == []
+    opened.close()
+
+
+def of_a(page: Any) -> Any:
+    """The overview's cell of model A's exact match."""
     place = page.evaluate(
-        "([table, metric]) => [...document.querySelectorAll(`#t-${table} thead th`)]"
-        ".findIndex((one) => one.dataset.metric === metric)",
-        [table, metric],
+        "[...document.querySelectorAll('#t-overview thead th')]"
+        ".findIndex((one) => one.dataset.metric === 'exact_match')"
     )
-    row = page.locator(f"#t-{table} tbody tr", has=page.get_by_text(model[:7], exact=False))
-    return row.first.locator("> *").nth(place)
+    return page.locator("#t-overview tbody tr", has_text=A).locator("> *").nth(place)
 
 
 def opened(page: Any, text: str) -> str:
@@ -31,13 +111,13 @@ def opened(page: Any, text: str) -> str:
     return found
 
 
-def models(page: Any, table: str = "overview") -> list[str]:
-    names: list[str] = page.locator(f"#t-{table} tbody tr:visible th bdi").all_inner_texts()
+def models(page: Any) -> list[str]:
+    names: list[str] = page.locator("#t-overview tbody tr:visible th bdi").all_inner_texts()
     return [name[:7] for name in names]
 
 
 def test_a_number_leads_to_its_first_wrong_sample_and_back(page: Any) -> None:
-    number = cell(page, "overview", A, "exact_match").locator("a")
+    number = of_a(page).locator("a")
     value = number.inner_text()
     number.click()
     # A is right on 0 to 29, but answers 0, 1 and 2 are odd: the score alone counts.
@@ -74,10 +154,8 @@ def test_what_is_filtered_and_chosen_is_in_the_address(page: Any, browser: Any) 
     other = browser.new_page()
     other.goto(page.url)
     assert opened(other, "d15") == shown
-    assert (
-        other.input_value("#s-b").startswith("model B")
-        and other.input_value("#s-search") == "NUMBER 15"
-    )
+    assert other.input_value("#s-b").startswith("model B")
+    assert other.input_value("#s-search") == "NUMBER 15"
     other.click("nav a[href='#overview']")
     other.wait_for_selector("#t-overview tbody tr", state="visible")
     assert models(other)[0] == "other 5" and len(models(other)) == 6
@@ -90,7 +168,7 @@ def test_what_is_filtered_and_chosen_is_in_the_address(page: Any, browser: Any) 
 
 def test_on_a_phone_a_model_is_a_card_and_a_number_opens_its_sample(page: Any) -> None:
     page.set_viewport_size({"width": 400, "height": 800})
-    number = cell(page, "overview", A, "exact_match")
+    number = of_a(page)
     assert number.evaluate("(td) => getComputedStyle(td, '::before').content").startswith('"')
     number.locator("a").click()
     opened(page, "d30")
@@ -109,7 +187,7 @@ def test_with_the_keyboard_alone(page: Any) -> None:
     page.keyboard.press("Tab")
     assert focused() == "Skip to the tables"
     for _ in range(40):
-        if re.fullmatch(r"0\.750", focused()):
+        if focused() == "0.750":
             break
         page.keyboard.press("Tab")
     assert focused() == "0.750"
@@ -138,14 +216,14 @@ def test_without_javascript_tables_and_figures_are_there(browser: Any, site: Pat
 
 def test_text_of_models_stays_text(page: Any) -> None:
     page.evaluate("location.hash = 'samples?task=some_task&show=&sample=1'")
-    for place, text in ((1, HOSTILE), (2, "מה שלום הכלב"), (3, "红烧牛肉面"), (4, HOSTILE)):
+    for place, text in ((1, SCRIPT), (2, HEBREW), (3, CHINESE), (4, SCRIPT)):
         page.evaluate("(n) => { location.hash = `samples?task=some_task&sample=${n}` }", place)
         opened(page, f"Sample d{place - 1}")
         page.evaluate("document.querySelector('#s-detail details').open = true")
         assert text in page.locator("#s-detail").inner_text()
     assert page.evaluate("window.hurt") is None
     assert page.locator("#s-detail script, #s-detail img, td img, th img").count() == 0
-    assert HOSTILE in page.title()
+    assert SCRIPT in page.title()
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 400)])

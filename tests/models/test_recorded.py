@@ -9,7 +9,7 @@ import pytest
 from lm_eval.api.instance import Instance
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness.missing import MissingAnswer, allow
+from lm_eval_ext.harness.missing import MissingAnswer, MissingLogprob, MissingText, allow
 from lm_eval_ext.models.recorded import AnswerError, RecordedLM
 
 Replay = Callable[..., RecordedLM]
@@ -82,8 +82,8 @@ def test_a_part_of_the_document_is_enough(replay: Replay) -> None:
         {"doc": {"id": 8, "side": "b"}, "response": "eight b"},
         {"doc": {"id": 9}, "idx": 1, "request_type": "loglikelihood", "response": [-1, False]},
     )
-    seven, eight = {"id": 7, "text": "x"}, {"id": 8, "side": "b", "text": "y"}
-    assert model.generate_until([gen("p", doc=seven), gen("q", doc=eight)]) == ["seven", "eight b"]
+    asked = [gen("p", doc={"id": 7, "text": "x"}), gen("q", doc={"id": 8, "side": "b", "x": "y"})]
+    assert model.generate_until(asked) == ["seven", "eight b"]
     assert model.loglikelihood([ll("c", " d", doc={"id": 9}, idx=1)]) == [(-1.0, False)]
     for doc in ({"id": 8, "side": "a"}, {"id": "7"}, {}):
         with pytest.raises(AnswerError):
@@ -123,12 +123,14 @@ def test_match_by_document_whatever_the_prompt(replay: Replay) -> None:
         model.loglikelihood([ll("1+1=", " 2", doc={"q": "1+1", "n": 3})])
 
 
+def logged(doc: str, arguments: list[Any], *responses: Any, **more: Any) -> dict[str, Any]:
+    """A row of lm-eval's samples with one request."""
+    named = {f"arg_{place}": one for place, one in enumerate(arguments)}
+    return {"doc": {"q": doc}, "arguments": {"gen_args_0": named}, "resps": [responses], **more}
+
+
 def repeated(doc: str, *responses: str) -> dict[str, Any]:
-    return {
-        "doc": {"q": doc},
-        "arguments": {"gen_args_0": {"arg_0": "P", "arg_1": {"until": []}}},
-        "resps": [list(responses)],
-    }
+    return logged(doc, ["P", {"until": []}], *responses)
 
 
 def test_repeats_come_in_turn_for_each_document(replay: Replay) -> None:
@@ -139,7 +141,7 @@ def test_repeats_come_in_turn_for_each_document(replay: Replay) -> None:
 
 
 RECURRING: dict[str, list[dict[str, Any]]] = {
-    "arguments": [{"arguments": ["P"], "response": answer} for answer in "aba"],
+    "arguments": [row("P", response=answer) for answer in "aba"],
     "part": [{"doc": {"q": "d"}, "response": answer} for answer in "aba"],
     "several parts": [
         {"doc": {"q": "d"}, "response": "a"},
@@ -160,24 +162,13 @@ def test_first_and_last_follow_the_rows_where_an_answer_recurs(replay: Replay, f
         replay(*RECURRING[form]).generate_until(asked)
 
 
-@pytest.mark.parametrize(
-    ("conflict", "expected"), [("error", None), ("first", "d1"), ("last", "d2")]
-)
-def test_no_policy_gives_another_documents_answer(
-    replay: Replay, conflict: str, expected: str | None
-) -> None:
+def test_no_policy_gives_another_documents_answer(replay: Replay) -> None:
+    """Batches of other shapes give one request slightly different log-probabilities."""
     rows = [repeated("d", "d1"), repeated("d", "d2"), repeated("e", "e1"), repeated("f", "f1")]
-    model = replay(*rows, conflict=conflict)
-    assert model.generate_until([gen("P", doc={"q": "e"})]) == ["e1"]
-    if expected:
-        assert model.generate_until([gen("P", doc={"q": "d"})]) == [expected]
-
-
-def test_many_documents_with_one_prompt_cost_no_more_than_their_number(replay: Replay) -> None:
-    count = 3000  # quadratic cost took a minute here
-    model = replay(*(repeated(str(n), f"answer {n}") for n in range(count)))
-    requests = [gen("P", doc={"q": str(n)}) for n in range(count)]
-    assert model.generate_until(requests) == [f"answer {n}" for n in range(count)]
+    asked = [gen("P", doc={"q": "e"}), gen("P", doc={"q": "d"})]
+    for conflict, expected in (("first", "d1"), ("last", "d2")):
+        assert replay(*rows, conflict=conflict).generate_until(asked) == ["e1", expected]
+    assert replay(*rows).generate_until(asked[:1]) == ["e1"]
 
 
 def test_different_answers_to_one_request(tmp_path: Path) -> None:
@@ -185,17 +176,7 @@ def test_different_answers_to_one_request(tmp_path: Path) -> None:
     second = write(tmp_path / "b.jsonl", row("P", response="y"))
     with pytest.raises(AnswerError, match=r"different answers.*'P'.*a\.jsonl:1.*b\.jsonl:1"):
         RecordedLM(path=[first, second]).generate_until([gen("P")])
-    assert RecordedLM(path=[first, second], conflict="first").generate_until([gen("P")]) == ["x"]
-    assert RecordedLM(path=str(tmp_path), conflict="last").generate_until([gen("P")]) == ["y"]
     assert RecordedLM(path=[first, first]).generate_until([gen("P")]) == ["x"]
-
-
-def test_the_document_decides_between_different_answers(replay: Replay) -> None:
-    """Batches of other shapes give one request slightly different log-probabilities."""
-    doc, resps = {"q": "again", "n": 2}, [[["-0.25", "True"]], [["-4", "False"]]]
-    model = replay(SAMPLE, {**SAMPLE, "doc": doc, "resps": resps})
-    asked = [ll("1+1=", " 2", doc=doc), ll("1+1=", " 2", doc=SAMPLE["doc"])]
-    assert model.loglikelihood(asked) == [(-0.25, True), (-0.5, True)]
 
 
 def test_a_missing_answer_is_quoted_from_its_end(replay: Replay) -> None:
@@ -214,13 +195,11 @@ def test_missing_answers_are_left_out_only_where_the_task_can(
 ) -> None:
     model = replay(row("A", " b", response=[-1, True]), row("text", response=-7.25), missing="skip")
     with caplog.at_level("WARNING", logger="lm_eval"):
-        answers = model.loglikelihood([ll("A", " b"), ll("A", " z")])
-    assert answers[0] == (-1.0, True)
-    assert isinstance(answers[1], MissingAnswer)
+        found, absent = model.loglikelihood([ll("A", " b"), ll("A", " z")])
+    assert found == (-1.0, True) and isinstance(absent, MissingAnswer)
     assert "1 of 2 requests" in caplog.text
-    assert isinstance(
-        model.loglikelihood_rolling([rolling("text"), rolling("other")])[1], MissingAnswer
-    )
+    _, number = model.loglikelihood_rolling([rolling("text"), rolling("other")])
+    assert isinstance(number, MissingAnswer)
     with pytest.raises(AnswerError, match="own tasks only"):
         model.loglikelihood([ll("A", " z", ours=False)])
     with pytest.raises(AnswerError, match="any of the 2 requests"):
@@ -229,28 +208,18 @@ def test_missing_answers_are_left_out_only_where_the_task_can(
 
 def test_what_was_left_out_is_left_out_again(replay: Replay) -> None:
     """Placeholders in a log must not become answers."""
-    first = replay(row("A", " b", response=[-1, True]), row("P", response="x"), missing="skip")
-    missing = first.loglikelihood([ll("A", " b"), ll("A", " c")])[1]
-    absent = first.generate_until([gen("P"), gen("Q")])[1]
-
-    def logged(arguments: list[Any], response: Any, *metrics: str) -> dict[str, Any]:
-        return {
-            "doc": {"q": arguments[0]},
-            "arguments": {"gen_args_0": {f"arg_{i}": one for i, one in enumerate(arguments)}},
-            "resps": [[list(map(str, response)) if isinstance(response, tuple) else response]],
-            "metrics": metrics,
-        }
-
-    again = replay(
-        logged(["A", " b"], (-1.0, True), "acc"),
-        logged(["A", " c"], missing),
-        logged(["Q", {}], absent),
-        logged(["R", {}], str(absent), "acc"),  # a model may say anything, and was scored
+    model = replay(
+        logged("b", ["A", " b"], ["-1.0", "True"], metrics=["acc"]),
+        logged("c", ["A", " c"], list(map(str, MissingLogprob())), metrics=[]),
+        logged("Q", ["Q", {}], MissingText(), metrics=[]),
+        # A model may say anything, and was scored.
+        logged("R", ["R", {}], MissingText(), metrics=["acc"]),
         missing="skip",
     )
-    assert isinstance(again.loglikelihood([ll("A", " b"), ll("A", " c")])[1], MissingAnswer)
-    answers = again.generate_until([gen("Q"), gen("R")])
-    assert [isinstance(answer, MissingAnswer) for answer in answers] == [True, False]
+    pairs = model.loglikelihood([ll("A", " b"), ll("A", " c")])
+    texts = model.generate_until([gen("Q"), gen("R")])
+    missing = [isinstance(one, MissingAnswer) for one in (*pairs, *texts)]
+    assert missing == [False, True, True, False]
 
 
 def test_a_cache_of_recorded_answers_is_refused(replay: Replay) -> None:
@@ -266,7 +235,6 @@ def test_a_cache_of_recorded_answers_is_refused(replay: Replay) -> None:
         ('{"response": "x"}', r"arguments"),
         ('{"arguments": "P", "response": "x"}', r"list of texts"),
         ('{"doc": {}, "response": "x"}', r"at least one field"),
-        ('{"arguments": ["P", " c"], "response": [1]}', r"log-probability, is greedy"),
         ('{"arguments": ["P", " c"], "response": [5, true]}', r"not a log-probability"),
         ('{"arguments": ["P"], "response": ["' + "x" * 3_000_000 + '"]}', r"log-probability"),
         ('{"arguments": ["P"], "response": ' + "9" * 5000 + "}", r"bad\.jsonl:2"),
@@ -309,18 +277,15 @@ def test_bytes_of_a_file(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"path": ""}, "path=FILE"),
-        ({"path": 123}, "path=123 is not a path"),
         ({"path": ["a", 1]}, "is not a path"),
         ({"path": "nowhere.jsonl"}, r"no recorded answers at nowhere\.jsonl"),
-        ({"path": "x", "missing": "ignore"}, "error or skip"),
-        ({"path": "x", "match": "text"}, "arguments or doc"),
         ({"path": "x", "conflict": "all"}, "error or first or last"),
         ({"path": "x", "mising": "skip"}, "unknown argument mising"),
     ],
 )
-def test_a_wrong_argument_is_one_clear_line(arguments: dict[str, str], message: str) -> None:
+def test_a_wrong_argument_is_one_clear_line(arguments: Any, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        RecordedLM(**arguments)  # type: ignore[arg-type]
+        RecordedLM(**arguments)
 
 
 def test_folders_patterns_and_lists(tmp_path: Path) -> None:
@@ -339,9 +304,9 @@ def test_folders_patterns_and_lists(tmp_path: Path) -> None:
 
 def test_how_far_answers_differ_is_said(replay: Replay, caplog: pytest.LogCaptureFixture) -> None:
     """It was silent, and moved an accuracy of the recorded davinci-002 from .5625 to .5."""
-    numbers = {" a": [-1.0], " b": [-2.0, -2.25], " c": [-3.0, -3.125]}
-    rows = [row("P", c, response=[one, False]) for c, some in numbers.items() for one in some]
-    model, asked = replay(*rows, conflict="first"), [ll("P", c) for c in numbers]
+    numbers = ((" a", -1.0), (" b", -2.0), (" b", -2.25), (" c", -3.0), (" c", -3.125))
+    model = replay(*(row("P", c, response=[one, False]) for c, one in numbers), conflict="first")
+    asked = [ll("P", c) for c in (" a", " b", " c")]
     assert [answer[0] for answer in model.loglikelihood(asked)] == [-1.0, -2.0, -3.0]
     assert "2 of 3 requests have different recorded answers, and the first one" in caplog.text
     assert "differ by up to 0.25" in caplog.text

@@ -1,7 +1,6 @@
 """Servers: requests that fail, and answers that lack something."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -28,7 +27,7 @@ def ask(server: Failing, monkeypatch: pytest.MonkeyPatch) -> Asked:
     monkeypatch.setattr(api_models, "wait_exponential", lambda **_: lambda _: 0)
     servers.be_patient(api_models)
 
-    def ask(what: str, *, together: int = 1, count: int = 5, **given: Any) -> list[Any]:
+    def ask(what: str, *, together: int = 1, **given: Any) -> list[Any]:
         model = LocalCompletionsAPI(
             model="any", num_concurrent=together, batch_size=1, tokenizer_backend=None,
             base_url=server.url, **given,
@@ -36,28 +35,13 @@ def ask(server: Failing, monkeypatch: pytest.MonkeyPatch) -> Asked:
         model.timeout = 1
         if what == "log-probabilities":
             model.tokenizer, model.tokenized_requests = "ours", True
-            rows = [(("", ""), [7, n], [n + 1, 9]) for n in range(count)]
+            rows = [(("", ""), [7, n], [n + 1, 9]) for n in range(5)]
             found: list[Any] = model._loglikelihood_tokens(rows)
             return found
-        requests = [
-            Instance("generate_until", {}, (f"prompt {n}", {"until": ["\n"]}), n)
-            for n in range(count)
-        ]
-        return list(model.generate_until(requests))
+        texts = ((f"prompt {n}", {"until": ["\n"]}) for n in range(5))
+        return list(model.generate_until([Instance("generate_until", {}, one, 0) for one in texts]))
 
-    def in_a_thread(*args: Any, **given: Any) -> list[Any]:
-        # In the main one a browser of other tests may keep a loop of asyncio running.
-        with ThreadPoolExecutor(1) as pool:
-            return pool.submit(ask, *args, **given).result()
-
-    return in_a_thread
-
-
-def expected(what: str, count: int) -> list[Any]:
-    if what == "log-probabilities":
-        values = [answer([7, n, n + 1, 9], 0)["logprobs"]["token_logprobs"] for n in range(count)]
-        return [(sum(one[2:-1]), all(value == -0.25 for value in one[2:-1])) for one in values]
-    return [answer(f"prompt {number}", 0)["text"] for number in range(count)]
+    return ask
 
 
 @pytest.mark.parametrize("together", [1, 3])
@@ -65,9 +49,13 @@ def expected(what: str, count: int) -> list[Any]:
 def test_what_fails_for_a_while_changes_no_answer(
     server: Failing, ask: Asked, what: str, together: int
 ) -> None:
+    answers = ask(what)
+    assert len(set(answers)) == 5
+    server.asked.clear()
     plan = {1: "429", 3: "503", 4: "503", 5: "503", 6: "half"}
     server.plan = lambda number: plan.get(number, "")
-    assert ask(what, together=together) == expected(what, 5)
+    assert ask(what, together=together) == answers
+    assert len(server.asked) == 10
 
 
 def test_a_server_is_asked_as_often_as_the_model_says(server: Failing, ask: Asked) -> None:
@@ -75,50 +63,44 @@ def test_a_server_is_asked_as_often_as_the_model_says(server: Failing, ask: Aske
     for given, times in (({}, servers.ATTEMPTS), ({"max_retries": 2}, 2)):
         server.asked.clear()
         with pytest.raises(Exception, match="503"):
-            ask("texts", count=1, **given)
+            ask("texts", **given)
         assert len(server.asked) == times
 
 
-LOGGED: dict[str, Any] = {"index": 0, "logprobs": answer([7, 1, 2], 0)["logprobs"]}
-SHORT = {key: value[1:] for key, value in LOGGED["logprobs"].items()}
-LONG = {key: [*value, value[-1]] for key, value in LOGGED["logprobs"].items()}
-OTHERS = {
-    "no log-probabilities": {"index": 0, "text": "a"},
-    "null": {"index": 0, "logprobs": None},
-    "without BOS": {"index": 0, "logprobs": SHORT},
-    "with BOS": {"index": 0, "logprobs": LONG},
-    "null inside": {
-        "index": 0, "logprobs": {**LOGGED["logprobs"], "token_logprobs": [None, -1, None, -1]},
-    },
-}  # fmt: skip
+GOOD = answer([7, 1, 2], 0)["logprobs"]
 
 
-@pytest.mark.parametrize("choice", OTHERS.values(), ids=OTHERS)
-def test_log_probabilities_must_be_those_of_the_prompt(choice: Any) -> None:
-    servers.check_log_probabilities(LOGGED, [7, 1, 2], None)
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        None,
+        {key: value[1:] for key, value in GOOD.items()},  # without BOS
+        {key: [*value, value[-1]] for key, value in GOOD.items()},  # with one too many
+        {**GOOD, "token_logprobs": [None, -1, None, -1]},
+    ],
+)
+def test_log_probabilities_must_be_those_of_the_prompt(logprobs: Any) -> None:
+    servers.check_log_probabilities({"logprobs": GOOD}, [7, 1, 2], None)
     with pytest.raises(servers.AnswerError):
-        servers.check_log_probabilities(choice, [7, 1, 2], None)
+        servers.check_log_probabilities({"logprobs": logprobs}, [7, 1, 2], None)
 
 
+@pytest.mark.parametrize("how", ["empty", "fewer"])
 def test_answers_that_lack_log_probabilities_end_the_evaluation(
-    server: Failing, ask: Asked
+    server: Failing, ask: Asked, how: str
 ) -> None:
-    for how in ("empty", "fewer"):
-        for together in (1, 3):
-            server.plan = lambda number, how=how: how * (number == 2)  # type: ignore[misc]
-            server.asked.clear()
-            with pytest.raises(servers.AnswerError):
-                ask("log-probabilities", together=together, max_retries=1)
+    server.plan = lambda number: how * (number == 2)
+    for together in (1, 3):
+        server.asked.clear()
+        with pytest.raises(servers.AnswerError):
+            ask("log-probabilities", together=together, max_retries=1)
 
 
 def test_nothing_generated_after_a_prompt_costs_no_token() -> None:
-    logged = {
-        "token_logprobs": [None, -1.0, -2.0, -4.0],
-        "top_logprobs": [None, *[{"a": -1.0}] * 3],
-    }
-    choice = {"index": 0, "logprobs": logged}
-    servers.check_log_probabilities(choice, [7, 1, 2, 3], {"completion_tokens": 0})
-    assert LocalCompletionsAPI.parse_logprobs({"choices": [choice]}, ctxlens=[2]) == [(-6.0, False)]
+    choice = {"index": 0, "logprobs": {key: value[:-1] for key, value in GOOD.items()}}
+    servers.check_log_probabilities(choice, [7, 1, 2], {"completion_tokens": 0})
+    found = LocalCompletionsAPI.parse_logprobs({"choices": [choice]}, ctxlens=[1])
+    assert found == [(-1.25, False)]
 
 
 @pytest.mark.parametrize(
@@ -134,6 +116,6 @@ def test_a_text_ends_before_its_stop_string(
     model = LocalChatCompletion(base_url="http://a", model="any")
     given = {"until": until}
     payload = model._create_payload([], generate=True, gen_kwargs=given, seed=1, eos=None)
-    assert payload.get("stop", []) == until and ("stop" in payload) == bool(until)
+    assert payload.get("stop") == (until or None)
     said = {"choices": [{"index": 0, "message": {"content": sent}}]}
     assert model.parse_generations(outputs=said) == [kept]

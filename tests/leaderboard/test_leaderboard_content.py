@@ -1,0 +1,231 @@
+"""What is in the page: each benchmark's view of its samples, on its embedded documents as they are
+logged; unusual, outdated or hostile results, of which the page says so or shows them as text."""
+
+import csv
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.page import answers, samples_in
+from support.results_files import rows, write_run
+from support.tasks import load_task
+
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.leaderboard.samples import scores_of
+from lm_eval_ext.leaderboard.site import Column, build
+from lm_eval_ext.results.files import find
+from lm_eval_ext.stats.measures import Measure
+
+pytestmark = pytest.mark.usefixtures("kept_cache")
+
+MINI = (
+    "lieder_mini", "magnifico_mini", "cogs_mini_gen", "cogs_mini_icl_gen",
+    "cogs_mini_overestimation", "conceptual_mini", "diner_mini_icl",
+)  # fmt: skip
+
+
+def documents(name: str) -> list[dict[str, Any]]:
+    """The first documents as lm-eval logs them: through JSON."""
+    docs = load_task(name).test_docs()
+    found: list[dict[str, Any]] = json.loads(json.dumps([docs[i] for i in range(5)]))
+    return found
+
+
+@pytest.mark.parametrize("name", MINI)
+def test_embedded_documents(name: str) -> None:
+    view = import_module(f"lm_eval_ext.benchmarks.{name.partition('_')[0]}.view")
+    docs = documents(name)
+    answer = {"lieder_mini": "[-1.5, false]", "magnifico_mini": "SELECT 1"}.get(name, "an answer")
+    shown = view.documents(docs, [[]] * len(docs))
+    answered = view.answers(docs, [[answer] * 9] * len(docs))
+    assert len(shown) == len(answered) == len(docs)
+    assert all(one.title and one.gold for one in shown)
+    assert len({one.title for one in shown}) > 1
+    for part in (part for one in (*shown, *answered) for part in one.parts):
+        assert part.title and (part.text or part.table)
+        assert len({len(row) for row in part.table}) <= 1
+
+
+MANY = (
+    "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99) "
+    "SELECT i, {} FROM n"
+)
+LACKS = "; 1 of the gold's are missing"
+
+
+def test_the_rows_of_both_queries_and_how_they_differ() -> None:
+    """Gold, answer, what is said of the answer's rows, and which of them are marked."""
+    from lm_eval_ext.benchmarks.magnifico import view
+
+    (doc, *_) = documents("magnifico_mini")
+    x = "VALUES (1, 'x')"
+    cases = [
+        # Nothing is marked in rows that are equal, whatever their order and their numbers' types.
+        (f"{x}, (2, NULL)", "VALUES (2.0, NULL), (1, 'x')", "2 rows", ()),
+        # What only one of the two has is marked, and what one has too often.
+        (f"{x}, (2, 'y')", f"{x}, (2, 'z')", f"2 rows{LACKS}", (1,)),
+        (x, f"{x}, (1, 'x')", "2 rows", (1,)),
+        ("VALUES (NULL, 'x')", "VALUES ('', 'x')", f"1 row{LACKS}", (0,)),
+        ("SELECT 0.1 + 0.2", "SELECT 0.3", f"1 row{LACKS}", (0,)),
+        # Of many rows those that differ are shown.
+        (MANY.format(0), MANY.format("i = 60"), f"100 rows of which 8 are shown{LACKS}", (7,)),
+    ]
+    docs = [{**doc, "query": gold} for gold, *_ in cases]
+    shown = view.answers(docs, [[answer] for _, answer, *_ in cases])
+    assert [(part.title, part.marked) for one in shown for part in one.parts] == [
+        (f"What it returns, {said}", marked) for *_, said, marked in cases
+    ]
+    (gold,) = view.documents([doc], [[]])[0].parts
+    assert gold.beside, "once, beside those of the answers"
+    queries = ((doc["query"],), ("SELECT nothing FROM nowhere",), ("",))
+    (same,), (wrong,), none = (one.parts for one in view.answers([doc] * 3, queries))
+    assert gold.table == same.table != ()
+    assert "nowhere" in wrong.text and none == ()
+
+
+def test_comparisons_that_failed_come_first_by_how_many_nats() -> None:
+    """All right but one: the singular after two goats is more probable than after one."""
+    from lm_eval_ext.benchmarks.lieder import view
+
+    (doc, *_) = documents("lieder_mini")
+    likely = {name: -3.0 - place / 2 for place, name in enumerate(doc["felicitous"])}
+    likely |= {"neg_pos_s": -2.0, "pos_neg_s": -3.0, "pos_pos_s": -2.5}
+    likely |= {"neg_pos_p": -8.0, "pos_pos_p": -1.0}
+    asked = [f"[{likely.get(name, -9.0)}, False]" for name in doc["condition"]]
+    shown, broken = view.answers([doc] * 2, [asked, ["broken"]])
+    assert shown.answer == "16 of 17 comparisons right"
+    _, first, *others = shown.parts[0].table
+    item = doc["item"]
+    assert first == ("wrong", f"the {item}: a {item}, no {item} > a {item}, a {item}", "-0.50")
+    assert shown.parts[0].marked == (0,) and {row[0] for row in others} == {"right"}
+    assert broken.answer == "(no log-probabilities)"
+
+
+def test_components_of_a_name_are_hit_missing_or_extra() -> None:
+    from lm_eval_ext.benchmarks.diner import view
+
+    said = {
+        "烤鸡翅": ["hit", "hit"], "蒸鸡翅": ["extra", "hit", "missing"],
+        "烤鸡翅鸡翅": ["hit", "hit"], "x": [],
+    }  # fmt: skip
+    shown = view.answers([{"answer": "烤鸡翅"}] * 4, [[answer] for answer in said])
+    parts = [one.parts[0] for one in shown]
+    assert [sorted(row[2] for row in part.table[1:]) for part in parts] == [*said.values()]
+    assert "does not parse" in parts[-1].text
+
+
+def test_samples_of_another_version_are_shown_as_text(tmp_path: Path) -> None:
+    (row,) = rows(1, 0)
+    write_run(
+        tmp_path, "one", "lieder_mini", [row | {"doc": {"item": "dog"}}], metric="direct/mean"
+    )
+    content = samples_in(build([tmp_path], tmp_path / "site"))["lieder_mini"]
+    assert content["documents"][0][:3] == ["p0", "", "x"]
+    assert answers(content, "one") == ["y"]
+
+
+def test_a_page_anew_replaces_the_earlier_one(tmp_path: Path) -> None:
+    """One file and a CSV; what is not ours stays. Samples are spread over all."""
+    for task in ("a_task", "b_task"):
+        write_run(tmp_path / "many" / task, "one", task, rows(150, 20))
+    write_run(tmp_path / "few", "one", "b_task", rows(10, 1))
+    site = tmp_path / "site"
+    build([tmp_path / "many"], site)
+    (site / "mine.txt").write_text("mine")
+    for most, shown in ((300, {"b_task": "0123456789"}), (4, {"b_task": "0369"}), (0, {})):
+        found = samples_in(build([tmp_path / "few"], site, samples=most))
+        assert shown == {
+            task: "".join(document[1] for document in content["documents"])
+            for task, content in found.items()
+        }
+    assert {file.name for file in site.iterdir()} == {"index.html", "leaderboard.csv", "mine.txt"}
+    with pytest.raises(OptionError, match=r"cannot write .*mine.txt"):
+        build([tmp_path / "few"], site / "mine.txt")
+
+
+def test_answers_and_scores_come_out_as_they_went_in(tmp_path: Path) -> None:
+    """The right answer, others, one that is missing, scores between 0 and 1, another prompt."""
+    write_run(tmp_path / "a", "a", "some_task", rows(5, 2))
+    other = [
+        {**row, "answer": "né", "score": row["score"] / 3, "prompt": f"<|user|>{row['prompt']}"}
+        for row in rows(4, 3)
+    ]
+    file = write_run(tmp_path / "b", "b", "some_task", other)
+    file.write_text(
+        file.read_text().replace('"original": 4, "effective": 4', '"original": 5, "effective": 5')
+    )
+    (logged,) = (tmp_path / "b").glob("samples_*")
+    logged.write_text(logged.read_text().replace('"exact_match": 0.0', '"exact_match": null'))
+    (content,) = samples_in(build([tmp_path], tmp_path / "site")).values()
+    a, b = content["models"].values()
+    assert answers(content, "a") == ["x", "x", "y", "y", "y"]
+    assert answers(content, "b") == ["né"] * 4 + [None]
+    assert b["scores"] == [[0.333, 0.333, 0.333, None, None]]
+    assert "<|user|>" not in json.dumps([content["documents"], a])
+    assert [one and one[0]["text"] for one in b["parts"]] == [f"<|user|>p{n}" for n in range(4)] + [
+        None
+    ]
+
+
+def test_a_task_name_with_slashes_reads_no_other_folder(tmp_path: Path) -> None:
+    file = write_run(tmp_path / "one", "one", "some_task", rows(4, 2))
+    file.write_text(file.read_text().replace("some_task", "../two/some_task"))
+    (tmp_path / "two").mkdir()
+    write_run(tmp_path / "two", "two", "some_task", rows(4, 2))
+    assert samples_in(build([tmp_path / "one"], tmp_path / "site")) == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"), [("{not json", ":9: not JSON"), ('{"doc_id": 8}', ":9: not a sample")]
+)
+def test_broken_samples_are_left_aside_and_the_rest_shows(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, line: str, said: str
+) -> None:
+    for name in ("one", "two"):
+        write_run(tmp_path / name, name, "some_task", rows(8, 4))
+    file = next((tmp_path / "one").glob("samples_*"))
+    file.write_text(f"{file.read_text()}{line}\n")
+    page = build([tmp_path], tmp_path / "site")
+    assert page.read_text().count('<tr data-model="one">') == 2, "the overview, and the models"
+    assert samples_in(page)["some_task"]["models"].keys() == {"two"}
+    assert said in caplog.text
+
+
+def test_the_table_beside_the_page_is_no_formula(tmp_path: Path) -> None:
+    for place, name in enumerate(["=1+2", "-2+3", "plain"]):
+        write_run(tmp_path / str(place), name, "some_task", rows(12, 4 * place))
+    build([tmp_path], tmp_path / "site", samples=0)
+    lines = list(csv.DictReader((tmp_path / "site" / "leaderboard.csv").open()))
+    assert [line["model"] for line in lines] == ["'-2+3", "'=1+2", "plain"]
+    assert [float(line["value"]) for line in lines] == pytest.approx([4 / 12, 0, 8 / 12])
+    assert [line["best"] for line in lines] == ["True", "False", "True"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "place", "text"),
+    [("percent", 0.8, "0.8", "0.8"), ("share", 1.2, "100", "1.200"),
+     ("share", -0.5, "0", "\N{MINUS SIGN}0.500")],
+)  # fmt: skip
+def test_scale_and_digits_go_by_the_unit(unit: Any, value: float, place: str, text: str) -> None:
+    column = Column("", "", "", "", Measure(title="", value=("v",), unit=unit))
+    assert (column.place(value), column.number(value)) == (place, text)
+
+
+def test_a_score_is_named_for_what_it_is_of_a_sample(tmp_path: Path) -> None:
+    """Relative performance is a ratio of means: of a sample there is execution accuracy."""
+    scored = [
+        {**row, "facets": {"database": "populated", "form": "foreign", "interpretation": "i"},
+         "doc": {**row["doc"], "db_id": "d"}}
+        for row in rows(8, 4)
+    ]  # fmt: skip
+    more = {"relative_performance/foreign,none": 50.0, "sql_no_query,none": 0.0}
+    write_run(tmp_path, "one", "magnifico_mini", scored, metric="relative_performance", more=more)
+    (run,) = find(tmp_path)
+    told = [(one.metrics[0], one.title, one.kind) for one in scores_of(run, "magnifico_mini")]
+    assert told == [
+        ("relative_performance", "Execution accuracy", "more"),
+        ("relative_performance/foreign", "Execution accuracy, foreign", "more"),
+        ("sql_no_query", "Answers without a query", "less"),
+    ]

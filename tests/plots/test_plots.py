@@ -1,0 +1,199 @@
+"""Figures hold the values of the results, where they belong; what is missing is said; files of
+figures, and what is refused."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from support import logged
+from support.made_answers import MadeAnswers
+
+from lm_eval_ext.cards import card_of, cards
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.plots.figures import (
+    Declared,
+    Figure,
+    declared,
+    figure_of,
+    figures,
+    listed,
+    write,
+)
+from lm_eval_ext.plots.theme import LIGHT, css
+from lm_eval_ext.results.ask import Asked
+from lm_eval_ext.results.ask import figures as asked_figures
+from lm_eval_ext.results.models import Model, read_models
+from lm_eval_ext.stats.measures import Measure
+
+pytestmark = pytest.mark.slow
+
+TASKS = ["lieder_mini", "magnifico_mini", "conceptual_mini"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, run_cache: Path) -> Path:
+    """Results of two models on embedded tasks, and of a third on one of them."""
+    place = tmp_path_factory.mktemp("plots")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
+        for seed, name in enumerate(("alpha", "beta", "gamma")):
+            tasks = TASKS if name != "gamma" else TASKS[:1]
+            logged.evaluate(place / name, MadeAnswers(seed), tasks,
+                            config={"model_args": {"seed": seed}}, name=name)  # fmt: skip
+    return place
+
+
+@pytest.fixture(scope="module")
+def models(folder: Path) -> list[Model]:
+    return read_models([folder])
+
+
+@pytest.mark.parametrize("figure", declared().values(), ids=declared())
+def test_declarations_name_what_there_is(figure: Declared) -> None:
+    card = cards()[figure.name.partition("-")[0]]
+    assert figure.reading.endswith("."), "a sentence that says how to read it"
+    for task in (*figure.tasks.values(), *figure.mini.values()):
+        assert card_of(task) is card
+    for metric in filter(None, figure.metrics.values()):
+        assert metric in card.metrics or metric in card.measures
+    assert {figure.by, *figure.where} - {""} <= set(card.facets)
+
+
+def test_values_are_answers_to_the_question(models: list[Model]) -> None:
+    figure = figure_of("lieder-requirements", models)
+    shown = figure.values.set_index(["model", "part"])
+    (model, *_) = models
+    run = model.runs["lieder_mini"]
+    ((_, question),) = Asked(by="requirement").questions("lieder_mini", run)
+    found = {
+        cards()["lieder"].word(part["requirement"]): [one.value, one.low, one.high]
+        for part, one in asked_figures(run, "lieder_mini", question)
+    }
+    for part, numbers in shown.loc[model.label, ["value", "low", "high"]].iterrows():
+        assert list(numbers) == found[part]
+    assert len(shown) == 5 * len(models)
+    assert figure.values["part"].iloc[0] == "existence", "as declared"
+    assert figure.measure.chance == 0.5 and figure.ends == (0.0, 1.0)
+
+
+def made(values: pd.DataFrame, **measure: Any) -> Figure:
+    about = Declared(name="x-1", title="t", tasks={})
+    return Figure(about, values, Measure(title="", value=("v",), **measure))
+
+
+def test_a_missing_panel_flatters_no_model() -> None:
+    """The order goes by the panels that all models have."""
+    rows = [("strong", "easy", 0.9), ("strong", "hard", 0.2), ("weak", "easy", 0.6)]
+    values = pd.DataFrame(rows, columns=["model", "part", "value"]).assign(
+        published=False, task="", line="", metric=""
+    )
+    assert made(values).order() == ["strong", "weak"]
+    assert made(values, lower_is_better=True).order() == ["weak", "strong"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "ends"),
+    [("percent", 0.8, (0.0, 100.0)), ("share", 0.8, (0.0, 1.0)), ("points", -0.2, (-0.2, 0.0))],
+)
+def test_the_axis_goes_by_the_unit_not_by_the_values(unit: str, value: float, ends: Any) -> None:
+    """A relative performance of 0.8 % lies at the left of an axis to 100."""
+    values = pd.DataFrame([{"model": "m", "value": value, "low": None, "high": None}])
+    assert made(values, unit=unit).ends == ends
+
+
+def test_what_is_missing_is_said(models: list[Model], folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"cogs-1 needs results of cogs_unmodified_gen, .*\.\.\."):
+        figure_of("cogs-1", models)
+    there = {figure.name for figure in figures(models)}
+    told = dict(listed(models))
+    assert {name for name, text in told.items() if "needs results" in text} == told.keys() - there
+    for file in (folder / "alpha").glob("results_*"):
+        shutil.copy(file, tmp_path)
+    with pytest.raises(OptionError, match=r"magnifico-7: nothing to draw; alpha: .*no samples_"):
+        figure_of("magnifico-7", read_models([tmp_path]))
+    # What is not defined: not "it needs magnifico_mini", which is there.
+    for file in (folder / "alpha").glob("samples_magnifico_mini*"):
+        text = file.read_text().replace('"correct": 1.0', '"correct": 0.0')
+        (tmp_path / file.name).write_text(text)
+    said = "magnifico-7: nothing to draw; alpha, magnifico_mini: N/A, since no interpretation"
+    with pytest.raises(OptionError, match=said):
+        figure_of("magnifico-7", read_models([tmp_path]))
+
+
+def test_names_and_numbers_are_data(models: list[Model]) -> None:
+    """Dots and brackets in a model's name would be paths in names of fields."""
+    figure = figure_of("lieder-requirements", models)
+    odd = Figure(figure.declared, figure.values.replace("alpha", "a.b[0] (x: y)"), figure.measure)
+    for row in odd.values.itertuples():
+        assert f"{row.model} {row.value:.3f} [{row.low:.3f}, {row.high:.3f}]" in odd.alt
+    assert "Chance is 0.5." in odd.alt
+    assert re.search(r"a\.b\[0\] \(x: y\)", json.dumps(odd.spec()))
+
+
+@pytest.fixture(scope="module")
+def figure(models: list[Model]) -> Figure:
+    return figure_of("lieder-1", models)
+
+
+def test_files_have_their_format_and_the_width(models: list[Model], tmp_path: Path) -> None:
+    figure = figure_of("conceptual-4", models)  # one panel, which is drawn soonest
+    pdf, png, html = (
+        figure.save(tmp_path / f"a.{one}").read_bytes() for one in ("pdf", "png", "html")
+    )
+    (box,) = re.findall(rb"MediaBox ?\[0 0 ([\d.]+) [\d.]+\]", pdf)
+    assert abs(float(box) - 936) <= 8
+    assert png.startswith(b"\x89PNG")
+    assert abs(int.from_bytes(png[16:20], "big") - 2 * 936) <= 16
+    assert figure.title.encode() in html
+    assert not re.findall(rb"<(?:script|link)[^>]* (?:src|href)=", html), "it needs no network"
+
+
+def test_an_exported_figure_has_the_key_of_its_lines(figure: Figure) -> None:
+    """What a dotted line, a bar and a hollow mark are stands below the title."""
+    drawn = re.sub('aria-label="[^"]*"|</?[a-z][^>]*>', "", figure._repr_svg_())
+    assert "95 % intervals" in drawn and "Dotted line: chance (0.5)." in drawn
+    assert "Hollow marks" not in drawn and not figure.values["published"].any()
+
+
+def test_an_svg_for_a_page_takes_its_colours(figure: Figure) -> None:
+    svg = figure.svg(theme="page")
+    used = set(re.findall(r"var\((--[a-z0-9-]+)\)", svg))
+    assert {"--plot-ink", "--plot-paper", "--plot-1"} <= used
+    assert all(f"{name}:" in css() for name in used)
+    assert not re.findall(r"#[0-9a-f]{6}", svg)
+    assert 'role="img" aria-label="Singular and plural continuations' in svg
+    assert figure.title not in re.sub('aria-label="[^"]*"', "", svg)
+    assert "<script" not in svg
+
+
+def test_the_command_writes_all_or_one(models: list[Model], tmp_path: Path) -> None:
+    one = tmp_path / "new" / "one.svg"
+    assert list(write(models, ["conceptual-4"], one)) == [one]
+    assert LIGHT.paper in one.read_text()
+    names = ["conceptual-2", "conceptual-4"]
+    assert [path.stem for path in write(models, names, tmp_path / "all")] == names
+
+
+@pytest.mark.parametrize(
+    ("names", "output", "problem"),
+    [
+        (["lider-1"], "a.svg", "no figure 'lider-1'; did you mean lieder-1"),
+        (["lieder-1"], "a.gif", "a.gif: use .svg, .pdf, .png, .html, .json"),
+        ([], "a.svg", "for one --figure a file"),
+        (["lieder-1"], None, "-o takes a folder"),
+        (["conceptual-4"], "file/a.svg", "cannot write"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line_and_no_file(
+    models: list[Model], tmp_path: Path, *, names: list[str], output: str | None, problem: str,
+) -> None:  # fmt: skip
+    (tmp_path / "file").write_text("in the way")
+    path = None if output is None else tmp_path / output
+    with pytest.raises(OptionError, match=re.escape(problem)) as raised:
+        list(write(models, names, path))
+    assert "\n" not in str(raised.value)
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
