@@ -26,6 +26,8 @@ def test_sources_and_revisions_are_joined(server: Server) -> None:
         "revision": f"{many.files[0].revision}+ababababa",
         "sha256": hashlib.sha256(digests.encode()).hexdigest(),
     }
+    swapped = read_back(provenance.describe_many([toy, many]))
+    assert swapped["sha256"] == joined["sha256"], "the order of sources says nothing"
     fewer = read_back(provenance.describe_many([many, require_all("toy", ["beta"])]))
     assert fewer["sha256"] != joined["sha256"]
     own = provenance.describe_many([], {"questions": "a" * 64})
