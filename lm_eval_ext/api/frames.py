@@ -98,8 +98,8 @@ class Results:
     def samples(self, task: str) -> "DataFrame":
         """One row for each model, document and filter of a task: what was asked and answered.
 
-        Columns: ``model``, ``filter``, ``doc_id``, ``prompts`` and ``answers`` (lists, one per
-        request; answers as they were scored, after the filter), ``target``, ``doc``.
+        Columns: ``model``, then those of lm-eval's samples: ``doc``, ``arguments`` (the requests),
+        ``filtered_resps`` (an answer per request, as it was scored), ``target``, and so on.
 
         Raises:
             OptionError: The task is not in these results.
@@ -110,12 +110,7 @@ class Results:
         from lm_eval_ext.results.table import samples
 
         return pd.DataFrame(
-            {
-                "model": model,
-                **{name: row[name] for name in ("filter", "doc_id", "target", "doc")},
-                "prompts": [one.get("arg_0") for one in row["arguments"].values()],
-                "answers": list(row["filtered_resps"]),
-            }
+            {"model": model, **row}
             for model, run in self._having(task)
             for _, row in samples(run, task)
         )

@@ -10,7 +10,7 @@ from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.ask import Asked, RefusedError, align, align_tasks, recomputes
 from lm_eval_ext.results.models import Model, having
-from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
+from lm_eval_ext.stats.intervals import LEAST_CLUSTERS, Interval, interval, mean_estimate
 from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, Measure, Question
 from lm_eval_ext.stats.statistics import (
     NONE,
@@ -115,13 +115,9 @@ def compare(
 ) -> Report:
     """Compares models on every task; or ``within`` each model that has both, two tasks.
 
-    Of two tasks there is one more comparison, over all models together, in which a document's value
-    is the mean of the models' values. Only items are resampled, since the models are the same in
-    both tasks and not a sample of models. Holm's method adjusts for all models of a question, and
-    leaves that one comparison as it is.
-
-    Models whose names differ in a seed alone are one condition; with ``seeds`` there is a table for
-    each, with the figure of all its models together (``POOLED``) where a document has a value.
+    Of two tasks Holm's method adjusts for all models of a question. Models whose names differ in a
+    seed alone are one condition; with ``seeds`` there is a table for each, without tests, with the
+    interval of all its models together (``POOLED``) where a document has a value.
 
     Raises:
         OptionError: No task has the metric or the facet, no model has both tasks, or no two models
@@ -150,7 +146,6 @@ def compare(
         raise OptionError(f"no model has results on {' and '.join(tasks)}; there is {there}")
     report = Report(tasks if within else [model.label for model in models])
     wrong: OptionError | None = None
-    aligned: list[Mapping[str, DataFrame]] = []
     for name, group, runs in cases:
         of = {label: label if within else name for label in runs}
         first = next(iter(runs))
@@ -166,7 +161,6 @@ def compare(
         except OptionError as error:  # of many tasks only some have the metric or the facet
             wrong = error
             continue
-        aligned.append(systems)
         counts = [run.documents(of[label]) for label, run in runs.items()]
         total = max(of for _, of in counts) if any(s < of for s, of in counts) else None
         for label, task in of.items():
@@ -178,29 +172,18 @@ def compare(
     if wrong and not report.tables and not report.refused:
         raise wrong
     if within:
-        _together(report, aligned, wanted, card)
+        _together(report.tables)
     return report
 
 
-def _together(
-    report: Report,
-    aligned: "Sequence[Mapping[str, DataFrame]]",
-    wanted: Sequence[tuple[str, Question]],
-    card: Card | None,
-) -> None:
-    """Adjusts the p-values of two tasks for all models, and adds the models' mean."""
+def _together(tables: Sequence[Table]) -> None:
+    """Adjusts the p-values of two tasks for all models."""
     tested: dict[tuple[str, str], list[Pair]] = {}
-    for one in report.tables:
+    for one in tables:
         tested.setdefault((one.title, one.part), []).extend(one.pairs)
+        one.best, one.published = [], {}  # of one table, and p-values are of several
     for found in tested.values():
         adjust(found)
-    for title, question in wanted:
-        if len(aligned) > 1 and not question.by and question.measure.statistic in MEANS:
-            same = {"task": report.tables[0].task, "model": POOLED, "title": title, "total": None}
-            means = {task: pooled([one[task] for one in aligned], question) for task in aligned[0]}
-            report.tables += _tables(same, plain(question), means, card, known=True)
-    for one in report.tables:  # the best would be of one table, and p-values are of several
-        one.best, one.published = [], {}
 
 
 def _tables(
@@ -210,7 +193,7 @@ def _tables(
     card: Card | None,
     *,
     known: bool,
-    pool: bool = False,
+    pool: bool,
 ) -> Iterator[Table]:
     """One for each part; ``known``: samples give the values of the results files."""
     import pandas as pd
@@ -227,7 +210,7 @@ def _tables(
         some = found[ranked[0]]
         unit = card.cluster.unit_at(some.level) if card else DOCUMENT
         if pool and measure.statistic in MEANS:
-            found[POOLED] = figure(pooled(list(kept.values()), own), plain(own))
+            found[POOLED] = Figure(None, None, 0, 0, 0, *pooled(kept, own))
             ranked.append(POOLED)
         yield Table(
             **same,
@@ -262,17 +245,12 @@ def _note(found: Mapping[str, Figure], measure: Measure, unit: str, *, known: bo
     return ""
 
 
-def pooled(systems: "Sequence[DataFrame]", question: Question) -> "DataFrame":
-    """Each document's mean over the systems that all have it; for the :func:`plain` question."""
+def pooled(systems: "Mapping[str, DataFrame]", question: Question) -> Interval:
+    """That of the mean over documents, whose values are means over the systems."""
     import pandas as pd
 
-    kept = shared_documents(dict(enumerate(systems)), question).values()
-    own = pd.concat([document_values(rows, question.measure) for rows in kept])
-    return own.groupby([DOCUMENT, CLUSTER], sort=False).mean().reset_index()
-
-
-def plain(question: Question) -> Question:
-    """The mean of values that documents have already."""
     measure = question.measure
-    changed = {"statistic": "mean", "value": (measure.name,), "where": {}, "weights": {}}
-    return Question(measure.model_copy(update={**changed, "best_of": None}))
+    kept = shared_documents(systems, question).values()
+    own = pd.concat([document_values(rows, measure) for rows in kept])
+    means = own.groupby([DOCUMENT, CLUSTER], sort=False).mean().reset_index()
+    return interval(mean_estimate(means[measure.name], means[CLUSTER]), measure.limits)

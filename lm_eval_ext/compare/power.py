@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lm_eval_ext.cards import Card, card_of, cards
+from lm_eval_ext.cards import Card, card_of
 from lm_eval_ext.compare.comparison import compare
-from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
+from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.results.ask import Asked, question_of
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
 from lm_eval_ext.stats.intervals import ALPHA
@@ -110,9 +110,6 @@ the benchmark."""
 
 def _stated(wanted: Wanted) -> _Spread:
     card, rate = card_of(wanted.task), wanted.rate or 0.0
-    known = [task for card in cards().values() for task in card.tasks]
-    if hint := wanted.task not in known and nearest(wanted.task, known):
-        raise OptionError(f"no task {wanted.task!r} of ours{hint}")
     low, high = rate - wanted.difference / 2, rate + wanted.difference / 2
     if not 0 <= low < high <= 1:
         raise OptionError(
@@ -128,13 +125,9 @@ def _stated(wanted: Wanted) -> _Spread:
 
 
 def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
-    """Of models on the same documents.
-
-    Of two or more the spread is that of their paired differences, the mean over all pairs; of one
-    it is its own, as if another one's were like it.
-    """
+    """Of models on the same documents: the mean over all pairs."""
     task = wanted.task
-    choose_tasks(models, [task], least=1)
+    choose_tasks(models, [task])
     runs = having(models, task)
     run = next(iter(runs.values()))
     metric = wanted.metric or run.headline(task)
@@ -149,12 +142,8 @@ def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
     if report.refused:
         raise DataError(next(iter(report.refused)))
     (table,) = report.tables
-    errors = [pair.stderr for pair in table.pairs]
     source = f"the differences of {len(runs)} models, {', '.join(runs)}"
-    if len(runs) == 1:
-        errors = [one.stderr and one.stderr * math.sqrt(2) for one in table.figures.values()]
-        source = f"one model, {', '.join(runs)}; another one is taken to be like it"
-    known = [error**2 for error in errors if error is not None]
+    known = [pair.stderr**2 for pair in table.pairs if pair.stderr is not None]
     if not known:
         raise DataError(f"{task}, {metric}: no standard error, since there are too few clusters")
     variance = math.fsum(known) / len(known) * table.clusters

@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.ask import question_of
 from lm_eval_ext.results.files import ResultsFile
-from lm_eval_ext.results.samples import AnswerView, DocumentView, Part, Views
+from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 from lm_eval_ext.results.table import samples
 from lm_eval_ext.stats.statistics import of_documents
 from lm_eval_ext.text import one_line
@@ -172,8 +172,8 @@ def pack(card: Card | None, task: str, kept: Mapping[str, Logged]) -> str:
 
 
 def _documents(
-    views: Views | None, first: Sequence[Sample], task: str
-) -> tuple[Views | None, Sequence[DocumentView]]:
+    views: Any, first: Sequence[Sample], task: str
+) -> tuple[Any, Sequence[DocumentView]]:
     """By the benchmark's own view; as plain text if it has none, or cannot read these samples."""
     if views is not None:
         try:
@@ -192,7 +192,7 @@ def _model(
     one: Logged,
     first: Mapping[str, Sample],
     golds: Mapping[str, str],
-    views: Views | None,
+    views: Any,
 ) -> dict[str, Any]:
     there = {key: one.samples[key] for key in first if key in one.samples}
     given = [sample.answers for sample in there.values()]
@@ -217,11 +217,11 @@ def _model(
     }
 
 
-def _views(benchmark: str) -> Views | None:
+def _views(benchmark: str) -> Any:
     name = f"lm_eval_ext.benchmarks.{benchmark}.view"
     if benchmark not in cards() or find_spec(name) is None:
         return None
-    return cast("Views", import_module(name))
+    return import_module(name)
 
 
 def _part(part: Part) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from lm_eval_ext.harness.names import (
 )  # fmt: skip
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.reading import read_yaml
-from lm_eval_ext.stats.intervals import interval_of_independent
 from lm_eval_ext.stats.statistics import Figure
 from lm_eval_ext.text import one_line
 
@@ -101,20 +100,15 @@ class ResultsFile:
     def _score(self, task: str, name: str) -> Figure:
         """A metric's figure, with the interval that the task noted beside it.
 
-        Tasks that aren't ours have that of independent documents. Results of ours without notes are
-        of an older version, whose intervals were too narrow.
+        Tasks that aren't ours have noted none, nor have results of ours of older versions, whose
+        intervals were too narrow.
         """
-        entries, metadata = self.content["results"][task], self._metadata(task)
+        entries = self.content["results"][task]
         value, stderr = (
             float(found) if isinstance(found, (int, float)) and isfinite(found) else None
             for found in (entries[name], entries.get(name.replace(",", f"{STDERR},", 1)))
         )
-        noted = metadata.get(INTERVALS, {}).get(name, {})
-        if not noted and signature.METADATA_KEY not in metadata:
-            count = self.documents(task)[0]
-            found = interval_of_independent(value, stderr, count)
-            if found.method:
-                noted = {**found._asdict(), "documents": count, "clusters": count}
+        noted = self._metadata(task).get(INTERVALS, {}).get(name, {})
         return _FIGURE.validate_python({"value": value, "stderr": stderr, **noted})
 
     def _metadata(self, task: str) -> Mapping[str, Any]:
@@ -290,10 +284,8 @@ _LEVELS = 2
 
 def model_file_path(results: ResultsFile) -> Path | None:
     """The model file of these results, or None if there is none."""
-    for folder in list(results.path.resolve().parents)[:_LEVELS]:
-        if (folder / MODEL_FILE).is_file():
-            return folder / MODEL_FILE
-    return None
+    beside = (folder / MODEL_FILE for folder in results.path.resolve().parents[:_LEVELS])
+    return next(filter(Path.is_file, beside), None)
 
 
 def model_file(results: ResultsFile) -> dict[str, Any]:

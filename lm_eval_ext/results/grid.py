@@ -47,11 +47,12 @@ def matrix(
     cells: Mapping[str, Mapping[str, str]], *, turned: bool
 ) -> tuple[list[str], list[list[str]]]:
     """Columns and rows from cells by row and column; ``turned``: by column and row."""
-    rows, columns = list(cells), list(dict.fromkeys(name for own in cells.values() for name in own))
-    if turned:
-        found = [[name, *(cells[row].get(name, "-") for row in rows)] for name in columns]
-        return ["", *rows], found
-    return ["", *columns], [[row, *(cells[row].get(name, "-") for name in columns)] for row in rows]
+    columns = list(dict.fromkeys(name for own in cells.values() for name in own))
+    rows = [[row, *(own.get(name, "-") for name in columns)] for row, own in cells.items()]
+    head, *body = (
+        map(list, zip(["", *columns], *rows, strict=True)) if turned else (["", *columns], *rows)
+    )
+    return head, body
 
 
 def text(found: Iterable[Section], width: int = 0) -> str:
@@ -162,13 +163,11 @@ def latex(
         )
     index, body = [], []
     for name, *cells in rows:
-        first, *small = zip_longest(*(cell.split("\n") for cell in cells), fillvalue="")
-        index += [escape(name), *("" for _ in small)]
-        body += [
-            map(_cell, first),
-            *((rf"\scriptsize {_cell(one)}" for one in own) for own in small),
-        ]
-    made = pd.DataFrame(map(list, body), index, list(map(_stacked, heads)))
+        lines = zip_longest(*(cell.split("\n") for cell in cells), fillvalue="")
+        for place, own in enumerate(lines):
+            index.append("" if place else escape(name))
+            body.append([r"\scriptsize " * bool(place) + _cell(one) for one in own])
+    made = pd.DataFrame(body, index, list(map(_stacked, heads)))
     if made.apply(lambda own: own.str.contains("textbf")).any(axis=None):
         caption += (
             "; bold: no other model is significantly better (paired tests, p < 0.05, adjusted by "

@@ -1,9 +1,13 @@
-"""How documents and answers are shown to people: what a benchmark's module ``view.py`` gives."""
+"""How documents and answers are shown to people: what a benchmark's module ``view.py`` gives.
+
+It has ``documents(docs, prompts)``: from documents as lm-eval logged them, each with its prompts,
+to a :class:`DocumentView` each; and ``answers(docs, answers)``: from the answers of one model, for
+each document one per request, to an :class:`AnswerView` each. Both take many documents at once, so
+that slow views (which run queries) can work in parallel.
+"""
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
@@ -39,24 +43,6 @@ class AnswerView:
 
     answer: str
     parts: tuple[Part, ...] = ()
-
-
-class Views(Protocol):
-    """The module ``view.py`` of a benchmark.
-
-    Its functions take many documents at once, so that slow ones (which run queries) can work in
-    parallel.
-    """
-
-    def documents(
-        self, docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
-    ) -> Sequence[DocumentView]:
-        """Shows documents as lm-eval logged them, each with its prompts."""
-
-    def answers(
-        self, docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
-    ) -> Sequence[AnswerView]:
-        """Shows the answers of one model, for each document one per request."""
 
 
 def log_probability(answer: str) -> float | None:

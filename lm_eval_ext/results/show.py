@@ -176,25 +176,19 @@ def _published(
 
 
 def _about(run: ResultsFile, task: str) -> Iterator[str]:
-    if run.card(task) and not run.is_current(task):
-        yield "this file is of an older version; docs/old_names.csv has its metrics"
     for cause, ids in run.not_scorable(task).items():
         some = ", ".join(ids[:_SOME]) + ", ..." * (len(ids) > _SOME)
         yield f"not scored: {len(ids)} examples, {cause} ({some})"
 
 
 def reason_for(run: ResultsFile, task: str, measure: Measure, found: Figure) -> str:
-    """Why a figure has no value or no interval, and which ``--limit`` gives one; "" if it has."""
+    """Why a figure has no value or no interval; "" if it has."""
     card = run.card(task)
     if card is None or not run.is_current(task) or found.low is not None:
         return ""
-    scored, total = run.documents(task)
     if found.value is None:
         text = measure.undefined if found.documents else "there are none of its documents"
-        some = (
-            "" if run.is_whole else f" among {scored:,} of {total:,}; a larger --limit may give one"
-        )
-        return f"{NONE}, since {text}{some}"
+        return f"{NONE}, since {text}"
     unit = card.cluster.unit_at(found.level)
     if found.clusters >= LEAST_CLUSTERS:
         return f"no interval, since it hangs on one {unit}"

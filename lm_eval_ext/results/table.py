@@ -9,7 +9,7 @@ without rows, have a row for each document, with lm-eval's metrics as values.
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,19 +28,12 @@ Sample = Mapping[str, Any]
 """A line of lm-eval's file of samples."""
 
 
-def rows(
-    run: ResultsFile,
-    task: str,
-    logged: Iterable[tuple[str, Sample]] | None = None,
-    *,
-    items: tuple[str, ...] = (),
-) -> "DataFrame":
+def rows(run: ResultsFile, task: str, *, items: tuple[str, ...] = ()) -> "DataFrame":
     """The long table of one run and task.
 
     Args:
         run: The results file.
         task: One of its tasks.
-        logged: Its samples, each with its place, if they do not have to be read from the file.
         items: Columns of the documents that name a document instead of lm-eval's hash; "" where
             one is missing.
 
@@ -71,7 +64,7 @@ def rows(
         return document, id_, clusters, [{**always, **row} for row in scored]
 
     found = []
-    for place, sample in samples(run, task) if logged is None else logged:
+    for place, sample in samples(run, task):
         try:
             if sample["metrics"]:  # an answer was missing
                 found.append(read(sample))
@@ -99,17 +92,12 @@ def _digest_of_prompts(sample: Sample) -> str:
     """lm-eval's ``prompt_hash`` is that of a document's first request; here all of them count."""
     texts = [
         text
-        for arguments in _values(sample["arguments"])
-        for text in _values(arguments)
+        for arguments in sample["arguments"].values()
+        for text in arguments.values()
         if isinstance(text, str)
     ]
     together = "\0".join([str(sample["prompt_hash"]), *texts])
     return hashlib.sha256(together.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _values(found: Any) -> Iterable[Any]:
-    """Of what lm-eval has as a sequence, and writes as an object."""
-    return found.values() if isinstance(found, dict) else found
 
 
 def samples_file(results: ResultsFile, task: str) -> Path:

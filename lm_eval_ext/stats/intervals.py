@@ -20,7 +20,6 @@ errors, too narrow or lead it out of the legal range. Here
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -183,33 +182,13 @@ def interval(estimate: Estimate | None, limits: Limits = NO_LIMITS) -> Interval:
         return Interval()
     if estimate.clusters < LEAST_CLUSTERS or estimate.effective < LEAST_EFFECTIVE:
         return Interval()
-    quantile = _t(round(estimate.effective, 9) - 1)
+    from scipy import special
+
+    quantile = float(special.stdtrit(round(estimate.effective, 9) - 1, 1 - ALPHA / 2))
     low, high = limits
     if low == 0 and high is not None:
         return _wilson(estimate, high, quantile)
     return _student(estimate, low, high, quantile)
-
-
-def interval_of_independent(value: float | None, stderr: float | None, documents: int) -> Interval:
-    """The interval of a mean of documents that are taken for independent, as lm-eval takes them.
-
-    That scores are 0 or 1, and the mean a rate, shows in the standard error; of other scores the
-    legal range is unknown.
-    """
-    if value is None or stderr is None:
-        return Interval()
-    variance = stderr**2 * (documents - 1)
-    is_rate = 0 <= value <= 1 and math.isclose(variance, value * (1 - value), abs_tol=1e-9)
-    tail = 1 - 3 * variance if is_rate else 3 * variance
-    estimate = Estimate(value, stderr, documents, documents, float(documents), variance, tail)
-    return interval(estimate, UNIT if is_rate else NO_LIMITS)
-
-
-@lru_cache(maxsize=4096)
-def _t(degrees: float) -> float:
-    from scipy import special
-
-    return float(special.stdtrit(degrees, 1 - ALPHA / 2))
 
 
 def _wilson(estimate: Estimate, high: float, quantile: float) -> Interval:

@@ -63,11 +63,6 @@ class Pair(Difference):
     second: str = ""
     p_holm: float | None = None
 
-    @property
-    def differ(self) -> bool:
-        """Whether one is significantly better."""
-        return self.p_holm is not None and self.p_holm < ALPHA
-
 
 # Rows.
 
@@ -388,7 +383,9 @@ def best(
     sign = -1 if measure.lower_is_better else 1
     worst = measure.limits[measure.lower_is_better]
     beaten = {
-        one.second if sign * (one.value or 0) > 0 else one.first for one in found if one.differ
+        one.second if sign * (one.value or 0) > 0 else one.first
+        for one in found
+        if one.p_holm is not None and one.p_holm < ALPHA
     }
     return frozenset(
         name

@@ -1,7 +1,6 @@
 """How many items would show a difference: from runs whose spread is known, and bad input."""
 
 import json
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -35,9 +34,6 @@ def test_the_spread_of_several_models_is_the_mean_over_all_pairs(runs: Path) -> 
     )
     more = needed([runs], **ASKED, models=7)
     assert more.clusters == clusters_needed(0.05, three.spread**2, alpha=0.05 / 21)
-    alone, stderr = needed([runs / "good"], **ASKED), table.figures["good"].stderr
-    assert stderr and alone.spread == pytest.approx(stderr * math.sqrt(2 * 16)), "of two such"
-    assert "one model, good" in alone.source
 
 
 def test_stated_rates() -> None:
@@ -53,7 +49,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"per_cluster": 0}, "--per-cluster: Input should be greater than or equal to 1"),
     ({"rate": None}, "give results of a pilot run; or --rate, with --icc"),
     ({"rate": 0.99}, "0.965 and 1.015 are not both from 0 to 1"),
-    ({"task": "lieder_bas"}, "no task 'lieder_bas' of ours"),
 ]
 
 
@@ -64,9 +59,11 @@ def test_bad_input(options: dict[str, Any], message: str) -> None:
         needed([], **{**right, **options})
 
 
-def test_bad_pilots(runs: Path, tmp_path: Path) -> None:
+def test_bad_pilots(runs: Path) -> None:
+    with pytest.raises(LmEvalExtError, match="no task lieder_mini is in the results of two models"):
+        needed([runs / "good"], **ASKED)
     for options, message in (
-        ({"task": "lieder_two"}, "no task lieder_two is in the results; there is: "),
+        ({"task": "lieder_two"}, "no task lieder_two is in the results of two models"),
         ({"metric": "nope"}, "lieder_mini has no metric nope; it has"),
         ({"difference": 5}, "--difference 5 is not legal; direct goes from 0 to 1"),
         ({"metric": "undefined"}, "lieder_mini: nothing varies"),

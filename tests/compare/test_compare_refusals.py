@@ -5,11 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import compared
 
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness.names import BENCHMARK
 from lm_eval_ext.results.ask import Asked
 
 Changed = Callable[..., Path]
@@ -64,17 +62,6 @@ def test_one_refused_task_does_not_hide_the_others(changed: Changed, runs: Path)
     text, refused = against(folder, runs, "lieder_mini,cogs_mini_id")
     assert "different prompts" in refused
     assert "not compared" in text and "Exact match" in text
-
-
-def test_samples_that_do_not_give_the_value_offer_no_test(changed: Changed, runs: Path) -> None:
-    def raised(content: dict[str, Any]) -> None:
-        """A file of an older version, whose metrics need not be means."""
-        content["results"]["lieder_mini"]["direct,none"] += 0.01
-        del content["configs"]["lieder_mini"]["metadata"][BENCHMARK]
-
-    found = compared(changed(raised), runs / "poor", tasks="lieder_mini")
-    assert found["pairs"] == []
-    assert {row["note"] for row in found["figures"]} == {"no document has a value in all runs"}
 
 
 def test_samples_without_the_part_are_one_line(changed: Changed) -> None:

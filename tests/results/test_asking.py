@@ -17,7 +17,7 @@ from lm_eval_ext.results.files import ResultsFile, find
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import Measure, Question
-from lm_eval_ext.stats.statistics import best, figure, pairs, parts
+from lm_eval_ext.stats.statistics import best, figure, pairs
 from lm_eval_ext.stats.table import frame
 
 
@@ -88,13 +88,6 @@ def figures(run: ResultsFile, **options: Any) -> Any:
     return pd.DataFrame({**part, **vars(one)} for part, one in found)
 
 
-def test_parts_by_a_facet(tmp_path: Path) -> None:
-    found = figures(a_run(tmp_path), by="type")
-    found = found[["type", "value", "documents"]].to_dict("list")
-    assert found == {"type": ["a", "b"], "value": [0.5, 0.5], "documents": [10, 10]}
-    assert list(figures(a_run(tmp_path), where=("type=b",))["value"]) == [0.5]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -157,19 +150,6 @@ def test_best_is_whom_nobody_beats(
     }
     values = {name: figure(own, asked).value for name, own in systems.items()}
     assert best(values, pairs(systems, asked), asked.measure) == set(expected)
-
-
-def test_a_shared_value_belongs_to_every_part_and_is_none_itself() -> None:
-    measure = SHARE.model_copy(update={"shared": {"form": "base"}})
-    made = frame(
-        (str(place), str(place), (str(place),), [{"form": form, "v": value}])
-        for place, (form, value) in enumerate([("base", 1.0), ("x", 0.0), ("y", 1.0)])
-    )
-    found = {
-        part["form"]: figure(made, one).value
-        for part, one in parts(made, Question(measure, by=("form",)))
-    }
-    assert found == {"x": 0.5, "y": 1.0}
 
 
 def test_gen_stands_for_cogs_and_a_foreign_task_for_itself(tmp_path: Path) -> None:

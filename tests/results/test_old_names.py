@@ -9,6 +9,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from support.made_answers import MadeAnswers
@@ -61,9 +62,11 @@ def rows_of(run: str, task: str) -> Any:
 
     if "verdicts" not in FIGURES[run]:
         content = recorded(run, task)
-        return rows(
-            ResultsFile(Path(), content), task, [("", one) for one in content["samples"][task]]
-        )
+        logged = [("", {**one, "arguments": {n: dict(enumerate(each)) for n, each in
+                        enumerate(one["arguments"])}})
+                  for one in content["samples"][task]]  # fmt: skip
+        with patch("lm_eval_ext.results.table.samples", lambda *_: logged):
+            return rows(ResultsFile(Path(), content), task)
     named = ("correct", "wrong", *map("prediction_{}".format, ("error", "timeout", "too_large")))
     names: dict[str, Any] = dict(zip("cwetl", named, strict=True))
     verdicts = FIGURES[run]["verdicts"]

@@ -157,7 +157,6 @@ def test_the_table_shows_the_headline_and_published_values(tmp_path: Path) -> No
     assert "published Accuracy, affirmative / negation: humans 0.938" in asked
     old = words(a_file(tmp_path / "old"))
     assert "direct/mean * 0.500" in old and "direct/pos_neg_s>pos_pos_s 0.750" in old
-    assert "this file is of an older version; docs/old_names.csv has its metrics" in old
 
 
 def test_models_by_benchmarks_come_first(tmp_path: Path) -> None:
@@ -203,7 +202,7 @@ def test_noted_intervals_are_shown(tmp_path: Path) -> None:
         ((50.0, 20, 6), None, "no interval, since it hangs on one database"),
         ((50.0, 20, 6, 40.0, 60.0), 20, ""),
         ((None, 20, 5), 20, "no interpretation has 5 % or more of its base questions"),
-        ((None, 0, 0), 20, "there are none of its documents among 20 of 192"),
+        ((None, 0, 0), 20, "there are none of its documents"),
     ],
 )
 def test_why_there_is_none(tmp_path: Path, noted: Any, limit: int | None, said: str) -> None:
@@ -224,7 +223,7 @@ def test_why_there_is_none(tmp_path: Path, noted: Any, limit: int | None, said: 
 
 def test_a_task_that_is_not_ours_shows_all_it_has(tmp_path: Path) -> None:
     said = words(a_file(tmp_path, **foreign("arc", {"acc,none": 0.5, "acc_stderr,none": 0.1})))
-    assert "acc 0.500 [0.295, 0.705]" in said, "46 documents that count as independent"
+    assert "acc 0.500 acc" not in said and "acc 0.500" in said and "[" not in said
     empty = a_file(tmp_path / "b", results={"t": {"name": "t"}}, configs={"t": {}})
     assert "no document was scored" in shown(empty)
 

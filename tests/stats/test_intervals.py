@@ -1,7 +1,6 @@
 """Intervals: legal, with a width, as libraries have them where they can, and as the page says."""
 
 import itertools
-import math
 import random
 from typing import Any
 
@@ -20,8 +19,6 @@ from lm_eval_ext.stats.intervals import (
     Estimate,
     Interval,
     interval,
-    interval_of_independent,
-    jackknife,
     mean_estimate,
 )
 
@@ -112,19 +109,6 @@ def test_uneven_clusters_count_as_fewer() -> None:
     assert np.diff(interval(uneven, UNIT)[:2]) > np.diff(interval(even, UNIT)[:2])  # type: ignore[arg-type]
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=12))
-def test_the_jackknife_of_a_mean_is_its_standard_error(rows: list[tuple[int, int]]) -> None:
-    sums = np.array([[sum(row), 2.0] for row in rows])
-    found = jackknife(sums, lambda sums: sums[:, 0] / sums[:, 1], np.full(len(rows), 2.0))
-    expected = estimate([one for row in rows for one in row], 2)
-    assert found is not None
-    assert found.value == pytest.approx(expected.value)
-    assert found.stderr == pytest.approx(expected.stderr, abs=1e-12)
-    assert (found.documents, found.clusters) == (2 * len(rows), len(rows))
-    assert jackknife(sums[:1], lambda sums: sums[:, 0], np.ones(1)) is None
-    assert jackknife(sums, lambda sums: np.full(len(sums), np.nan), np.ones(len(rows))) is None
-
-
 def test_statistics_are_legal_too() -> None:
     """And of many answers half an answer more changes little."""
     for value, stderr in itertools.product((0.0, 0.2, 50.0, 99.9, 100.0), (0.0, 0.5, 30.0)):
@@ -133,17 +117,6 @@ def test_statistics_are_legal_too() -> None:
             legal.check(low, high, value, limits, f"{value} {stderr}")
     found = interval(Estimate(50.0, 4.0, 10**6, 1000, 1000.0), (0.0, 100.0))
     assert found[:2] == pytest.approx((50 - 1.96 * 4, 50 + 1.96 * 4), abs=0.2)
-
-
-def test_independent_documents_of_other_tasks() -> None:
-    """A rate shows in its standard error; other means may have any range."""
-    error = math.sqrt(0.9 * 0.1 / 39)
-    rate = made([1.0] * 36 + [0.0] * 4)
-    assert interval_of_independent(0.9, error, 40)[:2] == pytest.approx(rate[:2])
-    *ends, method = interval_of_independent(0.9, 0.3, 40)
-    assert (method, (ends[1] or 0) > 1) == ("t", True)
-    for nothing in ((0.9, error, 5), (12.0, 0.0, 40), (None, 0.1, 40)):
-        assert interval_of_independent(*nothing) == Interval()
 
 
 @pytest.mark.parametrize(("rate", "correlation"), [(0.5, 0.1), (0.8, 0.3)])
