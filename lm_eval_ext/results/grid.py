@@ -48,10 +48,9 @@ def matrix(
 ) -> tuple[list[str], list[list[str]]]:
     """Columns and rows from cells by row and column; ``turned``: by column and row."""
     columns = list(dict.fromkeys(name for own in cells.values() for name in own))
-    rows = [[row, *(own.get(name, "-") for name in columns)] for row, own in cells.items()]
-    head, *body = (
-        map(list, zip(["", *columns], *rows, strict=True)) if turned else (["", *columns], *rows)
-    )
+    lines = [[row, *(own.get(name, "-") for name in columns)] for row, own in cells.items()]
+    lines.insert(0, ["", *columns])
+    head, *body = map(list, zip(*lines, strict=True)) if turned else lines
     return head, body
 
 

@@ -159,21 +159,6 @@ def test_the_table_shows_the_headline_and_published_values(tmp_path: Path) -> No
     assert "direct/mean * 0.500" in old and "direct/pos_neg_s>pos_pos_s 0.750" in old
 
 
-def test_models_by_benchmarks_come_first(tmp_path: Path) -> None:
-    """Two models, a task of ours and a foreign one; at most 80 columns; a badge for a trial."""
-    for name, value in (("a", 0.5), ("b", 0.25)):
-        current(tmp_path / name, name, {"direct": value})
-        changes = foreign("arc", {"acc,none": value}, documents=9)
-        a_file(tmp_path / name, "results_2026-01-02T00-00-00.json", model_name=name, **changes)
-    table = shown(tmp_path, width=80)
-    assert max(map(len, table.splitlines())) <= 80
-    said = " ".join(table.split())
-    assert "lieder arc ─" in said and "a 0.500 0.500 46/48 b 0.250 0.250" in said
-    assert "lieder_base: Accuracy" in said and "interval" not in said
-    alone = shown(tmp_path, tasks=["arc"])
-    assert "0.500" in alone and "lieder" not in alone
-
-
 def test_noted_intervals_are_shown(tmp_path: Path) -> None:
     """And where there are too few clusters, why there is none."""
     intervals = {
