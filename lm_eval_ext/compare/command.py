@@ -168,10 +168,10 @@ def rendered_seeds(report: Report, format_: str) -> str:
         mean = fmean(values) if values else None
         sd = stdev(values) if len(values) > 1 else None
         about = {"task": one.task, "title": one.title, "part": one.part, "condition": one.model}
-        ends = {"low": pooled.low, "high": pooled.high}
+        low, high = pooled.low, pooled.high
         own = {"unit": one.unit, "seeds": len(values), "mean": mean, "sd": sd}
-        rows.append({**about, **own, **ends})
-        shown = value(mean, one.unit), number(sd, one.unit), interval(**ends, unit=one.unit)
+        rows.append({**about, **own, "low": low, "high": high})
+        shown = value(mean, one.unit), number(sd, one.unit), interval(low, high, one.unit)
         lines.append([name or one_line(one.model), str(len(values)), *shown])
     found = heading, ("condition", "seeds", "mean", "sd", LEVEL), lines
     return _shown([found, *_refused(report)], rows, rows, format_)
