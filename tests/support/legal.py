@@ -38,7 +38,7 @@ def check_folder(folder: Path) -> int:
         content = json.loads(file.read_text())
         for task, config in content["configs"].items():
             limits = {one["metric"]: one.get(RANGE) for one in config["metric_list"]}
-            for name, found in config["metadata"][INTERVALS].items():
+            for name, found in config["metadata"].get(INTERVALS, {}).items():
                 if "low" in found:
                     metric = name.partition(",")[0]
                     assert limits[metric] is not None, f"{task} {name} has no legal range"
