@@ -229,10 +229,11 @@ def peers(rounds: int, share: float) -> Iterator[Row]:
                     [text.replace("�", "") for text in pair]
                     for pair in zip(one, other, strict=True)
                 ]
-                equal = f"{sum(a == b for a, b in pairs)} of {len(pairs)} texts identical"
-                yield Row(
-                    work.title, len(requests), name, *times, f"{equal} ({name}, {work.title})"
-                )
+                same = sum(a == b for a, b in pairs)
+                equal = f"{same} of {len(pairs)} texts identical ({name}, {work.title})"
+                if same == len(pairs):
+                    equal = "texts identical"
+                yield Row(work.title, len(requests), name, *times, equal)
 
 
 @contextmanager
