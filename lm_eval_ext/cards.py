@@ -197,6 +197,8 @@ class Card(Exact):
         for name in self.metrics:
             if name.partition(PART)[0] not in self.measures:
                 raise ValueError(f"metric {name} is of no measure")
+            for facet in self.question_of(name).filter.keys() - self.facets.keys():
+                raise ValueError(f"metric {name} is about {facet}, which is none of the facets")
         return self
 
     def asks_own(self, task: str) -> bool:

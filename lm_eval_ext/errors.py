@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
+from traceback import extract_tb
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.text import one_line
@@ -40,10 +41,19 @@ def first_problem(error: "ValidationError") -> str:
         message = "unknown key"
     elif first["type"] == "missing":
         message = "the key is missing"
+    elif not first["loc"] and first["type"] == "value_error":  # of a whole file
+        message = str(first["ctx"]["error"])
     else:
         message = f"{first['msg']}, got {first['input']!r:.80}"
     more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
     return f"{key}: {message}{more}"
+
+
+def of_author(what: str, error: Exception) -> DataError:
+    """One line about an error in a benchmark that does not ship, with the place that raised it."""
+    place = extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}, line {place.lineno}"
+    return DataError(f"{what}: {type(error).__name__}: {error} ({where})")
 
 
 def nearest(name: str, legal: Iterable[str], *, cutoff: float = 0.6) -> str:

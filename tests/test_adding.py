@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from lm_eval_ext._autoload import install
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.harness.preflight import check
 from lm_eval_ext.runs.tasks import own_manager
 
 ROOT = Path(__file__).parents[1]
@@ -103,6 +104,24 @@ def test_one_file_may_hold_several_tasks_and_groups(tmp_path: Path) -> None:
     noted = three.dump_config()["metadata"]
     assert noted["card"]["tasks"] == {"p2": {}, "p3": {"title": "Three"}}
     assert (noted["signature"]["version"], noted["signature"]["number"]) == ("2.0", "three")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("plurals.documents", "plural.documents", "plurals: ImportError: Cannot import module"),
+        ("plurals.score", "plurals.scores", "plurals: AttributeError: .* has no function 'scores'"),
+        ("generation_kwargs", "generation", "plurals: TypeError: .* argument 'generation'"),
+        ("plurals", "plurals", ""),
+    ],
+)
+def test_a_mistake_in_its_file_is_one_line(old: str, new: str, error: str, tmp_path: Path) -> None:
+    manager = write(tmp_path, lambda text: text.replace(old, new))
+    if not error:
+        check(manager, ["plurals"])
+        return
+    with pytest.raises(DataError, match=error):
+        check(manager, ["plurals"])
 
 
 def test_a_users_file_that_includes_one_wins(tmp_path: Path) -> None:

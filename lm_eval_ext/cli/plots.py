@@ -40,7 +40,7 @@ def plot(
     models = read_models(results) if results else []
     if show:
         for name, told in listed(models):
-            typer.echo(fill(told, WIDTH, initial_indent=f"{name:26}", subsequent_indent=" " * 26))
+            typer.echo(fill(told, WIDTH, initial_indent=f"{name:25} ", subsequent_indent=" " * 26))
         return
     if not results:
         raise OptionError("name results files or folders; --list says which figures there are")

@@ -58,6 +58,29 @@ class Scored(dict[str, Any]):
         return self._metrics.items()
 
 
+def check_rows(rows: Any, questions: Iterable[Question]) -> None:
+    """Checks what an author's scoring function has returned.
+
+    Raises:
+        TypeError: It is no list of mappings, or a measure's value is no number.
+        ValueError: The value of a mean is outside the range of the measure's unit.
+    """
+    for row in rows if isinstance(rows, list) else [rows] if rows else ():
+        if not isinstance(row, Mapping):
+            raise TypeError(f"a row must be a mapping of facets and values, got {row!r:.80}")
+        for measure in (question.measure for question in questions):
+            for value in (row[name] for name in measure.value if row.get(name) is not None):
+                if not isinstance(value, int | float):
+                    raise TypeError(f"{measure.name} needs numbers, got {value!r:.80}")
+                low, high = measure.limits
+                beyond = (low is not None and value < low) or (high is not None and value > high)
+                if beyond and measure.statistic == "mean":
+                    raise ValueError(
+                        f"{measure.name} is a {measure.unit}, so {value:g} is out of range: give "
+                        "its measure another unit"
+                    )
+
+
 def entry(name: str, question: Question) -> dict[str, Any]:
     """One entry of lm-eval's ``metric_list``."""
     measure = question.measure

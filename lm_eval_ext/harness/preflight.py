@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lm_eval_ext.cards import card_of, cards
-from lm_eval_ext.errors import DataError, OptionError, nearest
+from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, nearest, of_author
 from lm_eval_ext.harness.loading import refuse_unknown
 from lm_eval_ext.text import one_line
 
@@ -63,6 +63,12 @@ def check(manager: Any, asked: Iterable[Any], given: Iterable[str] = ()) -> None
             card = None if _is_available(task) else card_of(task)
             instead = f"; or use {card.name}_mini, which can do without" if card else ""
             raise DataError(f"{error}{instead}") from error
+        except LmEvalExtError:
+            raise
+        except Exception as error:
+            if card_of(task):  # a defect of ours
+                raise
+            raise of_author(task, error) from error
         legal |= loaded.config.custom_dataset.fields
         others.discard(loaded.config.custom_dataset.prefix)
     if len(ours) == len(tasks):

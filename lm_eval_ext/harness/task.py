@@ -26,12 +26,12 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.task import ConfigurableTask
 from pydantic import ValidationError
 
-from lm_eval_ext.cards import Card, card_in, cards
-from lm_eval_ext.errors import DataError, OptionError, first_problem
+from lm_eval_ext.cards import Card, Trial, card_in, cards
+from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, first_problem, of_author
 from lm_eval_ext.harness import chat, missing, provenance, signature, trial
 from lm_eval_ext.harness.declared import ABOUT, TASKS, of_task
 from lm_eval_ext.harness.loading import Loader
-from lm_eval_ext.harness.metrics import Document, Metrics, Row, Scored, entry
+from lm_eval_ext.harness.metrics import Document, Metrics, Row, Scored, check_rows, entry
 from lm_eval_ext.harness.names import BENCHMARK, CARD, INTERVALS, NOT_SCORABLE
 from lm_eval_ext.lexicon import FRESH
 
@@ -74,6 +74,8 @@ class ExtTask(ConfigurableTask):
         load = config["custom_dataset"]
         if not isinstance(load, Loader):
             raise DataError(f"{config['task']}: decorate its custom_dataset with loader()")
+        if not callable(config.get("process_results")):
+            raise DataError(f"{config['task']}: process_results must name a scoring function")
         own = {key: config.pop(key, None) for key in (CARD, TASKS, ABOUT)}
         # A file without a card, as magnifico generate writes, may use a loader that ships.
         ships = None if own[CARD] else cards().get(load.prefix.rstrip("_"))
@@ -82,6 +84,15 @@ class ExtTask(ConfigurableTask):
         # lm-eval would load the documents after it has read the metric list, which may depend
         # on them.
         self.dataset = load(**config["metadata"])
+        has = self.dataset["test"].column_names
+        for key, name in (
+            ("cluster", self.card.cluster.column), ("doc_to_text", config["doc_to_text"])
+        ):  # fmt: skip
+            if str(name).isidentifier() and name not in has:  # lm-eval would ask the name itself
+                raise DataError(
+                    f"{config['task']}: {key}: documents have no column {name}; they have: "
+                    f"{', '.join(has) or 'none, since there are no documents'}"
+                )
         self.prepare(config)
         names = self.metrics() or config.get("metric_list") or list(self.card.metrics)
         self._metrics = Metrics({name: self.card.question_of(name) for name in names})
@@ -208,10 +219,11 @@ class ExtTask(ConfigurableTask):
         return f"{told}\n\n{text}" if told else text
 
     def _trial(self, limit: int | None) -> list[int]:
-        """The places of the documents under a limit; none for all, or for lm-eval's first ones."""
-        if not limit or limit >= len(self.eval_docs) or not self.card.trial:
+        """The places of the documents under a limit; none for all."""
+        if not limit or limit >= len(self.eval_docs):
             return []
-        return sorted(islice(trial.order(self.eval_docs, self.card.trial), int(limit)))
+        spread = self.card.trial or Trial(across=(self.card.cluster.column,))
+        return sorted(islice(trial.order(self.eval_docs, spread), int(limit)))
 
     def doc_iterator(
         self,
@@ -280,7 +292,17 @@ class ExtTask(ConfigurableTask):
         if missing.find(results) is not None:
             return {}
         if callable(self.config.process_results):
-            if not (rows := self.score(doc, results)):
+            try:
+                rows = self.score(doc, results)
+                if self.card.name not in cards():
+                    check_rows(rows, self._metrics.questions.values())
+            except LmEvalExtError:
+                raise
+            except Exception as error:
+                if self.card.name in cards():  # a defect of ours
+                    raise
+                raise of_author(f"scoring {doc.get('id')} of {self.config.task}", error) from error
+            if not rows:
                 return {}
             clusters = self.card.cluster.names(doc, own=self.card.asks_own(self.config.task))
             return Scored(Document(str(doc.get("id", "")), clusters, rows), self._metrics.questions)

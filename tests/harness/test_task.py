@@ -40,7 +40,7 @@ def right(doc: Mapping[str, Any], results: Sequence[Any], **given: Any) -> list[
 
 
 CARD = {
-    "name": "toys", "title": "Toys",
+    "name": "toys", "title": "Toys", "facets": {"kind": "of toys"},
     "measures": {"right": {"title": "Right", "value": ["right"]}},
     "metrics": {"right": {}, "right/a": {"where": {"kind": ["a"]}}},
 }  # fmt: skip
@@ -131,12 +131,58 @@ def test_a_loader_takes_its_own_keys_and_loads_once() -> None:
         ({"card": None}, "the card of toy: name: the key is missing"),
         ({"card": {**CARD, "facet": {}}}, "the card of toy: facet: unknown key"),
         ({"card": {**CARD, "name": "lieder"}}, "lieder is a benchmark that ships; rename yours"),
+        ({"card": {**CARD, "facets": {}}}, "metric right/a is about kind, which is none of the fa"),
+        (
+            {"card": {**CARD, "cluster": {"unit": "toy", "column": "box"}}},
+            "cluster: .* no column box",
+        ),
+        ({"doc_to_text": "p"}, "toy: doc_to_text: documents have no column p; they have: id, q"),
         ({"custom_dataset": dict}, "toy: decorate its custom_dataset with loader"),
+        ({"process_results": None}, "toy: process_results must name a scoring function"),
     ],
 )
 def test_what_an_author_forgets_is_one_line(config: dict[str, Any], error: str) -> None:
     with pytest.raises(DataError, match=error):
         make(**config)
+
+
+@pytest.mark.parametrize(
+    ("returned", "error"),
+    [
+        ([{"right": 1}], ""),
+        ({"right": None, "kind": "a"}, ""),
+        ([], ""),
+        (None, ""),
+        (1.0, "a row must be a mapping of facets and values, got 1.0"),
+        (["right"], "a row must be a mapping"),
+        ([{"right": "yes"}], "right needs numbers, got 'yes'"),
+        ([{"right": 1.5}], "right is a share, so 1.5 is out of range"),
+        ([{"right": -1}], "right is a share, so -1 is out of range"),
+    ],
+)
+def test_what_a_scoring_function_returns_is_checked(returned: Any, error: str) -> None:
+    task = make(process_results=lambda doc, results: returned)
+    if not error:
+        task.process_results(ROWS[0], ["0"])
+        return
+    with pytest.raises(DataError, match=f"scoring 0 of toy: .*{error}"):
+        task.process_results(ROWS[0], ["0"])
+
+
+def test_an_error_in_a_scoring_function_names_document_and_line() -> None:
+    task = make(process_results=lambda doc, results: int(results[0]))
+    with pytest.raises(DataError, match=r"0 of toy: ValueError: .*'x' \(test_task.py, line \d+\)"):
+        task.process_results(ROWS[0], ["x"])
+    ours = load_task("lieder_mini")
+    with pytest.raises(TypeError):  # a defect of ours keeps its traceback
+        ours.process_results(ours.eval_docs[0], None)
+
+
+def test_a_trial_without_a_word_in_the_card_has_all_clusters() -> None:
+    task = make(card={**CARD, "cluster": {"unit": "kind", "column": "kind"}})
+    for limit in (2, 3):
+        asked = [doc["kind"] for _, doc in task.doc_iterator(limit=limit)]
+        assert (len(asked), set(asked)) == (limit, {"a", "b"})
 
 
 @pytest.mark.parametrize("task", ["conceptual_mini", "cogs_mini_icl_gen", "diner_mini_icl"])
