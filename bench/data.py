@@ -7,8 +7,8 @@ BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 """A copy beside the project."""
 
 
-class UnavailableError(Exception):
-    """Data are missing; the rows that need them are skipped, with this message."""
+class UnavailableError(SystemExit):
+    """Data are missing: whoever does not skip what needs them ends with this message."""
 
 
 def originals(name: str) -> Path:

@@ -50,10 +50,11 @@ Recorded = dict[str, dict[str, dict[str, str]]]
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--suite", type=Path, help="folder of suites (populate)")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--suite", type=Path, help="folder of suites (populate)")
+    what.add_argument("--pack", action="store_true", help="make the seeds that ship")
     parser.add_argument("--share", type=int, default=1, metavar="N", help="one in N golds")
     parser.add_argument("--json", type=Path, help="write all misjudged cases")
-    parser.add_argument("--pack", action="store_true", help="make the seeds that ship")
     options = parser.parse_args()
     databases = originals("spider_databases")
     golds = populating.wanted(databases)
@@ -95,9 +96,7 @@ def recorded(databases: Path) -> Recorded:
     runs = read_predictions(originals("magnifico/recorded_predictions/runs.tsv"))
     examples = dict.fromkeys(example_of(row) for row in runs)
     table = pd.read_csv(Path(__file__).with_name("recorded.tsv"), sep="\t")
-    said = dict(
-        zip(table.key, table.said, strict=True)
-    )  # by a hash, of those that suites turn wrong
+    said = dict(zip(table.key, table.said, strict=True))  # by a hash, where suites say wrong
     found: Recorded = defaultdict(lambda: defaultdict(dict))
     with Executor(databases) as executor:
         for one, verdict in zip(examples, executor.score(examples), strict=True):

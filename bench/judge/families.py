@@ -113,9 +113,8 @@ class Beside:
         if word[:1] in ("'", '"'):
             new = {bare.strip("%"), bare.lstrip("%"), bare.rstrip("%"), bare.upper(), bare.lower()}
             having = [domain for _, domain in read if bare in (*domain.own, *domain.constants)]
-            if all(
-                domain.kind != "date" for domain in having
-            ):  # a piece of a day orders as it does
+            # A piece of a day orders as it does.
+            if all(domain.kind != "date" for domain in having):
                 new |= {bare[:-1], bare[1:], *bare.split(" "), f"{bare} "}
             new |= {str(value) for domain in having for value in domain.own[:3]}
             yield from sorted(("string", f"'{one}'") for one in new if "'" not in one)

@@ -162,7 +162,8 @@ def open_guarded(path: str, limits: Limits) -> sqlite3.Connection:
     Args:
         path: The database file.
         limits: Set here as far as SQLite can enforce them;
-            :class:`~lm_eval_ext.sql.worker.Engine` enforces time, rows and bytes of the result.
+            :class:`~lm_eval_ext.sql.engines.base.Engine` enforces time, rows and bytes of the
+            result.
 
     Raises:
         sqlite3.Error: The file is missing, unreadable or not a database.

@@ -83,7 +83,6 @@ def score_file(
     semantics: str = "reference",
     timeout_s: float | None = None,
     workers: int = DEFAULT_WORKERS,
-    progress: bool | None = None,
 ) -> Summary:
     """Writes a file's rows with their status, in the same order, and returns a summary.
 
@@ -99,7 +98,6 @@ def score_file(
         semantics: When results count as equal.
         timeout_s: Seconds of processor time per query; None: the default of :class:`Limits`.
         workers: Worker processes.
-        progress: Whether to show a bar on stderr; None: if stderr is a terminal.
 
     Raises:
         OptionError: An argument is invalid.
@@ -130,7 +128,7 @@ def score_file(
             initial=len(statuses),
             unit="row",
             desc="sql-score",
-            disable=None if progress is None else not progress,
+            disable=None,
         ) as bar:
             for status in part.kept(len(statuses), verdicts):
                 statuses.append(status)

@@ -20,7 +20,7 @@ def scored(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[
     predictions = shared_data / "magnifico/recorded_predictions/runs.tsv"
     out = tmp_path_factory.mktemp("recorded") / "out.tsv"
     # Seconds enough: one prediction would need more than any.
-    summary = score_file(predictions, shared_data / "spider_databases", out, timeout_s=1)
+    summary = score_file(predictions, shared_data / "spider_databases", out, timeout_s=3)
     rows = read_predictions(out)
     given = read_predictions(predictions)
     assert summary.rows == len(rows) == 5_923

@@ -5,8 +5,9 @@ interpretations whose EX_base is at least 5 % (paper, section 4 and footnote 8).
 accuracy is EX of each interpretation, averaged over all of them (paper, figures 6 and 12). Both are
 statistics of the card.
 
-Every answer is executed on two databases: the original one, and its populated copy, whose added
-rows distinguish more wrong queries from right ones.
+Every answer is executed on the original database and, while it is right, on those of its test
+suite, whose rows distinguish more wrong queries from right ones: ``populated`` is the verdict of
+all of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -165,3 +165,25 @@ def test_numbers_that_stand_for_something_are_no_amounts(tmp_path: Path) -> None
         "first name", "last name", "age", "city",
     ]  # fmt: skip
     assert meanings_of(known, 1).keys() >= {"linked", "place"}
+
+
+def test_why_a_question_is_not_asked(tmp_path: Path) -> None:
+    """DISTINCT cities come in another order through the index, which changes nothing."""
+    script = "CREATE TABLE nurse (name TEXT, city TEXT, pay INTEGER, bonus INTEGER);"
+    values = "'Nurse ' || i, char(70 - i % 5 * i % 7) || 'ton', i, nullif(i % 9, 0)"
+    rows = NUMBERS.format(table="nurse", values=values)
+    known = read(tmp_path, f"{script}{rows}CREATE INDEX by_pay ON nurse (pay DESC);")
+    (nurse,) = known.entities.values()
+    name, city, pay, bonus = map(Plain, nurse.fields)
+    reasons = []
+    with closing(in_memory(tmp_path / "made.sqlite")) as connection:
+        maker = make.Maker(known, 4, Runner(connection))
+        for shown, most in ((city, 2), (city, 80), (bonus, 20), (name, 70), (name, 0), (name, 2)):
+            tree = Question(nurse, (shown,), (Clause("<=", pay, (most,)),), distinct=True)
+            asked = Asked("", tree, tree.sql(), {BASE: "which?" if most == 2 else str(tree)})
+            reasons.append(maker.problem(asked))
+            maker.asked = [asked] if reasons == [None] else maker.asked
+    assert reasons == [
+        None, "a condition changes nothing", "shows NULL", "too many rows", "empty",
+        "another question has the same text",
+    ]  # fmt: skip

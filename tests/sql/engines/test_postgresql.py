@@ -361,7 +361,7 @@ def test_a_server_that_goes_away(
                 server.halt()
 
     def score() -> Summary:
-        return score_file(tmp_path / "in.tsv", server.url(), out, workers=1, progress=False)
+        return score_file(tmp_path / "in.tsv", server.url(), out, workers=1)
 
     with monkeypatch.context() as patch:
         patch.setattr(Executor, "score", halting)

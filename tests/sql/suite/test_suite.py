@@ -98,11 +98,11 @@ MISTAKES = {
 """By the number of the gold."""
 
 RIGHT = {
-    0: ("SELECT name FROM ships WHERE tons >= 501", "SELECT name FROM big"),
+    0: ("SELECT name FROM ships WHERE tons >= 501", "SELECT name FROM big ORDER BY tons"),
     1: ("SELECT name FROM ships WHERE strftime('%Y-%m', built) BETWEEN '1987-07' AND '1987-08'",
         "SELECT name FROM ships WHERE date(built) BETWEEN '1987-07-01' AND '1987-08-31'"),
     2: ("SELECT COUNT(s.id), c.name FROM ships AS s JOIN crews AS c ON c.id = s.crew_id "
-        "GROUP BY c.name ORDER BY 1",),
+        "GROUP BY c.name ORDER BY 1 DESC",),
     3: ("SELECT name FROM ships, (SELECT AVG(tons) AS mean FROM ships) WHERE tons > mean",),
     6: ("SELECT DISTINCT ship_id FROM stays AS s WHERE (SELECT COUNT(*) FROM stays AS o WHERE "
         "o.ship_id = s.ship_id) >= 3",),
@@ -141,7 +141,7 @@ def test_mistakes_are_wrong_and_right_queries_right(made: Suite, original: Path)
     assert not missed
     for number, queries in RIGHT.items():
         for sql in (GOLDS[number], *queries):
-            assert judge.wrong_on(GOLDS[number], sql) is None or "ORDER" in sql, sql
+            assert judge.wrong_on(GOLDS[number], sql) is None, sql
     judge.close()
 
 
