@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+from typer.core import TyperArgument
 
 from lm_eval_ext import __version__
 from lm_eval_ext.cli import (
@@ -19,6 +20,9 @@ from lm_eval_ext.cli import (
     sql_score,
     train,
 )
+
+# Help need not say that a path is a <list[Path]>.
+TyperArgument.display_type_rich = lambda *_, **__: None  # type: ignore[method-assign]
 
 app = typer.Typer(
     name="lm-eval-ext",

@@ -18,13 +18,13 @@ app = typer.Typer(
 def substitute(
     source: Annotated[
         Path | None,
-        typer.Argument(metavar="IN", help="An unmodified COGS file; left out: all of cogs_mini."),
+        typer.Argument(metavar="IN", help="An unmodified COGS file; default: all of cogs_mini."),
     ] = None,
     *,
     output: Annotated[
         Path,
         typer.Option(
-            "-o", "--output", help="The file to write; of cogs_mini, an absent or empty folder."
+            "-o", "--output", help="The file to write; for cogs_mini, a new or empty folder."
         ),
     ],
     lexicon: Annotated[

@@ -30,14 +30,17 @@ def populate(
         typer.Option(
             metavar="FILE",
             help="Gold queries of your own: .tsv, .csv or .jsonl with query, and db_id unless "
-            "there is one database. MAGNIFICo's if left out.",
+            "there is one database. Default: MAGNIFICo's.",
         ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Report which mutants the suites miss, and the rest.")
+        bool,
+        typer.Option(
+            "--check", help="Report golds with a missed mutant, and those without a suite."
+        ),
     ] = False,
 ) -> None:
-    """Make the test suites of databases: what judges answers beside the original.
+    """Make test suites: databases on which answers are judged beside the original one.
 
     DIR gets a folder per database with its small databases and suite.json, which lists those that
     judge each gold query; and a populated copy where rows ship with the package.

@@ -17,7 +17,7 @@ def plot(
     *,
     figure: Annotated[
         list[str] | None,
-        typer.Option(help="A figure's name, such as lieder-1; repeatable. Default: all."),
+        typer.Option(metavar="NAME", help="A figure, such as lieder-1; repeatable. Default: all."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -32,7 +32,7 @@ def plot(
         bool, typer.Option("--list", help="List the figures, and what they need.")
     ] = False,
 ) -> None:
-    """Draw the papers' figures with one's own models in them."""
+    """Draw the papers' figures with your models in them."""
     from lm_eval_ext.cli.task_list import WIDTH
     from lm_eval_ext.plots.figures import listed, write
     from lm_eval_ext.results.models import read_models

@@ -32,11 +32,11 @@ def power(
     ] = None,
     power: Annotated[float, typer.Option(help="Probability that the difference is found.")] = 0.8,
     models: Annotated[
-        int, typer.Option(help="How many are compared with each other; the level is shared.")
+        int, typer.Option(help="How many are compared; the level is divided by their pairs.")
     ] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say how many items show a difference of two models, with what probability."""
+    """Estimate how many items are needed to show a difference between two models."""
     from lm_eval_ext.compare.power import needed
     from lm_eval_ext.results.grid import WIDTH
 

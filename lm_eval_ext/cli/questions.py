@@ -6,10 +6,13 @@ import typer
 
 Metric = Annotated[
     list[str] | None,
-    typer.Option(help="A metric or a measure; repeatable. Default: the headline."),
+    typer.Option(metavar="NAME", help="A metric or a measure; repeatable. Default: the headline."),
 ]
 By = Annotated[
-    str, typer.Option(metavar="FACET", help="Its parts, such as family; several with commas.")
+    str,
+    typer.Option(
+        metavar="FACET", help="A figure for each value, such as of family; several with commas."
+    ),
 ]
 Where = Annotated[
     list[str] | None,

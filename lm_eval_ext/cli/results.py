@@ -29,7 +29,8 @@ def show(
     where: Where = None,
     value: Value = "",
     signatures: Annotated[
-        bool, typer.Option("--signatures", help="A line for each score that says what it is of.")
+        bool,
+        typer.Option("--signatures", help="Print each score's signature, too: what it depends on."),
     ] = False,
 ) -> None:
     """Show results: models by benchmarks, a task's metrics, or a question to its samples."""
@@ -64,10 +65,12 @@ def tasks(
     ] = False,
     plain: Annotated[
         Path | None,
-        typer.Option(help="Write a file per task here, for --include_path without start-up file."),
+        typer.Option(
+            help="Write a file for each task here, for lm_eval without the start-up file."
+        ),
     ] = None,
 ) -> None:
-    """List groups, or the tasks of one: what they ask, their size, whether data are there."""
+    """List groups of tasks, or some tasks: what they ask, their size, where their data are."""
     from lm_eval_ext._autoload import is_active, tasks_folder
     from lm_eval_ext.cli.task_list import lines, matching, write_plain
     from lm_eval_ext.data import local_copy

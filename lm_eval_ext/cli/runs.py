@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 def run(
     models: Annotated[
         list[Path],
-        typer.Option("--models", help="A YAML file per model, or a folder of them; repeatable."),
+        typer.Option(
+            "--models",
+            metavar="PATH",
+            help="A YAML file per model, or a folder of them; repeatable.",
+        ),
     ],
     tasks: Annotated[
         str,
@@ -32,25 +36,25 @@ def run(
     *,
     limit: Annotated[
         float | None,
-        typer.Option(help="Number of documents per task, or below 1 a share of them."),
+        typer.Option(help="Documents per task; below 1, a share of them."),
     ] = None,
     metadata: Annotated[
         str, typer.Option(help="For the tasks, as lm_eval takes it: '{\"fresh\": 7}'.")
     ] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what is missing, and evaluate nothing.")
+        bool, typer.Option("--dry-run", help="List what is missing, and evaluate nothing.")
     ] = False,
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json", help="The same as JSON lines, each with the command that evaluates a model."
+            "--json", help="As --dry-run, in JSON lines with the command that evaluates a model."
         ),
     ] = False,
     executor: Annotated[
         str, typer.Option(help="Where evaluations run: here, or as jobs of slurm.")
     ] = "here",
 ) -> None:
-    """Evaluate models on the tasks that they have no results of yet."""
+    """Evaluate models on the tasks for which they have no results yet."""
     from lm_eval_ext.runs.run import Work, plan, prepare
     from lm_eval_ext.runs.run import run as run_here
 
@@ -91,7 +95,7 @@ def _print_plan(plan: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
         if as_json:
             typer.echo(json.dumps(one, ensure_ascii=False))
         else:
-            known = f" ({one['present']} are there)" if one["present"] else ""
+            known = f" ({one['present']} have results)" if one["present"] else ""
             typer.echo(f"{one['model']}: {', '.join(one['tasks'])}{known}")
     if not as_json:
         models = counted(len(found), "model")
@@ -107,7 +111,8 @@ def compare(
     tasks: Annotated[
         str,
         typer.Option(
-            help="Names of tasks or groups, or patterns, separated by commas; default: all."
+            help="Names of tasks or groups, or patterns, separated by commas. Default: all of one "
+            "benchmark; of several benchmarks one task each."
         ),
     ] = "",
     metric: Metric = None,
@@ -117,7 +122,7 @@ def compare(
     by_seed: Annotated[
         bool,
         typer.Option(
-            "--by-seed", help="Mean and spread of models whose names end with seed N, untested."
+            "--by-seed", help="Mean and spread of models whose names end with seed N; no tests."
         ),
     ] = False,
     between: Annotated[

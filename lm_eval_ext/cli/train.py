@@ -19,7 +19,7 @@ def train(
         Path | None, typer.Option("--output", "-o", help="Folder for the model, or for all.")
     ] = None,
     seeds: Annotated[
-        str, typer.Option(help="Train a model for each, such as 0,1,2; default: the recipe's.")
+        str, typer.Option(help="Train a model for each seed, such as 0,1,2; default: the recipe's.")
     ] = "",
     set_: Annotated[
         list[str] | None,
@@ -30,10 +30,13 @@ def train(
     ] = "",
     list_: Annotated[bool, typer.Option("--list", help="List the recipes that ship.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say which models are trained, and train nothing.")
+        bool,
+        typer.Option(
+            "--dry-run", help="List the models and which are trained already, and train nothing."
+        ),
     ] = False,
 ) -> None:
-    """Train a model by a recipe, or several; finished models are not trained again."""
+    """Train one model or several by a recipe; finished models are not trained again."""
     from lm_eval_ext.training.recipe import filled, parse_settings, planned, read_recipe, shipped
 
     if list_:

@@ -14,7 +14,6 @@ from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.results.ask import Asked, question_of
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
 from lm_eval_ext.stats.intervals import ALPHA
-from lm_eval_ext.stats.measures import DOCUMENT
 from lm_eval_ext.stats.power import clusters_needed, stated_variance
 
 SAME = 1e-9
@@ -100,7 +99,7 @@ def needed(paths: Sequence[Path], **options: Any) -> Answer:
 
 
 def _unit(card: Card | None) -> str:
-    return card.cluster.unit if card else DOCUMENT
+    return card.cluster.unit if card else "cluster"
 
 
 _Spread = tuple[str, float, float, str, Card | None]

@@ -187,7 +187,7 @@ def reason_for(run: ResultsFile, task: str, measure: Measure, found: Figure) -> 
     if card is None or not run.is_current(task) or found.low is not None:
         return ""
     if found.value is None:
-        text = measure.undefined if found.documents else "there are none of its documents"
+        text = measure.undefined if found.documents else "no document has a value"
         return f"{NONE}, since {text}"
     unit = card.cluster.unit_at(found.level)
     if found.clusters >= LEAST_CLUSTERS:

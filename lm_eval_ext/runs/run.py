@@ -126,7 +126,7 @@ class Job:
                     file.write(self.model.text)
                 names = [name for name in missing if name in free]
                 total, done = len(self.keys), len(self.keys) - len(missing)
-                known = f"{done} of {total} tasks are there"
+                known = f"{done} of {total} tasks have results"
                 if not missing:
                     reporter.line(f"{place}: nothing to do, {known}")
                 problem = ""

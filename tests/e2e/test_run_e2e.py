@@ -102,7 +102,7 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         assert (file.parent / "model.yaml").read_text() == served
 
         before = len(server.asked)
-        assert "nothing to do, 1 of 1 tasks are there" in run_warm("served.yaml", "lieder_mini")
+        assert "nothing to do, 1 of 1 tasks have results" in run_warm("served.yaml", "lieder_mini")
         assert len(server.asked) == before
 
 
@@ -158,7 +158,7 @@ def test_a_model_that_fails_does_not_stop_the_others(
 
     said = run_warm("models", "lieder_mini,cogs_mini_id")
     assert "1 of 2 models failed: Broken" in said
-    assert "[2/2] Sound: cogs_mini_id (1 of 2 tasks are there)" in said
+    assert "[2/2] Sound: cogs_mini_id (1 of 2 tasks have results)" in said
     assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 2
 
 

@@ -187,7 +187,7 @@ def test_noted_intervals_are_shown(tmp_path: Path) -> None:
         ((50.0, 20, 6), None, "no interval, since it hangs on one database"),
         ((50.0, 20, 6, 40.0, 60.0), 20, ""),
         ((None, 20, 5), 20, "no interpretation has 5 % or more of its base questions"),
-        ((None, 0, 0), 20, "there are none of its documents"),
+        ((None, 0, 0), 20, "no document has a value"),
     ],
 )
 def test_why_there_is_none(tmp_path: Path, noted: Any, limit: int | None, said: str) -> None:
@@ -255,7 +255,7 @@ def test_a_users_own_task_is_reported_as_its_benchmarks(tmp_path: Path) -> None:
     said = words(file)
     for part in (
         "lieder_of_mine · org/a-model · 46 of 48 documents", "direct * N/A",
-        "* the task's headline", "direct: N/A, since there are none of its documents",
+        "* the task's headline", "direct: N/A, since no document has a value",
         "relative: no interval from 0 items, fewer than 6",
     ):  # fmt: skip
         assert part in said
