@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from lm_eval_ext.errors import OptionError, writing
+from lm_eval_ext.errors import writing
 
 _CHUNK_BYTES = 1 << 20
 
@@ -40,7 +40,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     Raises:
         OSError: It cannot be renamed, such as a folder to the name of one that has files.
     """
-    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    part = path.parent / f".{path.name}.{uuid.uuid4().hex}.part"
     try:
         yield part
         if part.is_dir() and path.is_dir():
@@ -66,8 +66,6 @@ def atomic_text(path: Path, *, errors: str = "strict") -> Iterator[TextIO]:
     Raises:
         OptionError: If a file cannot be written there.
     """
-    if not path.name:
-        raise OptionError(f"cannot write {path}: name a file")
     with (
         writing(path),
         atomic_path(path) as part,

@@ -29,6 +29,11 @@ def test_where_no_file_can_be_is_one_line(
     assert "\n" not in str(caught.value)
 
 
+def test_no_folder_has_the_name_of_the_root() -> None:
+    with pytest.raises(OptionError, match="cannot write /"), atomic_folder(Path("/")):
+        pass
+
+
 def test_others_may_write_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.sqlite"
     path.write_bytes(b"old")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lm_eval_ext.benchmarks.lieder.effects import Effect, Finding, Runs
     from lm_eval_ext.results.models import Model
 
-app = typer.Typer(help="LIEDER: the paper's tests of an effect on accuracy.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 _LEAST_P = 1e-4

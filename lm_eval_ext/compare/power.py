@@ -125,8 +125,9 @@ def _stated(wanted: Wanted) -> _Spread:
 
 def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
     """Of models on the same documents: the mean over all pairs."""
-    task = wanted.task
-    choose_tasks(models, [task])
+    task, *others = choose_tasks(models, [wanted.task])
+    if others:
+        raise OptionError(f"{wanted.task} is {', '.join([task, *others])}; name one of them")
     runs = having(models, task)
     run = next(iter(runs.values()))
     metric = wanted.metric or run.headline(task)

@@ -101,7 +101,7 @@ class FewshotTask(GroupedGenerationTask):
         """
         name, k, seed = self.config.task, self.config.num_fewshot or 0, self._seed or 0
         if (k, seed) not in self._chosen:
-            if not k:
+            if k < 1:
                 raise OptionError(
                     f"{name} is asked with demonstrations: give --num_fewshot 1 or more, or leave "
                     "it out"

@@ -65,9 +65,10 @@ def logged(
     Raises:
         DataError: A line cannot be read.
         KeyError: A sample lacks what lm-eval logs.
+        TypeError: It has something else there.
     """
     step = math.ceil(run.documents(task)[0] / most) or 1
-    first = {*table.get("filter", ())[:1]}
+    first = {*table["filter"][:1]}
     of_first = (row for _, row in samples(run, task) if row["filter"] in first)
     kept = {}
     seen: Counter[str] = Counter()

@@ -168,7 +168,7 @@ def _read(
                 own = logged(run, task, read(run, task), scores, most)
                 if own.samples:
                     kept[label] = own
-            except (LmEvalExtError, KeyError) as error:
+            except (LmEvalExtError, KeyError, TypeError) as error:
                 _log.warning("%s: no samples are shown, since %s", run.path, error)
         if kept:
             about = {

@@ -14,12 +14,13 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.cards import Card, cards, in_benchmarks
 from lm_eval_ext.errors import LmEvalExtError, OptionError, nearest, require_extra, writing
 from lm_eval_ext.plots.theme import THEMES, Theme
+from lm_eval_ext.reading import Strict
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.ask import question_of
 from lm_eval_ext.results.files import ResultsFile
@@ -65,7 +66,7 @@ _DIGITS = re.compile(r"(\.\d\d)\d{4,}")
 _MEASURED = re.compile(r'<svg[^>]*? width="([0-9.]+)"')
 
 
-class Declared(BaseModel):
+class Declared(Strict):
     """A figure: which questions about which tasks stand where.
 
     Attributes:
@@ -86,8 +87,6 @@ class Declared(BaseModel):
         joined: Join the marks of a line, from one colour to the next.
         axis: Title of the axis of values; "" for the measure's.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(pattern=r"^[a-z_]+-[a-z0-9-]+$")]
     title: str

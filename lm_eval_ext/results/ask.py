@@ -124,6 +124,8 @@ def _noted(run: ResultsFile, task: str, question: Question) -> Figure | None:
 
 def _nothing(table: "DataFrame", question: Question) -> str:
     """Why there is nothing to show."""
+    if table.empty:
+        return "no document was scored"
     if missing := [name for name in question.measure.value if name not in table]:
         numbers = [str(name) for name in table if table[name].dtype == "float64"]
         return f"no values {', '.join(missing)}; there are {', '.join(numbers)}"
@@ -230,8 +232,8 @@ def align_tasks(runs: Mapping[str, ResultsFile]) -> "dict[str, DataFrame]":
     for task, run in runs.items():
         card = run.card(task)
         found[task] = read = rows(run, task, items=card.item if card else ())
-        counts = read.groupby(DOCUMENT)["doc_hash"].nunique() if len(read) else None
-        if counts is None or "" in counts or counts.max() > 1:
+        counts = read.groupby(DOCUMENT)["doc_hash"].nunique()
+        if "" in counts or counts.max() > 1:
             raise RefusedError(
                 f"{task}: the documents of {first} and {second} cannot be matched one to one by "
                 "their items",

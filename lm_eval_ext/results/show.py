@@ -88,18 +88,18 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
 def _task(task: str, runs: Mapping[str, ResultsFile], asked: Asked) -> Iterator[Section]:
     """One table: a row for each metric or part, and model; then published values and notes."""
     every: list[_Shown] = []
-    problems: dict[str, DataError] = {}
+    problems: dict[str, Exception] = {}
     for model, run in runs.items():
         try:
             every += _figures(task, model, run, asked)
-        except DataError as error:  # without samples, say; the other runs still show
+        except (DataError, OptionError) as error:  # without samples, say; the others still show
             problems[model] = error
     if problems and not every:
         raise next(iter(problems.values()))
     found: dict[str, list[_Shown]] = {}
     for one in every:
         found.setdefault(one.name, []).append(one)
-    first = next(iter(runs.values()))
+    first = every[0].run if every else next(iter(runs.values()))
     headline = first.headline(task) if first.card(task) and not asked.is_question else ""
     lines = []
     for name, own in found.items():

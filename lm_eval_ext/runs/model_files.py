@@ -14,9 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     DirectoryPath,
     Field,
     TypeAdapter,
@@ -24,7 +22,7 @@ from pydantic import (
 )
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.reading import checked, read_yaml
+from lm_eval_ext.reading import Exact, checked, read_yaml
 from lm_eval_ext.results import about
 from lm_eval_ext.text import one_line, quantity
 
@@ -35,8 +33,6 @@ SET_BY_RUN = frozenset(
      "predict_only", "check_integrity", "cache_requests")
 )  # fmt: skip
 """lm-eval's options that a run sets itself, or under which it would have no results."""
-
-STRICT = ConfigDict(extra="forbid", strict=True)
 
 
 def _command(text: str) -> str:
@@ -67,10 +63,9 @@ def _pairs(value: Any) -> Any:
 _Quantity = BeforeValidator(lambda value: quantity(value) or value)
 
 
-class Own(BaseModel):
+class Own(Exact):
     """Keys of ours, and lm-eval's that are checked further than by their types."""
 
-    model_config = STRICT
     display_name: str = ""
     notes: str = ""
     launcher: Annotated[str, AfterValidator(_command)] = ""

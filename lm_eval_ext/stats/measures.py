@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from lm_eval_ext.reading import Strict
 from lm_eval_ext.stats.intervals import DIFFERENCE, NO_LIMITS, UNIT, Limits
 
 DOCUMENT, CLUSTER, ID = "document", "cluster", "id"
@@ -26,17 +27,15 @@ Filter = Mapping[str, tuple[str, ...]]
 """By facet, the values that rows may have."""
 
 
-class BestOf(BaseModel):
+class BestOf(Strict):
     """Rows of one part only, the one with the highest mean: of prompt templates, the best."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     facet: str
     value: str
     where: dict[str, tuple[str, ...]] = {}
 
 
-class Measure(BaseModel):
+class Measure(Strict):
     """How rows become a figure.
 
     Attributes:
@@ -56,8 +55,6 @@ class Measure(BaseModel):
         draws: Of the bootstrap: the same documents for every weight, or others.
         undefined: When there is no value, to follow "N/A, since".
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = ""
     title: str

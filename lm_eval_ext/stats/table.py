@@ -29,7 +29,8 @@ def frame(documents: Iterable[Scored]) -> "DataFrame":
         for row in rows
     ]
     if not made:
-        return pd.DataFrame({"document": [], "id": [], "cluster": []})
+        names = "document id cluster filter prompt target doc_hash"
+        return pd.DataFrame(columns=names.split())
     columns = {}
     for name in dict.fromkeys(name for row in made for name in row):
         values = [row.get(name) for row in made]

@@ -64,6 +64,7 @@ def test_bad_pilots(runs: Path) -> None:
         needed([runs / "good"], **ASKED)
     for options, message in (
         ({"task": "lieder_two"}, "no task lieder_two is in the results of two models"),
+        ({"task": "cogs_mini_[gi]*"}, "is cogs_mini_gen, cogs_mini_id; name one of them"),
         ({"metric": "nope"}, "lieder_mini has no metric nope; it has"),
         ({"difference": 5}, "--difference 5 is not legal; direct goes from 0 to 1"),
         ({"metric": "undefined"}, "lieder_mini: nothing varies"),

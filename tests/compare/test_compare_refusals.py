@@ -57,6 +57,11 @@ def test_signatures_must_agree(
     assert value.partition(".")[0] in str(caught.value)
 
 
+def test_a_run_in_which_all_answers_are_missing_is_refused(changed: Changed, runs: Path) -> None:
+    with pytest.raises(DataError, match="share no document"):
+        against(changed(edit_row=lambda _, row: {**row, "metrics": []}), runs)
+
+
 def test_one_refused_task_does_not_hide_the_others(changed: Changed, runs: Path) -> None:
     folder = changed(edit_row=lambda _, row: {**row, "prompt_hash": "x"})
     text, refused = against(folder, runs, "lieder_mini,cogs_mini_id")

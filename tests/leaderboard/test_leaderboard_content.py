@@ -178,8 +178,11 @@ def test_a_task_name_with_slashes_reads_no_other_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"), [("{not json", ":9: not JSON"), ('{"doc_id": 8}', ":9: not a sample")]
-)
+    ("line", "said"),
+    [("{not json", ":9: not JSON"), ('{"doc_id": 8}', ":9: not a sample"),
+     ('{"filter": "none", "doc_hash": "", "metrics": [], "doc": {}, "arguments": {}, "target": "", '
+      '"filtered_resps": null}', "is not iterable")],
+)  # fmt: skip
 def test_broken_samples_are_left_aside_and_the_rest_shows(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, line: str, said: str
 ) -> None:

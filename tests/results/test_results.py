@@ -241,11 +241,13 @@ def test_errors_are_one_line_and_status_1(cli: Callable[..., Any], tmp_path: Pat
 
 def test_a_run_without_samples_is_one_line_and_the_others_still_show(tmp_path: Path) -> None:
     made = [{**row, "facets": {"type": "a"}} for row in made_rows(20, 10)]
-    for model in "ab":
+    for model in "abc":
         write_run(tmp_path / model, model, "cogs_mini_gen", made)
     next((tmp_path / "b").glob("samples_*")).unlink()
+    next((tmp_path / "c").glob("samples_*")).write_text("")
     said = words(tmp_path, tasks=["cogs_mini_gen"], by="type")
     assert "a a 0.500" in said and "b: " in said and "--log_samples" in said
+    assert "c: cogs_mini_gen: no document was scored" in said
 
 
 def test_a_users_own_task_is_reported_as_its_benchmarks(tmp_path: Path) -> None:

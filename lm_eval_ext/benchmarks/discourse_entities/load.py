@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel
 
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.loading import Documents, loader
 from lm_eval_ext.harness.provenance import Loaded, describe
+from lm_eval_ext.reading import Exact
 
 SINGLE = {
     "affirmative_negation": ("affirmative", "negated"),
@@ -33,7 +33,7 @@ Row = Mapping[str, Any]
 """A line of a stimulus file."""
 
 
-class Options(BaseModel, extra="forbid", frozen=True, strict=True):
+class Options(Exact):
     """The options of a task: ``set`` is ``single`` or ``pairs``, or our own pairs, ``mini``."""
 
     set: Literal["single", "pairs", "mini"] = "pairs"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from lm_eval_ext.benchmarks.lieder import items
 from lm_eval_ext.benchmarks.lieder.records import (
@@ -22,6 +22,7 @@ from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.loading import Documents, loader
 from lm_eval_ext.harness.provenance import Loaded, describe
+from lm_eval_ext.reading import Exact
 
 GROUP_SIZE = 12
 """Sentences per group: 4 contexts x 3 continuations, or 6 x 2 in experiment ``two``."""
@@ -33,13 +34,13 @@ EXPECTED = {1: True, 0: False, -1: None}
 """The dataset's ``expected`` column, as :attr:`Sentence.felicitous`."""
 
 
-class Options(BaseModel, extra="forbid", frozen=True, strict=True):
+class Options(Exact):
     """The options of a task with fixed items; ``mini`` are our own."""
 
     experiment: Literal["base", "diff", "two", "mini"] = "base"
 
 
-class Drawn(BaseModel, extra="forbid", frozen=True, strict=True):
+class Drawn(Exact):
     """The options of a task whose items are drawn; all experiments are about the same items.
 
     Attributes:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import yaml
-from pydantic import BaseModel, model_validator
+from pydantic import model_validator
 
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.harness.provenance import Loaded, describe, describe_embedded
+from lm_eval_ext.reading import Exact
 
 PASSWORD = b"SLOG"
 """Its authors publish it: gen is meant to be hard to read for crawlers, not for people."""
@@ -38,7 +39,7 @@ MOST = 64
 """Demonstrations that are chosen; a task shows the first of them."""
 
 
-class Options(BaseModel, extra="forbid", frozen=True, strict=True):
+class Options(Exact):
     """The options of a task.
 
     Attributes:

@@ -300,8 +300,9 @@ def test_seed_and_number_decide_and_nothing_else() -> None:
     assert sorted(chosen(len(train), 0)) == sorted(train)
     with pytest.raises(OptionError, match="2030 demonstrations per sample, but only 2029"):
         chosen(2030, 0)
-    with pytest.raises(OptionError, match="--num_fewshot 1 or more"):
-        asked(task_of(GEN, k=0))
+    for none in (0, -1):
+        with pytest.raises(OptionError, match="--num_fewshot 1 or more"):
+            asked(task_of(GEN, k=none))
 
 
 def test_a_limit_changes_no_prompt_and_the_seed_is_lm_evals() -> None:
