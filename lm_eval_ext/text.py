@@ -25,6 +25,11 @@ def counted(number: int, unit: str) -> str:
     return f"{number:,} {unit}{plural * (number != 1)}"
 
 
+def names_in(text: str) -> list[str]:
+    """What an option names, separated by commas."""
+    return [*filter(None, map(str.strip, text.split(",")))]
+
+
 def one_line(text: str, *, limit: int | None = None) -> str:
     """Returns the text on one line, without control characters.
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from lm_eval_ext.results.models import Model
 
 app = typer.Typer(no_args_is_help=True)
-
-
-_LEAST_P = 1e-4
 
 
 @app.callback()
@@ -33,23 +30,20 @@ def test(
     family: Annotated[
         str, typer.Option(help="A sentence family, or all; the paper's main text has the default.")
     ] = "affirmative_negation",
-    metric: Annotated[str, typer.Option(help="direct or relative.")] = "direct",
+    metric: Annotated[
+        Literal["direct", "relative"], typer.Option(help="How answers are scored.")
+    ] = "direct",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Test VERSION (experiment 2 against 1) and DISTANCE, with a mixed model and by item."""
     from lm_eval_ext.benchmarks.lieder.effects import ALL, EFFECTS, analyse, on_fresh_items
     from lm_eval_ext.benchmarks.lieder.records import FAMILIES
-    from lm_eval_ext.benchmarks.lieder.score import DIRECT, RELATIVE
     from lm_eval_ext.errors import OptionError
     from lm_eval_ext.results.grid import text
     from lm_eval_ext.results.models import read_models
 
-    for option, value, legal in (
-        ("--family", family, (*FAMILIES, ALL)),
-        ("--metric", metric, (DIRECT, RELATIVE)),
-    ):
-        if value not in legal:
-            raise OptionError(f"{option} {value} is none of {', '.join(legal)}")
+    if family not in (*FAMILIES, ALL):
+        raise OptionError(f"--family {family} is none of {', '.join((*FAMILIES, ALL))}")
     models = read_models(paths, joined=True)
     every = [*EFFECTS.values(), *map(on_fresh_items, EFFECTS.values())]
     there = [one for one in every if any(set(one.tasks) <= model.runs.keys() for model in models)]
@@ -101,9 +95,15 @@ def _samples(models: "Sequence[Model]", effect: "Effect") -> "Runs":
 
 def _cells(row: "Finding") -> tuple[str, ...]:
     from lm_eval_ext.results.grid import interval
-    from lm_eval_ext.stats.statistics import NONE, number
+    from lm_eval_ext.stats.statistics import number, probability
 
     who = row.model if row.models == 1 else f"{row.model} ({row.models})"
-    p = NONE if row.p is None else f"{row.p:.4f}" if row.p >= _LEAST_P else f"<{_LEAST_P:.4f}"
     limits = interval(row.low, row.high, "", signed=True)
-    return who, row.test, number(row.estimate, "", signed=True), limits, p, str(row.items)
+    return (
+        who,
+        row.test,
+        number(row.estimate, "", signed=True),
+        limits,
+        probability(row.p),
+        str(row.items),
+    )

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lm_eval_ext.cli.questions import By, Metric, Value, Where
+from lm_eval_ext.text import names_in
 
 
 def show(
@@ -40,7 +41,7 @@ def show(
     from lm_eval_ext.results.show import tables as shown
 
     models = read_models(paths, joined=True)
-    named = [name.strip() for name in tasks.split(",") if name.strip()]
+    named = names_in(tasks)
     asked = Asked(tuple(metric or ()), value, tuple(where or ()), by)
     typer.echo(text(shown(models, asked, named)), nl=False)
     for task in choose_tasks(models, named, least=1) if signatures else ():

@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from lm_eval_ext.cli import resumable
 from lm_eval_ext.cli.questions import By, Metric, Value, Where
-from lm_eval_ext.errors import OptionError
 from lm_eval_ext.text import counted
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def run(
         ),
     ] = False,
     executor: Annotated[
-        str, typer.Option(help="Where evaluations run: here, or as jobs of slurm.")
+        Literal["here", "slurm"], typer.Option(help="Run here, or send jobs to Slurm.")
     ] = "here",
 ) -> None:
     """Evaluate models on the tasks for which they have no results yet."""
@@ -59,8 +58,6 @@ def run(
     from lm_eval_ext.runs.run import run as run_here
 
     work = Work([*models, *(more or [])], tasks, output, limit, metadata)
-    if executor not in {"here", "slurm"}:
-        raise OptionError(f"no executor {executor!r}; use here or slurm")
     if dry_run or as_json:
         _print_plan(plan(work), as_json=as_json)
         return
@@ -137,7 +134,8 @@ def compare(
         ),
     ] = False,
     format_: Annotated[
-        str, typer.Option("--format", help="Output format: text, markdown, csv, json or latex.")
+        Literal["text", "markdown", "csv", "json", "latex"],
+        typer.Option("--format", help="Output format."),
     ] = "text",
     out: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to this file, not to stdout.")

@@ -15,6 +15,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.ask import Asked, overview, representatives
 from lm_eval_ext.results.grid import (
     BEST,
+    LEADS,
     LOWER,
     Section,
     csv,
@@ -26,10 +27,9 @@ from lm_eval_ext.results.grid import (
     value,
 )
 from lm_eval_ext.results.models import choose_tasks, read_models
-from lm_eval_ext.results.show import overview_table
-from lm_eval_ext.stats.intervals import ALPHA
-from lm_eval_ext.stats.statistics import NONE, Figure, Pair, number
-from lm_eval_ext.text import one_line
+from lm_eval_ext.results.show import grouped, overview_table
+from lm_eval_ext.stats.statistics import NONE, Figure, Pair, number, probability
+from lm_eval_ext.text import names_in, one_line
 
 
 def run(
@@ -53,7 +53,7 @@ def run(
         between: Two tasks, which are compared within each model.
         seeds: Mean and spread of models that differ in their seed, without tests.
         across_settings: Also runs with different prompts.
-        format_: One of :data:`FORMATS`.
+        format_: ``text``, ``markdown``, ``csv``, ``json`` or ``latex``.
         out: A file.
 
     Returns:
@@ -63,19 +63,26 @@ def run(
         OptionError: An option is invalid, or there is nothing to compare.
         DataError: A file cannot be read.
     """
-    if format_ not in FORMATS:
-        raise OptionError(f"no format {format_!r}; use {', '.join(FORMATS)}")
-    named = [name for name in tasks.split(",") if name]
+    named = names_in(tasks)
+    models = read_models(paths, joined=bool(between))
     if seeds:
-        models = read_models(paths)
         report = compare(models, choose_tasks(models, named, least=1), asked, seeds=True)
     elif between:
-        both = between.split(",")
-        if len(set(filter(None, both))) != 2 or len(both) != 2:  # noqa: PLR2004
+        both = names_in(between)
+        if len(both) != 2 or len(set(both)) != 2:  # noqa: PLR2004
             raise OptionError(f"--between {between} must name two tasks, TASK,TASK")
-        report = compare(read_models(paths, joined=True), both, asked, within=True)
+        report = compare(models, both, asked, within=True)
+    elif len(models) == 1:
+        raise OptionError(
+            f"one model alone ({models[0].label}) cannot be compared; name results of two models, "
+            "or two tasks of one model with --between TASK,TASK"
+        )
     else:
-        report = _compared(paths, named, asked, across_settings=across_settings)
+        chosen = choose_tasks(models, named)
+        benchmarks = representatives(models)
+        if len(benchmarks) > 1 and not named and not asked.is_question:
+            chosen = [task for task in benchmarks.values() if task in chosen] or chosen
+        report = compare(models, chosen, asked, across_settings=across_settings)
     refused = "; ".join(report.refused)
     if not report.tables and not report.refused:
         raise OptionError("no document has what is asked for; results of older versions lack parts")
@@ -105,37 +112,16 @@ def _written(text: str, out: Path | None) -> str:
     return f"{out}\n"
 
 
-def _compared(
-    paths: Sequence[Path], tasks: Sequence[str], asked: Asked, *, across_settings: bool
-) -> Report:
-    models = read_models(paths)
-    if len(models) == 1:
-        raise OptionError(
-            f"one model alone ({models[0].label}) cannot be compared; name results of two models, "
-            "or two tasks of one model with --between TASK,TASK"
-        )
-    chosen = choose_tasks(models, tasks)
-    benchmarks = representatives(models)
-    if len(benchmarks) > 1 and not tasks and not asked.is_question:
-        chosen = [task for task in benchmarks.values() if task in chosen] or chosen
-    return compare(models, chosen, asked, across_settings=across_settings)
-
-
 # For people and programs.
 
-FORMATS = ("text", "markdown", "csv", "json", "latex")
-
 LEVEL = "95 %"
-
-_LEAST_P = 0.001
-"""Of p-values that are printed."""
 
 _INTERVALS = 4
 """Columns of a paper's table up to which intervals stand below the values."""
 
 
 def rendered(report: Report, format_: str) -> str:
-    """A comparison in one of :data:`FORMATS`."""
+    """A comparison as text."""
     if format_ == "latex":
         return _latex(report)
     pairs = [
@@ -167,14 +153,18 @@ def rendered_seeds(report: Report, format_: str) -> str:
         values = [own.value for own in one.figures.values() if own.value is not None]
         mean = fmean(values) if values else None
         sd = stdev(values) if len(values) > 1 else None
-        about = {"task": one.task, "title": one.title, "part": one.part, "condition": one.model}
-        low, high = pooled.low, pooled.high
-        own = {"unit": one.unit, "seeds": len(values), "mean": mean, "sd": sd}
-        rows.append({**about, **own, "low": low, "high": high})
-        shown = value(mean, one.unit), number(sd, one.unit), interval(low, high, one.unit)
+        rows.append(
+            {
+                "task": one.task, "title": one.title, "part": one.part, "condition": one.model,
+                "unit": one.unit, "seeds": len(values), "mean": mean, "sd": sd,
+                "low": pooled.low, "high": pooled.high,
+            }
+        )  # fmt: skip
+        ends = interval(pooled.low, pooled.high, one.unit)
+        shown = value(mean, one.unit), number(sd, one.unit), ends
         lines.append([name or one_line(one.model), str(len(values)), *shown])
     found = heading, ("condition", "seeds", "mean", "sd", LEVEL), lines
-    return _shown([found, *_refused(report)], rows, rows, format_)
+    return _shown([found, *_below(report, names)], rows, rows, format_)
 
 
 def _shown(
@@ -200,12 +190,13 @@ def _sections(report: Report) -> Iterator[Section]:
         yield from _one(report.tables[0], heading)
     else:
         yield heading, *_matrix(report, names)
-    if notes := list(dict.fromkeys(_notes(report, names))):
-        yield "\n".join(notes), (), ()
-    yield from _refused(report)
+    yield from _below(report, names)
 
 
-def _refused(report: Report) -> Iterator[Section]:
+def _below(report: Report, names: Sequence[str]) -> Iterator[Section]:
+    """Notes, and what could not be compared."""
+    if notes := "\n".join(_notes(report, names)):
+        yield notes, (), ()
     for why, signatures in report.refused.items():
         lines = [f"{one_line(name)}: {text}" for name, text in signatures.items()]
         yield "\n  ".join([f"not compared: {one_line(why)}", *lines]), (), ()
@@ -239,7 +230,7 @@ def _one(table: Table, heading: str) -> Iterator[Section]:
         [f"{one_line(name)} (published)", value(one, unit), ""]
         for name, one in table.published.items()
     ]
-    yield heading, ("system", "value", LEVEL), rows
+    yield heading, ("system", "value" + LOWER * table.lower_is_better, LEVEL), rows
     lines = []
     for first, own in groupby(table.pairs, attrgetter("first")):
         lines.append([one_line(first), "", "", "", ""])
@@ -265,10 +256,11 @@ def _matrix(
         unit = table.unit
         own = cells[one_line(name)] = {}
         for system in systems:
+            shown = "-"
             if one := table.figures.get(system):
                 shown = value(one.value, unit, best=system in table.best)
-                below = f"\n{interval(one.low, one.high, unit)}".rstrip() * narrow
-                own[one_line(system)] = shown + below
+                shown += f"\n{interval(one.low, one.high, unit)}".rstrip() * narrow
+            own[one_line(system)] = shown
         if paper and len(report.signatures) == 1:
             own |= {f"{who} (published)": value(of, unit) for who, of in table.published.items()}
         for pair in table.pairs if two else ():
@@ -281,17 +273,17 @@ def _matrix(
 
 def _notes(report: Report, names: Sequence[str]) -> Iterator[str]:
     tables = report.tables
-    for name, one in zip(names, tables, strict=True):
-        if one.note:
-            yield one_line(f"{name or one.task}: {one.note}")
+    notes = ((name, one.note) for name, one in zip(names, tables, strict=True))
+    yield from map(one_line, grouped(notes, len(tables)))
     tasks = {one.task: one.title for one in tables}
     if len(set(tasks.values())) > 1:
         yield from (one_line(f"{task}: {title}") for task, title in tasks.items())
-        yield "all pairs of a task, and published values: --tasks TASK"
+        if any(one.pairs for one in tables):
+            yield "all pairs of a task, and published values: --tasks TASK"
     if any(one.lower_is_better for one in tables):
         yield f"{LOWER.strip()} lower is better"
     if any(one.best for one in tables):
-        yield f"{BEST} no other is significantly better at {ALPHA:g} (Holm)"
+        yield f"{BEST} {LEADS}"
 
 
 def _latex(report: Report) -> str:
@@ -309,12 +301,6 @@ def _pair(one: Pair, unit: str) -> tuple[str, str, str, str]:
     return (
         number(one.value, unit, signed=True),
         interval(one.low, one.high, unit, signed=True) or NONE,
-        _probability(one.p),
-        _probability(one.p_holm),
+        probability(one.p),
+        probability(one.p_holm),
     )
-
-
-def _probability(p: float | None) -> str:
-    if p is None:
-        return NONE
-    return f"{p:.3f}" if p >= _LEAST_P else f"<{_LEAST_P}"

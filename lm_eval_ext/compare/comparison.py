@@ -225,11 +225,13 @@ def _tables(
             pairs=tested,
             best=sorted(best(values, tested, measure), key=ranked.index),
             published=card.published(same["task"], own) if card else {},
-            note=_note(found, measure, unit, known=known),
+            note=_note(found, measure, unit, known=known, tested=bool(tested)),
         )
 
 
-def _note(found: Mapping[str, Figure], measure: Measure, unit: str, *, known: bool) -> str:
+def _note(
+    found: Mapping[str, Figure], measure: Measure, unit: str, *, known: bool, tested: bool
+) -> str:
     some = next(iter(found.values()))
     if not some.documents:
         return "no document has a value in all runs"
@@ -240,8 +242,8 @@ def _note(found: Mapping[str, Figure], measure: Measure, unit: str, *, known: bo
     if measure.statistic == "bootstrap":
         return "no test: the paper draws documents, with replacement"
     if some.clusters < LEAST_CLUSTERS:
-        many = counted(some.clusters, unit)
-        return f"no interval from {many}, fewer than {LEAST_CLUSTERS}; p is never below 0.05"
+        told = f"no interval from {counted(some.clusters, unit)}, fewer than {LEAST_CLUSTERS}"
+        return told + "; p is never below 0.05" * tested
     return ""
 
 

@@ -86,8 +86,9 @@ def needed(paths: Sequence[Path], **options: Any) -> Answer:
     stated = wanted.model_fields_set & {"rate", "icc", "per_cluster"}
     if bool(paths) == (wanted.rate is not None) or (paths and stated):
         raise OptionError("give results of a pilot run; or --rate, with --icc and --per-cluster")
-    pilot = _pilot(wanted, read_models(paths, joined=True)) if paths else _stated(wanted)
-    metric, variance, per_cluster, source, card = pilot
+    metric, variance, per_cluster, source, card = (
+        _pilot(wanted, read_models(paths, joined=True)) if paths else _stated(wanted)
+    )
     if not variance > SAME**2:
         raise DataError(
             f"{wanted.task}: nothing varies, so there is no spread; use a larger pilot, or --rate"

@@ -15,11 +15,10 @@ from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.figures import Figure, figures
 from lm_eval_ext.plots.theme import css
 from lm_eval_ext.results.about import About, about
-from lm_eval_ext.results.ask import overview, question_of, representatives, usual
+from lm_eval_ext.results.ask import overview, question_of, reason_for, representatives, usual
 from lm_eval_ext.results.files import ResultsFile, Tokens, model_file
 from lm_eval_ext.results.grid import csv
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
-from lm_eval_ext.results.show import reason_for
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import Measure
 from lm_eval_ext.stats.statistics import number
@@ -40,17 +39,17 @@ _UNITS = {"T": 1e12, "B": 1e9, "M": 1e6, "K": 1e3}
 class Cell:
     """A value with its interval; ``best``: no other model is significantly better.
 
-    ``badge`` says how many documents of a trial were asked, ``note`` why there is no value or why
-    it cannot be compared, ``hint`` why there is no interval.
+    ``why`` says why there is no value or no interval, ``badge`` how many documents of a trial were
+    asked, ``note`` why the value cannot be compared.
     """
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
     best: bool = False
+    why: str = ""
     badge: str = ""
     note: str = ""
-    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,10 +128,8 @@ def build(
     models = sorted(read_models(paths), key=lambda model: model.label.casefold())
     # Tasks of ours in the order of their cards, then the others by name.
     ours = [task for card in cards().values() for task in card.tasks]
-    tasks = sorted(
-        choose_tasks(models, (), least=1),
-        key=lambda task: (ours.index(task) if task in ours else len(ours), task),
-    )
+    there = {*choose_tasks(models, (), least=1)}
+    tasks = [task for task in ours if task in there] + sorted(there.difference(ours))
     found, shown = _read(models, tasks, samples)
     content = _render(title, models, tasks, found, shown)
     page = site / "index.html"
@@ -237,10 +234,9 @@ def _row(model: Model) -> Row:
 
 def _size_text(parameters: float) -> str:
     """A number as people write it, such as 6.74B."""
-    for unit, one in _UNITS.items():
-        if parameters >= 0.9995 * one:  # what is shown as 1 with three digits
-            return f"{parameters / one:.3g}{unit}"
-    return f"{parameters:.3g}"
+    # From what is shown as 1 with three digits.
+    unit, one = next(pair for pair in _UNITS.items() if parameters >= 0.9995 * pair[1])
+    return f"{parameters / one:.3g}{unit}"
 
 
 def _of_headlines(
@@ -258,8 +254,7 @@ def _of_headlines(
             return cell
         scored, total = run.documents(column.task)
         note = "measured differently from most; see the signatures under Method"
-        if model.label in alike[column.task]:
-            note = cell.note
+        note *= model.label not in alike[column.task]
         return replace(cell, badge=f"{scored:,}/{total:,}" * (scored < total), note=note)
 
     lines = [(model.label, [told(model, column) for column in columns]) for model in models]
@@ -286,8 +281,9 @@ def _column(run: ResultsFile, task: str, metric: str, level: int) -> Column:
 
 def _heads(tasks: Iterable[str], owners: Mapping[str, ResultsFile], level: int) -> list[Column]:
     """The headlines of tasks."""
-    runs = [(task, owners[task]) for task in tasks if task in owners]
-    return [_column(run, task, run.headline(task), level) for task, run in runs]
+    return [
+        _column(run, task, run.headline(task), level) for task in tasks if (run := owners.get(task))
+    ]
 
 
 def _sections(
@@ -295,8 +291,7 @@ def _sections(
 ) -> Iterator[Section]:
     try:
         require_extra("plot", "drawing", "altair", "vl_convert")
-        # What is zero throughout says least.
-        drawn = sorted(figures(models), key=lambda one: not one.values["value"].any())
+        drawn = figures(models)
     except OptionError as error:
         _log.warning("%s; the page has no figures", error)
         drawn = []
@@ -345,5 +340,4 @@ def _cell(model: Model, column: Column, best: Best) -> Cell:
         return Cell()
     why = reason_for(run, column.task, column.measure, one)
     leads = (model.label, column.task, column.metric) in best
-    note, hint = ("", why) if one.value is not None else (why, "")
-    return Cell(one.value, one.low, one.high, leads, note=note, hint=hint)
+    return Cell(one.value, one.low, one.high, leads, why)

@@ -39,10 +39,8 @@ PUBLISHED = " (published)"
 _PLACES = ["task", "line", "metric", "part"]
 COLUMNS = ("model", "task", "line", "metric", "part", "value", "low", "high", "published")
 
-FORMATS: Mapping[str, Mapping[str, Any]] = {
-    "svg": {}, "pdf": {}, "png": {"scale_factor": 2}, "html": {"inline": True}, "json": {},
-}  # fmt: skip
-"""Suffixes of files, with Altair's options; an interactive page needs no network."""
+FORMATS = ("svg", "pdf", "png", "html", "json")
+"""Suffixes of files; an interactive page (html) needs no network."""
 
 _VERSION = "6.4"
 """Of Vega-Lite."""
@@ -241,8 +239,8 @@ class Figure:
         with writing(file):
             file.parent.mkdir(parents=True, exist_ok=True)
             with atomic_path(file) as part:
-                options: Any = {"format": format_, **FORMATS[format_]}
-                alt.Chart.from_dict(spec).save(str(part), **options)
+                options: Any = {"format": format_, "scale_factor": 1 + (format_ == "png")}
+                alt.Chart.from_dict(spec).save(str(part), inline=True, **options)
         return file
 
     def _repr_svg_(self) -> str:

@@ -12,8 +12,19 @@ from lm_eval_ext.harness.names import UNIT
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.results.table import rows
+from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
 from lm_eval_ext.stats.measures import DOCUMENT, Measure, Question
-from lm_eval_ext.stats.statistics import Figure, Pair, best, figure, of_documents, pairs, parts
+from lm_eval_ext.stats.statistics import (
+    NONE,
+    Figure,
+    Pair,
+    best,
+    figure,
+    of_documents,
+    pairs,
+    parts,
+)
+from lm_eval_ext.text import counted, names_in
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -53,7 +64,7 @@ class Asked:
             if not values:
                 raise OptionError(f"--where {one}: write FACET=VALUE, such as form=foreign")
             where[facet] = tuple(values.split(","))
-        by = tuple(filter(None, map(str.strip, self.by.split(","))))
+        by = tuple(names_in(self.by))
         for name in (*where, *by):
             if card is None:
                 raise OptionError(f"no facet {name}: only tasks of ours have facets")
@@ -61,14 +72,13 @@ class Asked:
                 there = ", ".join(card.facets)
                 raise OptionError(f"{card.name} has no facet {name}; it has {there}")
         found = []
-        words = (one.partition("=")[2].replace("_", " ") for one in self.where)
-        about = list(filter(None, [self.value, *words]))
+        words = [one.partition("=")[2].replace("_", " ") for one in self.where]
         for metric in self.metrics or (run.headline(task),):
             own = question_of(run, task, metric)
             measure = own.measure
             if self.value:
                 measure = measure.model_copy(update={"value": (self.value,)})
-            title = ", ".join([run.title(task, metric), *about])
+            title = ", ".join(filter(None, [run.title(task, metric), self.value, *words]))
             found.append((title, Question(measure, {**own.where, **where}, by)))
         return found
 
@@ -136,6 +146,8 @@ def _nothing(table: "DataFrame", question: Question) -> str:
         there = sorted(set(table[facet].dropna()))
         if wanted and not set(wanted) & set(there):
             return f"no {facet} {', '.join(wanted)}; there is {', '.join(there)}"
+    if question.measure.facet in question.by:
+        return f"{question.measure.name} compares {question.measure.facet}: take another --metric"
     return "no document has all that is asked for"
 
 
@@ -152,6 +164,20 @@ def recomputes(run: ResultsFile, task: str, table: "DataFrame", question: Questi
         return False
     found = of_documents(table, question)
     return math.isclose(found.mean(), reported.value, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def reason_for(run: ResultsFile, task: str, measure: Measure, found: Figure) -> str:
+    """Why a figure has no value or no interval; "" if it has."""
+    card = run.card(task)
+    if card is None or not run.is_current(task) or found.low is not None:
+        return ""
+    if found.value is None:
+        text = measure.undefined if found.documents else "no document has a value"
+        return f"{NONE}, since {text}"
+    unit = card.cluster.unit_at(found.level)
+    if found.clusters >= LEAST_CLUSTERS:
+        return f"no interval, since it hangs on one {unit}"
+    return f"no interval from {counted(found.clusters, unit)}, fewer than {LEAST_CLUSTERS}"
 
 
 # Runs side by side: their documents matched, or why they cannot be compared.
@@ -244,12 +270,11 @@ def align_tasks(runs: Mapping[str, ResultsFile]) -> "dict[str, DataFrame]":
     return found
 
 
-def parts_of(signature: str) -> dict[str, str]:
-    """The parts of a signature; of the version only the number before the dot."""
+def parts_of(signature: str, free: frozenset[str] = FREE) -> dict[str, str]:
+    """The parts of a signature that may not differ; of the version the number before the dot."""
     parts = {key: value for key, _, value in (one.partition(":") for one in signature.split("|"))}
-    if "version" in parts:
-        parts["version"] = parts["version"].partition(".")[0]
-    return parts
+    parts["version"] = parts["version"].partition(".")[0]
+    return {key: value for key, value in parts.items() if key not in free}
 
 
 def usual(task: str, runs: Mapping[str, ResultsFile]) -> frozenset[str]:
@@ -262,7 +287,7 @@ def usual(task: str, runs: Mapping[str, ResultsFile]) -> frozenset[str]:
         name: (
             run.is_whole,
             run.documents(task)[1],
-            *(part for part in parts_of(run.signature(task)).items() if part[0] not in FREE),
+            *parts_of(run.signature(task)).items(),
         )
         for name, run in runs.items()
     }
@@ -275,17 +300,17 @@ def usual(task: str, runs: Mapping[str, ResultsFile]) -> frozenset[str]:
 
 def _check_signatures(signatures: Mapping[str, str], free: frozenset[str]) -> None:
     (first, signature), *others = signatures.items()
-    one = parts_of(signature)
+    one = parts_of(signature, free)
     for name, other in others:
-        two = parts_of(other)
+        two = parts_of(other, free)
         differ = [
             f"{key} ({one.get(key, 'none')} / {two.get(key, 'none')})"
             for key in dict.fromkeys([*one, *two])
-            if key not in free and one.get(key) != two.get(key)
+            if one.get(key) != two.get(key)
         ]
         if differ:
             raise RefusedError(
-                f"{one.get('task', '?')}: {first} and {name} did not measure the same; "
+                f"{one['task']}: {first} and {name} did not measure the same; "
                 f"their signatures differ in {', '.join(differ)}",
                 {first: signature, name: other},
             )
@@ -294,8 +319,8 @@ def _check_signatures(signatures: Mapping[str, str], free: frozenset[str]) -> No
 # Models by benchmarks: the first thing to see, in a terminal, on a page, in LaTeX, as a frame.
 
 COLUMNS = (
-    "model", "benchmark", "task", "metric", "title", "unit", "value", "low", "high", "best",
-    "tested", "scored", "total",
+    "model", "benchmark", "task", "metric", "title", "unit", "value", "low", "high", "why",
+    "best", "tested", "scored", "total",
 )  # fmt: skip
 
 
@@ -309,9 +334,9 @@ def overview(
 
     Columns: ``model``, ``benchmark`` (of a task that isn't ours the task), ``task`` and ``metric``
     (the benchmark's representative, and its headline), ``title`` (the metric in words), ``unit``,
-    ``value``, ``low`` and ``high``, ``best`` (whether no other model is significantly better),
-    ``tested`` (whether the model is among those that were compared), ``scored`` documents of
-    ``total``.
+    ``value``, ``low`` and ``high``, ``why`` there is none of them, ``best`` (whether no other
+    model is significantly better), ``tested`` (whether the model is among those that were
+    compared), ``scored`` documents of ``total``.
 
     Args:
         models: As :func:`~lm_eval_ext.results.models.read_models` finds them.
@@ -339,8 +364,11 @@ def overview(
         compared = {name for pair in tested for name in (pair.first, pair.second)}
         for name, found in values.items():
             if found is not None:
-                numbers = found.value, found.low, found.high
-                told = benchmark, task, metric, first.title(task, metric), question.measure.unit
+                why = reason_for(runs[name], task, question.measure, found)
+                numbers = found.value, found.low, found.high, why
+                title = first.title(task, metric)
+                title += ", lower is better" * question.measure.lower_is_better
+                told = benchmark, task, metric, title, question.measure.unit
                 marks = name in leading & compared, name in compared
                 made.append((name, *told, *numbers, *marks, *runs[name].documents(task)))
     return pd.DataFrame(made, columns=list(COLUMNS))

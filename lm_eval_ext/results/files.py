@@ -38,6 +38,11 @@ TOKENS = "tokens"
 _FIGURE = TypeAdapter(Figure)
 
 
+def finite(value: Any) -> float | None:
+    """A logged score as a number; None if it is no number, infinite or NaN."""
+    return float(value) if isinstance(value, (int, float)) and isfinite(value) else None
+
+
 class Tokens(NamedTuple):
     """Of a task's requests and answers, by the model's tokenizer."""
 
@@ -104,9 +109,8 @@ class ResultsFile:
         intervals were too narrow.
         """
         entries = self.content["results"][task]
-        value, stderr = (
-            float(found) if isinstance(found, (int, float)) and isfinite(found) else None
-            for found in (entries[name], entries.get(name.replace(",", f"{STDERR},", 1)))
+        value, stderr = map(
+            finite, (entries[name], entries.get(name.replace(",", f"{STDERR},", 1)))
         )
         noted = self._metadata(task).get(INTERVALS, {}).get(name, {})
         return _FIGURE.validate_python({"value": value, "stderr": stderr, **noted})

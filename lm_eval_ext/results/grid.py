@@ -18,7 +18,10 @@ Section: TypeAlias = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 """A heading, and the columns and rows of the table below it (no columns: no table)."""
 
 BEST, LOWER = "*", " ↓"
-"""No other system is significantly better; lower is better."""
+"""What :data:`LEADS` says; lower is better."""
+
+LEADS = "no other model is significantly better (paired tests, 5 %, Holm)"
+"""The one rule for marks, bold and shade (docs/statistics.md)."""
 
 WIDTH = 80
 """Columns of the text, or more where the terminal has more."""
@@ -61,7 +64,7 @@ def text(found: Iterable[Section], width: int = 0) -> str:
     for heading, columns, rows in found:
         for line in heading.splitlines():
             lines += wrap(line, width, break_long_words=False, break_on_hyphens=False)
-        lines += _grid(columns, list(rows), width) if columns else ()
+        lines += _grid(columns, rows, width) if columns else ()
         lines.append("")
     return "\n".join(map(str.rstrip, lines)).rstrip() + "\n"
 
@@ -168,10 +171,7 @@ def latex(
             body.append([r"\scriptsize " * bool(place) + _cell(one) for one in own])
     made = pd.DataFrame(body, index, list(map(_stacked, heads)))
     if made.apply(lambda own: own.str.contains("textbf")).any(axis=None):
-        caption += (
-            "; bold: no other model is significantly better (paired tests, p < 0.05, adjusted by "
-            "Holm's method)"
-        )
+        caption += f"; bold: {LEADS}"
     source = made.style.to_latex(
         hrules=True,
         position="t",
@@ -193,8 +193,8 @@ def escape(text: str) -> str:
 def _cell(text: str) -> str:
     """A number, or an interval: bold if it is marked as best."""
     bare = text.rstrip()
-    shown = escape(bare.removesuffix(BEST)).replace("{-}", "$-$").replace("+", "$+$")
-    shown = shown.replace(r" \%", r"\,\%")
+    shown = escape(bare.removesuffix(BEST))
+    shown = shown.replace("{-}", "$-$").replace("+", "$+$").replace(r" \%", r"\,\%")
     return f"\\textbf{{{shown}}}" if bare.endswith(BEST) else shown
 
 

@@ -87,7 +87,7 @@ def choose_tasks(models: Iterable[Model], patterns: Sequence[str], *, least: int
         task for task in shared if not wanted or any(fnmatchcase(task, one) for one in wanted)
     ]
     if not chosen:
-        there = ", ".join(shared) or "nothing; each has other tasks"
+        there = ", ".join(shared) or "nothing"
         where = "the results of two models; what two have" if least > 1 else "the results; there is"
         raise OptionError(f"no task {', '.join(patterns) or 'at all'} is in {where}: {there}")
     return chosen

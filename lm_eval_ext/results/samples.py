@@ -6,7 +6,6 @@ each document one per request, to an :class:`AnswerView` each. Both take many do
 that slow views (which run queries) can work in parallel.
 """
 
-import json
 from dataclasses import dataclass
 
 
@@ -43,12 +42,3 @@ class AnswerView:
 
     answer: str
     parts: tuple[Part, ...] = ()
-
-
-def log_probability(answer: str) -> float | None:
-    """Reads what lm-eval logs: a log-probability, or a pair of it and "is greedy", as text."""
-    try:
-        value = json.loads(answer.replace("'", '"').replace("True", "1").replace("False", "0"))
-        return float(value[0] if isinstance(value, list) else value)
-    except (ValueError, TypeError, IndexError):
-        return None

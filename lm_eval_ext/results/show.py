@@ -4,14 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.ask import Asked, figures, overview, question_of
+from lm_eval_ext.results.ask import Asked, figures, overview, question_of, reason_for
 from lm_eval_ext.results.files import ResultsFile
-from lm_eval_ext.results.grid import BEST, LOWER, Section, interval, matrix, value
+from lm_eval_ext.results.grid import BEST, LEADS, LOWER, Section, interval, matrix, value
 from lm_eval_ext.results.models import Model, choose_tasks, having
-from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
-from lm_eval_ext.stats.measures import Measure, Question
-from lm_eval_ext.stats.statistics import NONE, Figure
-from lm_eval_ext.text import counted, one_line
+from lm_eval_ext.stats.measures import Question
+from lm_eval_ext.stats.statistics import Figure
+from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -72,13 +71,15 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
     yield "", *overview_table(found)
     notes = [f"{one.task}: {one.title}" for one in found.drop_duplicates("task").itertuples()]
     if found["best"].any():
-        notes.append(f"{BEST} no other model is significantly better (Holm, 5 %)")
+        notes.append(f"{BEST} {LEADS}")
     if len(models) > 1 and not found["tested"].all():
         left = found[~found["tested"]].groupby("model", sort=False)["benchmark"]
         told = "; ".join(f"{model} ({', '.join(names)})" for model, names in left)
         notes.append(
             f"not tested, with other documents, settings or versions or without samples: {told}"
         )
+    lacking = found[found["value"].isna()].itertuples()
+    notes += grouped(((f"{one.model} ({one.benchmark})", one.why) for one in lacking), len(found))
     notes.append(
         f"{len(tasks)} tasks: a task's metrics with --tasks TASK, its parts with --by FACET"
     )
@@ -130,15 +131,13 @@ def _task(task: str, runs: Mapping[str, ResultsFile], asked: Asked) -> Iterator[
     reasons = (
         (one.name, reason_for(one.run, task, one.question.measure, one.figure)) for one in every
     )
-    notes += _grouped(reasons, len(every))
+    notes += grouped(reasons, len(every))
     of_runs = [(model, note) for model, run in runs.items() for note in _about(run, task)]
-    notes += _grouped(
-        [*of_runs, *((model, str(one)) for model, one in problems.items())], len(runs)
-    )
+    notes += grouped([*of_runs, *((model, str(one)) for model, one in problems.items())], len(runs))
     yield "\n".join(notes), (), ()
 
 
-def _grouped(notes: Iterable[tuple[str, str]], every: int) -> Iterator[str]:
+def grouped(notes: Iterable[tuple[str, str]], every: int) -> Iterator[str]:
     """Each note once, after the names that it is about, if it is not about ``every`` one."""
     found: dict[str, list[str]] = {}
     for name, note in notes:
@@ -179,17 +178,3 @@ def _about(run: ResultsFile, task: str) -> Iterator[str]:
     for cause, ids in run.not_scorable(task).items():
         some = ", ".join(ids[:_SOME]) + ", ..." * (len(ids) > _SOME)
         yield f"not scored: {len(ids)} examples, {cause} ({some})"
-
-
-def reason_for(run: ResultsFile, task: str, measure: Measure, found: Figure) -> str:
-    """Why a figure has no value or no interval; "" if it has."""
-    card = run.card(task)
-    if card is None or not run.is_current(task) or found.low is not None:
-        return ""
-    if found.value is None:
-        text = measure.undefined if found.documents else "no document has a value"
-        return f"{NONE}, since {text}"
-    unit = card.cluster.unit_at(found.level)
-    if found.clusters >= LEAST_CLUSTERS:
-        return f"no interval, since it hangs on one {unit}"
-    return f"no interval from {counted(found.clusters, unit)}, fewer than {LEAST_CLUSTERS}"

@@ -6,8 +6,6 @@ Columns: ``filter``; ``document`` (lm-eval's hash of it, and how often the same 
 without rows, have a row for each document, with lm-eval's metrics as values.
 """
 
-import hashlib
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import from_json
 
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.harness.names import HIGH, LOW, ROWS, STDERR
-from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.harness.names import ROWS
+from lm_eval_ext.harness.signature import digest
+from lm_eval_ext.results.files import ResultsFile, finite
 from lm_eval_ext.stats.table import Scored, frame
 from lm_eval_ext.text import one_line
 
@@ -57,9 +56,10 @@ def rows(run: ResultsFile, task: str, *, items: tuple[str, ...] = ()) -> "DataFr
             "doc_hash": which[1],
         }
         if items:
-            known = all(name in doc for name in items)
-            document = "\n".join(str(doc[name]) for name in items) if known else ""
-        scored = sample[ROWS] if ROWS in sample["metrics"] else [_metrics(sample)]
+            document = "\n".join(str(doc.get(name, "")) for name in items)
+        metrics = sample["metrics"]
+        # Without rows, lm-eval's metrics of a document are its values.
+        scored = sample[ROWS] if ROWS in metrics else [{k: finite(sample[k]) for k in metrics}]
         id_ = str(doc.get("id", sample["doc_id"]))
         return document, id_, clusters, [{**always, **row} for row in scored]
 
@@ -74,20 +74,6 @@ def rows(run: ResultsFile, task: str, *, items: tuple[str, ...] = ()) -> "DataFr
     return frame(found)
 
 
-def _metrics(sample: Sample) -> dict[str, float | None]:
-    """lm-eval's metrics of a document."""
-    return {
-        name: finite(sample[name])
-        for name in sample["metrics"]
-        if not name.endswith((STDERR, LOW, HIGH))
-    }
-
-
-def finite(value: Any) -> float | None:
-    """A logged score as a number; None if it is no number, infinite or NaN."""
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
-
-
 def _digest_of_prompts(sample: Sample) -> str:
     """lm-eval's ``prompt_hash`` is that of a document's first request; here all of them count."""
     texts = [
@@ -96,8 +82,7 @@ def _digest_of_prompts(sample: Sample) -> str:
         for text in arguments.values()
         if isinstance(text, str)
     ]
-    together = "\0".join([str(sample["prompt_hash"]), *texts])
-    return hashlib.sha256(together.encode("utf-8", "surrogatepass")).hexdigest()
+    return digest([sample["prompt_hash"], *texts])
 
 
 def samples_file(results: ResultsFile, task: str) -> Path:
@@ -119,15 +104,13 @@ def samples(results: ResultsFile, task: str) -> Iterator[tuple[str, dict[str, An
             f"{results.path}: no {file.name} beside it; this needs the samples that lm_eval "
             "writes with --log_samples"
         )
-    name = str(file)
     try:
         with file.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 try:
-                    if line.strip():
-                        yield f"{name}:{number}", from_json(line)
+                    yield f"{file}:{number}", from_json(line)
                 except ValueError as error:
                     problem = one_line(str(error), limit=200)
-                    raise DataError(f"{name}:{number}: not JSON ({problem})") from None
+                    raise DataError(f"{file}:{number}: not JSON ({problem})") from None
     except OSError as error:
         raise DataError(f"{file}: cannot be read ({one_line(str(error), limit=200)})") from None

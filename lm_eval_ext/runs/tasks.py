@@ -13,7 +13,7 @@ from typing import Any
 from lm_eval_ext._autoload import install, tasks_folder
 from lm_eval_ext.errors import LmEvalExtError, OptionError, nearest
 from lm_eval_ext.harness.signature import METADATA_KEY
-from lm_eval_ext.text import one_line
+from lm_eval_ext.text import names_in, one_line
 
 FILE = ".yaml"
 
@@ -80,7 +80,7 @@ def select(names: str, include_path: str = "") -> Selection:
     Raises:
         OptionError: If a name or pattern matches nothing; similar names are given.
     """
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    wanted = names_in(names)
     if not wanted:
         raise OptionError("--tasks names no task; lm-eval-ext tasks lists ours")
     folders = [include_path] if include_path else []

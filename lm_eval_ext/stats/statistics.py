@@ -404,3 +404,8 @@ def number(value: float | None, unit: str = "share", *, signed: bool = False) ->
     decimals = {"percent": 1, "count": 2}.get(unit, 3)
     shown = round(value, decimals) + 0.0  # no -0.0
     return f"{shown:{'+' if signed else ''}.{decimals}f}"
+
+
+def probability(p: float | None) -> str:
+    """A p-value as text."""
+    return "<0.001" if p is not None and p < 0.001 else number(p)  # noqa: PLR2004

@@ -36,7 +36,5 @@ def frame(documents: Iterable[Scored]) -> "DataFrame":
         values = [row.get(name) for row in made]
         kinds = {*map(type, values)}
         numbers = all(issubclass(one, (int, float, type(None))) for one in kinds)
-        column = pd.Series(values, dtype="float64" if numbers else object)
-        # NaN among texts
-        columns[name] = column if numbers else column.where(column.notna(), None)
+        columns[name] = pd.Series(values, dtype="float64" if numbers else object)
     return pd.DataFrame(columns)

@@ -202,7 +202,6 @@ def test_units_are_declared_not_guessed() -> None:
 @pytest.mark.parametrize(
     ("asked", "options", "said"),
     [(Asked(), {"tasks": "arc"}, "no task arc .* lieder_mini"),
-     (Asked(), {"format_": "xml"}, "text, markdown"),
      (Asked(), {"between": "lieder_mini"}, "two tasks"),
      (Asked(), {"seeds": True}, 'no two names differ only in "seed N" at the end: good, poor'),
      (Asked(("accuracy",)), {"tasks": "lieder_mini"}, "no metric accuracy"),

@@ -12,11 +12,11 @@ from support.results_files import write_run
 from lm_eval_ext.cli.task_list import task_rows
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.signature import of_config
-from lm_eval_ext.results.ask import Asked, question_of
+from lm_eval_ext.results.ask import Asked, question_of, reason_for
 from lm_eval_ext.results.files import ResultsFile, find
 from lm_eval_ext.results.grid import text
 from lm_eval_ext.results.models import read_models
-from lm_eval_ext.results.show import reason_for, tables
+from lm_eval_ext.results.show import tables
 from lm_eval_ext.stats.statistics import Figure
 
 

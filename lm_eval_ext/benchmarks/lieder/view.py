@@ -1,11 +1,12 @@
 """How reports show a sample: its sentences, and which comparisons failed by how many nats."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lm_eval_ext.benchmarks.lieder.score import comparisons_of
 from lm_eval_ext.cards import cards
-from lm_eval_ext.results.samples import AnswerView, DocumentView, Part, log_probability
+from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 
 
 def documents(
@@ -39,9 +40,18 @@ def answers(
     return [_answer(doc, one) for doc, one in zip(docs, answers, strict=True)]
 
 
+def _log_probability(answer: str) -> float | None:
+    """Reads what lm-eval logs: a log-probability, or a pair of it and "is greedy", as text."""
+    try:
+        value = json.loads(answer.replace("'", '"').replace("True", "1").replace("False", "0"))
+        return float(value[0] if isinstance(value, list) else value)
+    except (ValueError, TypeError, IndexError):
+        return None
+
+
 def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
     words = cards()["lieder"].words
-    known = dict(zip(doc["condition"], map(log_probability, answers), strict=False))
+    known = dict(zip(doc["condition"], map(_log_probability, answers), strict=False))
     rows = []
     for one in comparisons_of(doc["experiment"]):
         better, worse = known.get(one.better), known.get(one.worse)
