@@ -62,3 +62,10 @@ def quantity(value: object) -> float | None:
         return float(value) if math.isfinite(value) else None
     found = _QUANTITY.fullmatch(value.strip()) if isinstance(value, str) else None
     return float(found[1]) * _UNITS[found[2].casefold()] if found else None
+
+
+def size_text(size: float) -> str:
+    """The same from 1 up, with three digits, such as 6.74B."""
+    every = reversed(_UNITS.items())
+    unit, one = next((unit, one) for unit, one in every if size >= 0.9995 * one)  # shown as 1
+    return f"{size / one:.3g}{unit.upper()}"

@@ -22,7 +22,7 @@ from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import Measure
 from lm_eval_ext.stats.statistics import number
-from lm_eval_ext.text import one_line
+from lm_eval_ext.text import one_line, size_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -31,8 +31,6 @@ _log = get_logger(__name__)
 
 Best = Collection[tuple[str, str, str]]
 """Model, task and metric, where no other model is significantly better."""
-
-_UNITS = {"T": 1e12, "B": 1e9, "M": 1e6, "K": 1e3}
 
 
 @dataclass(frozen=True)
@@ -219,7 +217,7 @@ def _render(
         },
         asset=_asset,
         colours=css(),
-        size=_size_text,
+        size=size_text,
     )
 
 
@@ -230,13 +228,6 @@ def _row(model: Model) -> Row:
     known = [tokens for tokens in counted if tokens]
     tokens = Tokens(*map(sum, zip(*known, strict=True))) if len(known) == len(counted) else None
     return Row(about(run), one_line(" · ".join(str(t) for t in texts if t)), tokens)
-
-
-def _size_text(parameters: float) -> str:
-    """A number as people write it, such as 6.74B."""
-    # From what is shown as 1 with three digits.
-    unit, one = next(pair for pair in _UNITS.items() if parameters >= 0.9995 * pair[1])
-    return f"{parameters / one:.3g}{unit}"
 
 
 def _of_headlines(

@@ -78,6 +78,8 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
         notes.append(
             f"not tested, with other documents, settings or versions or without samples: {told}"
         )
+    if absent := {model.label for model in models}.difference(found["model"]):
+        notes.append(f"without results of these: {', '.join(sorted(absent))}")
     lacking = found[found["value"].isna()].itertuples()
     notes += grouped(((f"{one.model} ({one.benchmark})", one.why) for one in lacking), len(found))
     notes.append(

@@ -89,5 +89,5 @@ def test_tasks_are_those_that_two_models_have(tmp_path: Path) -> None:
     assert choose_tasks(models, ["*base"]) == ["lieder_base"]
     with pytest.raises(OptionError, match="lieder_base"):
         choose_tasks(models, ["arc"])
-    with pytest.raises(OptionError, match="each has other tasks"):
+    with pytest.raises(OptionError, match="what two have: nothing"):
         choose_tasks(models[:1], [])
