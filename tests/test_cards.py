@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from lm_eval_ext.cards import Card
 from lm_eval_ext.stats.measures import Question
 
+DIRECT = {"title": "Direct", "value": ("correct",), "where": {"part": ("a",)}}
 CARD: dict[str, Any] = {
     "name": "some",
     "title": "Some",
@@ -17,7 +18,7 @@ CARD: dict[str, Any] = {
     "cluster": {"unit": "item", "column": "item"},
     "facets": {"part": "of documents"},
     "measures": {
-        "direct": {"title": "Direct", "value": ("correct",), "where": {"part": ("a",)}},
+        "direct": DIRECT,
         "relative": {"title": "Relative", "value": ("correct",)},
     },
     "metrics": {"direct": {}, "direct/b": {"where": {"part": ("b",)}}, "relative": {}},
@@ -43,8 +44,8 @@ def test_reading_cards_imports_neither_lm_eval_nor_a_benchmark() -> None:
         {"cluster": {"unit": "item", "column": "item", "anycase": True}},
         {"metrics": {"relative": {}, "direct": {}}},
         {"metrics": {"other": {}}},
-        {"measures": {"direct": {"title": "Direct", "value": ()}}},
-        {"measures": {"direct": {"title": "D", "value": ("v",), "unit": "per mille"}}},
+        {"measures": {**CARD["measures"], "unused": {"title": "None", "value": ()}}},
+        {"measures": {**CARD["measures"], "unused": {**DIRECT, "unit": "per mille"}}},
         {"recipes": {}},
     ],
 )

@@ -100,7 +100,10 @@ def test_a_rise_is_found_in_its_direction() -> None:
         return task == "lieder_diff" or item % 4 == 0
 
     found = by_test(analyse(EFFECTS["version"], made(right), family=A_N, metric="direct"))
-    assert on_fresh_items(EFFECTS["version"]).tasks == ("lieder_fresh_diff", "lieder_fresh_base")
+    fresh = on_fresh_items(EFFECTS["version"]).pairs
+    assert fresh["neg_pos_s>pos_pos_s"] == (
+        ("lieder_fresh_diff", "neg_pos_s>pos_pos_s"), ("lieder_fresh_base", "neg_pos_s>pos_pos_s"),
+    )  # fmt: skip
     assert found["sign-flip"].estimate == 0.75
     assert found["linear mixed"].estimate == pytest.approx(0.75)
     assert found["sign-flip"].p is not None and found["sign-flip"].p < 0.001
