@@ -33,22 +33,22 @@ install: $(VENV)/installed ## Create .venv and install the project with everythi
 # Two commands at once, one thread each: what the first one prints is shown if it fails.
 BESIDE = { wait $$! || { cat $(DEMO)/short.log; exit 1; }; }
 
-DEMO_TRAIN := OMP_NUM_THREADS=1 $(BIN)/lm-eval-ext train demo -o $(DEMO) --only
+DEMO_TRAIN := OMP_NUM_THREADS=1 $(BIN)/lm-eval-ext train -o $(DEMO)
 
 demo-model: $(VENV)/installed
 	@echo "== Training two tiny models, one on each core (two minutes, once)"
 	@mkdir -p $(DEMO)
-	@$(DEMO_TRAIN) short >$(DEMO)/short.log 2>&1 & \
-	$(DEMO_TRAIN) long && $(BESIDE)
+	@$(DEMO_TRAIN) demo_short >$(DEMO)/short.log 2>&1 & \
+	$(DEMO_TRAIN) demo && $(BESIDE)
 
 DEMO_RUN := OMP_NUM_THREADS=1 $(BIN)/lm-eval-ext run --tasks $(DEMO_TASKS) --output $(DEMO)/results --models
 
 demo: demo-model ## Train two tiny models, evaluate them on what is embedded, make a page of it.
 	@echo "== Evaluating both on all five benchmarks (what is there already is not asked again)"
-	@$(DEMO_RUN) $(DEMO)/models/short.yaml >$(DEMO)/short.log 2>&1 & \
-	$(DEMO_RUN) $(DEMO)/models/long.yaml && $(BESIDE)
+	@$(DEMO_RUN) $(DEMO)/models/demo_short.yaml >$(DEMO)/short.log 2>&1 & \
+	$(DEMO_RUN) $(DEMO)/models/demo.yaml && $(BESIDE)
 	@echo "== LIEDER, and what the longer training has changed in all five"
-	$(BIN)/lm-eval-ext show --tasks lieder_mini $(DEMO)/results/long
+	$(BIN)/lm-eval-ext show --tasks lieder_mini $(DEMO)/results/demo
 	$(BIN)/lm-eval-ext compare $(DEMO)/results
 	@echo "== A page with everything"
 	$(BIN)/lm-eval-ext leaderboard $(DEMO)/results -o $(DEMO)/site --title "The demonstration's two models"

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -223,11 +223,11 @@ def demonstration_model() -> Path:
 
     def make(folder: Path) -> None:
         tool = str(Path(sys.executable).parent / "lm-eval-ext")
-        command = [tool, "train", "demo", "-o", str(folder), "--only", "long"]
+        command = [tool, "train", "demo", "-o", str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
 
-    return kept.made("demonstration-model", trained_on(), make) / "long"
+    return kept.made("demonstration-model", trained_on(), make) / "demo"
 
 
 @pytest.fixture(scope="session")
@@ -235,15 +235,14 @@ def trained_recipe() -> Callable[[str], Any]:
     """Gives what a tiny recipe that ships has trained: a minute each, once."""
     from support import kept
 
-    from lm_eval_ext.training.command import MODELS, finished, train
+    from lm_eval_ext.training.command import MODELS, Trained, record_of, train
 
     def get(name: str) -> Any:
         folder = kept.made(
             f"recipe-{name}", trained_on(), lambda part: train(name, part / name) and None
         )
-        trained = finished(folder / name)
-        assert trained is not None
-        return replace(trained, model_file=trained.folder / MODELS / f"{name}.yaml")
+        model = folder / name / name
+        return Trained(model, record_of(model), folder / name / MODELS / f"{name}.yaml")
 
     return get
 

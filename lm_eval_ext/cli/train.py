@@ -16,7 +16,7 @@ def train(
     ] = "",
     *,
     out: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for the model, or for all.")
+        Path | None, typer.Option("--output", "-o", help="Gets a folder for each model.")
     ] = None,
     seeds: Annotated[
         str, typer.Option(help="Train a model for each seed, such as 0,1,2; default: the recipe's.")
@@ -25,9 +25,6 @@ def train(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the recipe."),
     ] = None,
-    only: Annotated[
-        str, typer.Option(help="Only models whose names fit a pattern, such as '*-seed-0'.")
-    ] = "",
     list_: Annotated[bool, typer.Option("--list", help="List the recipes that ship.")] = False,
     dry_run: Annotated[
         bool,
@@ -49,7 +46,7 @@ def train(
     if seeds and not all(one.strip().isdecimal() for one in seeds.split(",")):
         raise OptionError(f"--seeds {seeds}: write whole numbers with commas, such as 0,1,2")
     settings = parse_settings([*(set_ or []), *([f"seeds=[{seeds}]"] if seeds else [])])
-    models = planned(recipe, settings, only)
+    models = planned(recipe, settings)
     if out is None:
         raise OptionError("name a folder for the model with -o")
     require_extra("train", "training", "accelerate", "torch", "transformers")
@@ -59,12 +56,13 @@ def train(
     from lm_eval_ext.training.starting import processes
 
     if dry_run:
-        for name, one in models.items():
-            there = command.finished(one.folder(out, name))
-            typer.echo(f"{name}: {there.summary() if there else 'not trained yet'}")
+        for name in models:
+            there = command.Trained(out / name, command.record_of(out / name))
+            told = there.summary() if "gates" in there.record else "not trained yet"
+            typer.echo(f"{name}: {told}")
         return
     with resumable():
-        trained = command.train(recipe, out, settings=settings, only=only)
+        trained = command.train(recipe, out, settings=settings)
     if not processes().is_main_process:  # of a launcher's, one tells
         return
     for done in trained:

@@ -30,14 +30,8 @@ from lm_eval_ext.training.starting import answers_of, load, processes, start_fol
 
 RECORD = "training.json"
 WORK, FIRST, MODELS = ".training", "first", "models"
-FORMAT = 2
-"""Of the record; larger when the same recipe would train differently."""
-
 _WORDS_ONLY = {"title", "paper", "departures", "tasks", "model_file", "vary", "seeds"}
 """Keys of a recipe that change no weight."""
-
-FACTS = "facts.json"
-"""In a training's working folder: what is known when the weights are written."""
 
 LIBRARIES = ("lm-eval-ext", "lm_eval", "accelerate", "tokenizers", "torch", "transformers")
 """Whose versions are in the record."""
@@ -79,25 +73,22 @@ class Trained:
         return f"{self.folder}: trained in {seconds:.0f} s; {state}: {self.told() or 'no gates'}"
 
 
-def train(
-    name: str, out: Path, *, settings: Mapping[str, Any] | None = None, only: str = ""
-) -> list[Trained]:
+def train(name: str, out: Path, *, settings: Mapping[str, Any] | None = None) -> list[Trained]:
     """Trains a recipe's models, those that are not there yet.
 
     Under ``accelerate launch``, all processes call it and share each training.
 
     Args:
         name: The recipe: a file, or the name of one that ships.
-        out: The model's folder; with seeds or levels, a folder of folders. Model files lie in
-            ``models``, and trainings that come first in ``first``, each once for all that need it.
+        out: Gets a folder for each model. Model files lie in ``models``, and trainings that come
+            first in ``first``, each once for all that need it.
         settings: Replaces values of the recipe, by key.
-        only: A pattern of models' names.
 
     Raises:
         OptionError: Recipe, model or folder are wrong, or the disk is full.
         DataError: Data are missing.
     """
-    models = planned(name, settings, only)
+    models = planned(name, settings)
     out = out.expanduser().absolute()
     for recipe in models.values():
         fitting.arguments_of(recipe, out)
@@ -105,7 +96,7 @@ def train(
     found = []
     for place, (one, recipe) in enumerate(models.items(), 1):
         tell(f"[{place}/{len(models)}] {recipe.title}")
-        trained = _train(recipe, recipe.folder(out, one), out / FIRST, known)
+        trained = _train(recipe, out / one, out / FIRST, known)
         file = out / MODELS / f"{one}.yaml"
         write_model_file(file, recipe, trained)
         found.append(replace(trained, model_file=file))
@@ -132,34 +123,21 @@ def _train(recipe: Recipe, folder: Path, shared: Path, known: dict[Path, Trained
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    with _alone(folder, key) as work:
-        own = {"model_file": material.model_file}  # paths in it may have changed
-        if (there := finished(folder)) is not None:
-            return Trained(folder, {**there.record, **own})
-        start = filled(recipe.model.start, folders)
-        with processes().main_process_first():
-            begin = start_folder(recipe.model, start, material, work, recipe.seed)
-        if not (work / FACTS).is_file():
-            write_json(work / FACTS, _fit(recipe, material, begin, work))
-        facts = json.loads((work / FACTS).read_text(encoding="utf-8"))
-        record = {
-            "recipe": recipe.model_dump(),
-            "gates": _ask(recipe, material, folder, facts["arguments"]),
-            "sources": dict(material.facts),
-            "start": str(begin),
-            "versions": {name: version(name) for name in LIBRARIES},
-            "device": str(processes().device),
-            "processes": processes().num_processes,
-            "key": key,
-            **facts,
-            **own,
-        }
-        write_json(folder / RECORD, record)  # comes last and says that all is there
-        return Trained(folder, record)
+    with _alone(folder) as work:
+        if record := record_of(folder):
+            check_same(folder, record["key"], key)
+        if "curve" not in record:
+            start = filled(recipe.model.start, folders)
+            record = _fit(recipe, start, material, work, key)
+        if "gates" not in record:
+            record["gates"] = _ask(recipe, material, folder, record["arguments"])
+        record["model_file"] = material.model_file  # paths in it may have changed
+        _write(folder, record)
+    return Trained(folder, record)
 
 
 @contextmanager
-def _alone(folder: Path, key: Mapping[str, Any]) -> Iterator[Path]:
+def _alone(folder: Path) -> Iterator[Path]:
     """Yields a training's working folder, as soon as no other command trains in its folder.
 
     Raises:
@@ -167,41 +145,37 @@ def _alone(folder: Path, key: Mapping[str, Any]) -> Iterator[Path]:
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folder / WORK / "lock")
+    lock, work = FileLock(folder.with_name(f".{folder.name}.lock")), folder / WORK
     with writing(folder):
         there = {path.name for path in folder.glob("*")}
-        if there and not there & {RECORD, WORK, FIRST}:
+        if there and not there & {RECORD, WORK}:
             raise OptionError(f"{folder} is not empty and holds no training; name another folder")
-        (folder / WORK).mkdir(parents=True, exist_ok=True)
         if processes().is_main_process:
             try:
                 lock.acquire(timeout=0)
             except Timeout:
                 tell(f"{folder}: another process trains here; waiting for it")
                 lock.acquire()
+            if not record_of(folder):  # what is there may be by another recipe
+                shutil.rmtree(work, ignore_errors=True)
+            work.mkdir(parents=True, exist_ok=True)
     processes().wait_for_everyone()
     try:
-        if (done := finished(folder)) is not None:
-            check_same(folder, done.record["key"], key)
-        work = folder / WORK / digest(key)[:12]
-        begun = folder.glob(f"{WORK}/*/checkpoints/checkpoint-*")
-        if any(work not in one.parents for one in begun):
-            raise OptionError(
-                f"{folder}: a training by another recipe or other data has begun here; "
-                "name another folder, or remove this one"
-            )
-        work.mkdir(exist_ok=True)
         yield work
         if processes().is_main_process:
-            shutil.rmtree(folder / WORK, ignore_errors=True)
+            shutil.rmtree(work)
     finally:
         lock.release()
 
 
-def _fit(recipe: Recipe, material: Material, start: Path, work: Path) -> dict[str, Any]:
-    """Trains, and writes the weights; returns what is known of them."""
-    started, training, folder = time.monotonic(), recipe.training, work.parents[1]
-    model, tokenizer = load(start)
+def _fit(
+    recipe: Recipe, start: str, material: Material, work: Path, key: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Trains, and writes the weights; returns the record, which still lacks the gates."""
+    started, training, folder = time.monotonic(), recipe.training, work.parent
+    with processes().main_process_first():
+        begin = start_folder(recipe.model, start, material, work, recipe.seed)
+    model, tokenizer = load(begin)
     both = bool(model.config.is_encoder_decoder)
     # Of a model that only decodes, prompts and answers share the positions.
     facts: dict[str, Any] = {
@@ -219,7 +193,7 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path) -> dict[st
         found = list(fitting.problems(tokenizer, [*material.train, *material.dev, *gates]))
         refused = [] if material.lossy else found
         if problem := material.problem_with(tokenizer) or next(iter(refused), ""):
-            raise OptionError(f"{start}: the tokenizer does not keep the texts: {problem}")
+            raise OptionError(f"{begin}: the tokenizer does not keep the texts: {problem}")
         facts["not_kept"] = {"texts": len(found), "such as": found[:1]}
         (rows, facts["cut"]), (dev, _) = (
             fitting.encode(pairs, tokenizer, training, encoder_decoder=both)
@@ -231,17 +205,27 @@ def _fit(recipe: Recipe, material: Material, start: Path, work: Path) -> dict[st
                 f"{training.max_source_length} or max_target_length "
                 f"{training.max_target_length}, and are cut"
             )
-    model, curve = fitting.fit(model, tokenizer, rows, dev, recipe, folder=work / "checkpoints")
+    _write(folder, {"key": key})  # the checkpoints are of this training
+    curve = fitting.fit(model, tokenizer, rows, dev, recipe, folder=work / "checkpoints")
     if processes().is_main_process:
         with writing(folder):
             model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-    return {
+    record = {
+        "recipe": recipe.model_dump(),
+        "sources": dict(material.facts),
+        "start": str(begin),
+        "versions": {name: version(name) for name in LIBRARIES},
+        "device": str(processes().device),
+        "processes": processes().num_processes,
+        "key": key,
         **facts,
         "parameters": model.num_parameters(),
         "seconds": round(time.monotonic() - started, 1),
         "curve": curve,
     }
+    _write(folder, record)
+    return record
 
 
 def _ask(
@@ -266,7 +250,7 @@ def _ask(
 
 def key_of(recipe: Recipe, **more: Any) -> dict[str, Any]:
     """All that decides about the weights."""
-    return {"format": FORMAT, "recipe": recipe.model_dump(exclude=_WORDS_ONLY), **more}
+    return {"recipe": recipe.model_dump(exclude=_WORDS_ONLY), **more}
 
 
 def check_same(folder: Path, *keys: Mapping[str, Any]) -> None:
@@ -280,19 +264,18 @@ def check_same(folder: Path, *keys: Mapping[str, Any]) -> None:
             )
 
 
-def write_json(file: Path, content: Mapping[str, Any]) -> None:
-    """Writes a file, once for all processes."""
+def _write(folder: Path, record: Mapping[str, Any]) -> None:
+    """Writes a record, once for all processes."""
     if processes().is_main_process:
-        with atomic_text(file) as out:
-            json.dump(content, out, indent=1, ensure_ascii=False)
+        with atomic_text(folder / RECORD) as out:
+            json.dump(record, out, indent=1, ensure_ascii=False)
     processes().wait_for_everyone()
 
 
-def finished(folder: Path) -> Trained | None:
-    """A training that is done; None if there is none."""
-    if not (file := folder / RECORD).is_file():
-        return None
-    return Trained(folder, json.loads(file.read_text(encoding="utf-8")))
+def record_of(folder: Path) -> dict[str, Any]:
+    """The record of a training, with ``gates`` if it is finished; empty before its first step."""
+    file = folder / RECORD
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def write_model_file(file: Path, recipe: Recipe, trained: Trained) -> None:

@@ -5,14 +5,13 @@ import shutil
 import signal
 import sys
 import time
-import typing
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice, pairwise
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from pydantic import create_model
 
@@ -61,7 +60,7 @@ def fit(
     recipe: Recipe,
     *,
     folder: Path,
-) -> tuple[Any, list[dict[str, float]]]:
+) -> list[dict[str, float]]:
     """Trains a model, from the newest whole checkpoint if there is one.
 
     On one kind of processor, with the same libraries and number of processes, a training that was
@@ -76,7 +75,7 @@ def fit(
         folder: For checkpoints.
 
     Returns:
-        The model, without wrappers, and the curve: a record for each point.
+        The curve: a record for each point.
 
     Raises:
         OptionError: The batch cannot be shared out, or the disk is full.
@@ -87,7 +86,7 @@ def fit(
     from transformers.trainer_utils import get_last_checkpoint
 
     if not rows:
-        return model, []
+        return []
     training = recipe.training
     arguments = arguments_of(recipe, folder, evaluates=bool(dev))
     folder.mkdir(exist_ok=True)
@@ -97,7 +96,7 @@ def fit(
     newest = get_last_checkpoint(str(folder))
     _check_space(folder, model)
     watch, patience = _watch(newest), training.early_stopping_patience
-    own = {"arguments": arguments, "rate": training.embedding_learning_rate}
+    rate = training.embedding_learning_rate
     trainer = Trainer(
         model=model,
         args=arguments,
@@ -105,7 +104,7 @@ def fit(
         eval_dataset=dev or None,
         data_collator=DataCollatorForSeq2Seq(tokenizer),
         callbacks=[watch] if patience is None else [watch, EarlyStoppingCallback(patience)],
-        optimizer_cls_and_kwargs=((lambda: muon), own) if training.optim == MUON else None,
+        optimizers=(muon(model, arguments, rate) if training.optim == MUON else None, None),
     )
     # T5 takes the number of tokens that a loss is to be divided by, and does not divide by it:
     # the Trainer would leave accumulated batches and processes added up.
@@ -123,8 +122,8 @@ def fit(
     if watch.stopped and state.global_step < state.max_steps:
         tell(f"stopped at step {state.global_step:,}; the same command continues there")
         raise SystemExit(128 + signal.SIGTERM)
-    curve = [dict(point) for point in state.log_history if "train_runtime" not in point]
-    return trainer.accelerator.unwrap_model(trainer.model), curve
+    points: list[dict[str, float]] = state.log_history[:-1]  # without how fast it was
+    return points
 
 
 def arguments_of(recipe: Recipe, folder: Path, *, evaluates: bool = True) -> Any:
@@ -136,12 +135,11 @@ def arguments_of(recipe: Recipe, folder: Path, *, evaluates: bool = True) -> Any
     import torch
     from transformers import TrainingArguments
 
-    training, types = recipe.training, typing.get_type_hints(TrainingArguments)
-    own = Training.model_fields
-    known: Any = {key: (kind, None) for key, kind in types.items() if key not in own}
+    training, types = recipe.training, get_type_hints(TrainingArguments)
+    known: Any = {key: (kind, None) for key, kind in types.items()}
     closed: Any = {"extra": "forbid"}
     schema = create_model("Known", __base__=Training, __cls_kwargs__=closed, **known)
-    checked(schema, dict(training), "training")
+    checked(schema, training.model_extra or {}, "training")
     unset = (None, MUON)
     given = {key: value for key, value in training if key in types and value not in unset}
     count = processes().num_processes
@@ -173,7 +171,7 @@ def arguments_of(recipe: Recipe, folder: Path, *, evaluates: bool = True) -> Any
     return found
 
 
-def muon(model: Any, *, arguments: Any, rate: float | None = None) -> Any:
+def muon(model: Any, arguments: Any, rate: float | None) -> Any:
     """Muon for the hidden matrices, and AdamW for all other weights, which do not decay.
 
     Hidden matrices are neither embeddings nor the output.
@@ -261,18 +259,12 @@ def _watch(resumed: str | None) -> Any:
                 checkpoint = Path(arguments.output_dir, f"checkpoint-{state.global_step}")
                 # At the end of a pass the next order is drawn from the checkpoint's own state.
                 ended = float(state.epoch).is_integer()
-                mark_whole(checkpoint, torch.get_rng_state() if ended else self.order)
+                order = torch.get_rng_state() if ended else self.order
+                with atomic_path(checkpoint / WHOLE) as part:
+                    torch.save(order, part)
             self.saved = time.monotonic()
 
     return Watch()
-
-
-def mark_whole(checkpoint: Path, order: Any) -> None:
-    """Notes that a checkpoint is complete: nothing resumes from one without the note."""
-    import torch
-
-    with atomic_path(checkpoint / WHOLE) as part:
-        torch.save(order, part)
 
 
 def _check_space(folder: Path, model: Any) -> None:

@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -132,7 +131,7 @@ class Recipe(Strict):
             here and in ``tasks``.
         paper: Which paper, and where in it or in its code each value comes from.
         departures: Where it does something else, or where nobody knows what the paper did.
-        source: What prepares the examples: a benchmark, or ``text``.
+        source: The module that prepares the examples (:func:`prepare`).
         data: Options of the source.
         first: Trainings that come first, by the name that others know their folders by.
         gates: By a set of examples that the source knows, the least mean score of greedy answers
@@ -156,44 +155,33 @@ class Recipe(Strict):
     gates: dict[str, Annotated[float, Field(ge=0, le=1)]] = {}
     tasks: str = ""
     model_file: dict[str, Any] = {}
-    vary: dict[str, Annotated[dict[str, dict[str, Any]], Field(min_length=1)]] = {}
+    vary: dict[str, dict[str, dict[str, Any]]] = {}
     seeds: list[NonNegativeInt] = []
     seed: NonNegativeInt = 0
 
-    def folder(self, out: Path, name: str) -> Path:
-        """That of a model: in an output folder, or with seeds or levels a folder of it there."""
-        return out / name if self.seeds or self.vary else out
 
-
-def planned(
-    name: str, settings: Mapping[str, Any] | None = None, only: str = ""
-) -> dict[str, Recipe]:
-    """The models of a recipe by name, all of a seed first: a recipe for each.
-
-    A recipe has the settings of its levels, its seed, and as title the name in tables.
+def planned(name: str, settings: Mapping[str, Any] | None = None) -> dict[str, Recipe]:
+    """The models of a recipe by name: a recipe for each, with its levels' settings and title.
 
     Args:
         name: As :func:`read_recipe`.
-        settings: As :func:`read_recipe`; they replace those of levels, too.
-        only: A pattern of names, such as ``*-seed-0``.
+        settings: As :func:`read_recipe`; where a level sets the same key, the level's counts.
 
     Raises:
-        OptionError: As :func:`read_recipe`; or no name fits.
+        OptionError: As :func:`read_recipe`.
     """
     whole = read_recipe(name, settings)
+    seeds = {f"seed {seed}": {"seed": seed} for seed in whole.seeds}
+    factors = [factor.items() for factor in (*whole.vary.values(), seeds) if factor]
     found: dict[str, Recipe] = {}
-    for seed in whole.seeds or [whole.seed]:
-        last = [f"seed {seed}"] * bool(whole.seeds)
-        for levels in product(*(factor.items() for factor in whole.vary.values())):
-            own = {key: value for _, level in levels for key, value in level.items()}
-            recipe = read_recipe(name, own | dict(settings or {}) | {"seed": seed})
-            parts = [level for level, _ in levels]
-            title = ", ".join((parts or [filled(recipe.title, recipe.data)]) + last)
-            file = re.sub(r"[^\w.]+", "-", "-".join((parts or [Path(name).stem]) + last))
-            found[file.strip("-.")] = recipe.model_copy(update={"title": title})
-    if not (fitting := {one: found[one] for one in found if fnmatchcase(one, only or "*")}):
-        raise OptionError(f"--only {only}: no such model; there are {', '.join(found)}")
-    return fitting
+    for levels in product(*factors):
+        own = {key: value for _, level in levels for key, value in level.items()}
+        recipe = read_recipe(name, dict(settings or {}) | own)
+        parts = [level for level, _ in levels]
+        title = ", ".join([filled(recipe.title, recipe.data), *parts])
+        file = re.sub(r"[^\w.]+", "-", "-".join([Path(name).stem, *parts]))
+        found[file] = recipe.model_copy(update={"title": title})
+    return found
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
@@ -319,22 +307,16 @@ def digest(content: Any) -> str:
 def prepare(source: str, data: Mapping[str, Any], seed: int) -> Material:
     """Asks a source for its material.
 
-    A benchmark's module ``training`` has the function ``prepare(data, seed)``, which checks its
-    options (:func:`~lm_eval_ext.reading.checked`) and returns a :class:`Material`.
+    Its module has the function ``prepare(data, seed)``, which checks its options
+    (:func:`~lm_eval_ext.reading.checked`) and returns a :class:`Material`.
 
     Raises:
         OptionError: There is no such source, or an option of it is wrong.
         DataError: Data are missing or broken.
     """
-    known = sources()
-    if source not in known:
-        raise OptionError(f"no source {source!r}; use {', '.join(known)}")
-    found: Material = import_module(known[source]).prepare(data, seed)
+    try:
+        made = import_module(source).prepare
+    except (ImportError, AttributeError, ValueError) as error:
+        raise OptionError(f"source: no module with a function prepare ({error})") from None
+    found: Material = made(data, seed)
     return found
-
-
-def sources() -> dict[str, str]:
-    """What prepares examples, with its module; all but ``text`` are benchmarks."""
-    files = [file.relative_to(PACKAGE.parent) for file in PACKAGE.glob("**/training.py")]
-    found = {one.parent.name: ".".join(one.with_suffix("").parts) for one in sorted(files)}
-    return found | {"text": "lm_eval_ext.training.text"}

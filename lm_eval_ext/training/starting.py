@@ -16,9 +16,6 @@ PAD, EOS, UNKNOWN = "<pad>", "</s>", "<unk>"
 SENTINELS = [f"<extra_id_{number}>" for number in range(100)]
 """Of span corruption, as T5 has them."""
 
-WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-"""Files of weights; the second are fetched where a model has no others."""
-
 
 @contextmanager
 def _told(problem: str) -> Iterator[None]:
@@ -53,22 +50,18 @@ def start_folder(start: Start, name: str, material: Material, work: Path, seed: 
 
 
 def _fetched(name: str) -> Path:
-    """The folder of an existing model; from the hub, weights in one format."""
+    """The folder of an existing model; from the hub, with the files that transformers loads."""
     folder = Path(name).expanduser()
-    if folder.is_dir():
-        return folder
-    from huggingface_hub import snapshot_download
+    if not folder.is_dir():
+        from transformers.utils import cached_file
 
-    for weights in WEIGHTS:
-        patterns = ["*.json", "*.txt", "*.model", "*.jinja", weights]
-        folder = Path(snapshot_download(name, allow_patterns=patterns))
-        if any(folder.glob(weights)):
-            break
+        load(name)
+        folder = Path(cached_file(name, "config.json")).parent
     return folder
 
 
 @_told("model: no language model to train")
-def load(folder: Path) -> tuple[Any, Any]:
+def load(folder: Path | str) -> tuple[Any, Any]:
     """Loads a model, in fp32 on the CPU, and its tokenizer.
 
     Raises:
@@ -126,7 +119,7 @@ def new_tokenizer(wanted: NewTokenizer, material: Material, *, encoder_decoder: 
     pieces there are is found by merging frequent pairs. The library's own trainer looks at
     different words and not at how often they come, so that of a small grammar no word is a piece.
     """
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, processors, trainers
+    from tokenizers import Regex, Tokenizer, decoders, models, processors, trainers
     from tokenizers import pre_tokenizers as cuts
     from transformers import PreTrainedTokenizerFast
 
@@ -160,7 +153,7 @@ def new_tokenizer(wanted: NewTokenizer, material: Material, *, encoder_decoder: 
         found = {piece for text in texts for piece, _ in words.pre_tokenize_str(text)}
         ids = {token: number for number, token in enumerate([*special, *sorted(found)])}
         core.model = models.WordLevel(ids, unk_token=UNKNOWN)
-    core.add_tokens([AddedToken(text, normalized=False) for text in material.whole])
+    core.add_tokens(list(material.whole))
     core.add_special_tokens(SENTINELS)
     if encoder_decoder:
         core.post_processor = processors.TemplateProcessing(

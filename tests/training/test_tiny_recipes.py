@@ -10,7 +10,6 @@ from lm_eval import simple_evaluate
 
 from lm_eval_ext.benchmarks.diner.component_answers import parts
 from lm_eval_ext.runs.tasks import own_manager
-from lm_eval_ext.training.recipe import read_recipe
 from lm_eval_ext.training.starting import answers_of
 
 BARS = {
@@ -41,7 +40,7 @@ def test_the_gates_are_passed(name: str, trained_recipe: Any) -> None:
     gates = {gate["name"]: gate for gate in trained.record["gates"]}
     assert (gates["dev"]["bar"], gates["dev"]["examples"]) == (BARS[name], 200)
     assert "did_not_learn" not in yaml.safe_load(trained.model_file.read_text())
-    if read_recipe(name).source != "cogs":
+    if not name.startswith("cogs"):
         assert trained.record["not_kept"]["texts"] == 0
         return
     assert gates["exposure"]["score"] == gates["exposure"]["bar"] == 1.0
@@ -56,7 +55,7 @@ def test_lm_eval_asks_with_the_prompts_of_the_training(trained_recipe: Any) -> N
     """The auxiliary model's predictions stand in them, and answers are those that gates see."""
     trained = trained_recipe("diner_tiny_cpft")
     metadata = yaml.safe_load(trained.model_file.read_text())["metadata"]
-    (predicted,) = trained.folder.glob("first/auxiliary-*/components.jsonl")
+    (predicted,) = trained.folder.parent.glob("first/auxiliary-*/components.jsonl")
     assert Path(metadata["diner_components_file"]).parts[-4:] == predicted.parts[-4:]
     own = {"diner_components_file": str(predicted)}
     samples = evaluated(trained, "diner_mini_cp", own, log_samples=True)["samples"]["diner_mini_cp"]

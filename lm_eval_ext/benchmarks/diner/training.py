@@ -148,7 +148,7 @@ def _check_auxiliary(options: Options) -> None:
         recipe = json.loads((Path(model) / RECORD).read_text(encoding="utf-8"))["recipe"]
     except (OSError, ValueError, KeyError):
         raise OptionError(f"{model}: no training; name a folder that a recipe trained") from None
-    its = checked(Options, recipe["data"] if recipe["source"] == "diner" else {}, f"{model}, data")
+    its = checked(Options, recipe["data"] if recipe["source"] == __name__ else {}, f"{model}, data")
     same = ("corpus", "split", "dir", "share", "generated")
     wanted = {name: getattr(options, name) for name in same} | {"ask": "components"}
     for name, value in wanted.items():

@@ -134,7 +134,7 @@ def test_a_recipe_adds_novel_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "title": "{lexicon}, {embeddings}",
         "paper": "",
         "departures": [],
-        "source": "cogs",
+        "source": training.__name__,
         "data": {"corpus": "mini", "lexicon": "tokens", "embeddings": "average"},
         "model": {"start": str(tmp_path / "model")},
         "training": {"max_steps": 1, "learning_rate": 1e-3, "eval_steps": 1},

@@ -269,7 +269,9 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
 
     def folder(name: str, **data: Any) -> str:
         (tmp_path / name).mkdir()
-        record = {"recipe": {"source": "diner", "data": MINI | {"ask": "components"} | data}}
+        record = {
+            "recipe": {"source": training.__name__, "data": MINI | {"ask": "components"} | data}
+        }
         (tmp_path / name / "training.json").write_text(json.dumps(record))
         return str(tmp_path / name)
 

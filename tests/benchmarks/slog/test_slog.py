@@ -159,7 +159,7 @@ def test_demonstrations_cover_the_constructions(folder: Path) -> None:
 
 def test_what_a_recipe_trains_on(folder: Path) -> None:
     """All of train, and of dev every eighth example; Gen has no sentence of it."""
-    material = prepare("slog", {}, seed=0)
+    material = prepare("lm_eval_ext.benchmarks.slog.training", {}, seed=0)
     assert (len(material.train), len(material.dev)) == (32_755, 506)
     sentences = {prompt for prompt, _ in material.train}
     assert not sentences & set(load.dataset()["test"]["input"])
