@@ -6,12 +6,12 @@ every sample its demonstrations, each with the reason why it was picked, and nam
 that it has too few for. The same seed, sample and pool give the same demonstrations, whatever
 the order and number of the samples and the number of workers.
 
-Every selection takes these arguments, and raises an ``OptionError`` if k is below 1:
+Every selection takes these arguments:
 
 - ``pool``: the possible demonstrations; the samples may be among them, but no copy of a sample
   is ever shown to it;
 - ``samples``: the items to choose for;
-- ``k``: demonstrations per sample;
+- ``k``: demonstrations per sample, 1 or more;
 - ``seed``: breaks ties, or draws; different seeds choose differently among equals.
 """
 
@@ -23,7 +23,7 @@ from functools import partial
 from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,8 +114,6 @@ def selected(rows: Iterable[tuple[Item, Iterable[Stream]]], k: int) -> Choices:
             (:func:`itertools.repeat`): then each goes on where the last one ended.
         k: Demonstrations per sample.
     """
-    if k < 1:
-        raise OptionError(f"{k} demonstrations per sample; use 1 or more")
     full: dict[str, Choice] = {}
     short: dict[str, int] = {}
     for sample, streams in rows:

@@ -60,7 +60,5 @@ for panel, commands in {
     for command in commands:
         app.command(rich_help_panel=panel)(command)
 app.add_typer(data.app, name="data", rich_help_panel="Data")
-app.add_typer(cogs.app, name="cogs", rich_help_panel="Advanced")
-app.add_typer(diner.app, name="diner", rich_help_panel="Advanced")
-app.add_typer(lieder.app, name="lieder", rich_help_panel="Advanced")
-app.add_typer(magnifico.app, name="magnifico", rich_help_panel="Advanced")
+for name, group in {"cogs": cogs, "diner": diner, "lieder": lieder, "magnifico": magnifico}.items():
+    app.add_typer(group.app, name=name, rich_help_panel="Advanced")

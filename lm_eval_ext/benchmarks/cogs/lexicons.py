@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.lexicon import SHAPES, draw_words, fresh_words
+from lm_eval_ext.lexicon import SHAPES, draw_words, fresh_words, is_english
 
 ITEMS = (
     "hedgehog", "shark", "cockroach", "Lina", "Paula", "Charlie", "baked", "bake", "shattered",
@@ -83,8 +83,6 @@ def _fresh_words(seed: int | None, shape: str, fresh: int | None) -> list[str]:
 
     The generator is seeded with text, so no seed reproduces the published strings.
     """
-    from lm_eval_ext.lexicon import is_english
-
     if shape not in SHAPES:
         raise OptionError(f"no shape {shape!r} of words; use {', '.join(SHAPES)}")
     like, count = SHAPES[shape], len(ITEMS)

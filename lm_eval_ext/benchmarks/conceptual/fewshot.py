@@ -56,8 +56,7 @@ def choose(
         rule = _control({row["id"]: row["answer"] for row in rows}, by_concept)
         for name, choice in fitting(pool, asked, k, seed, rule).by_sample.items():
             chosen[name][SAME_LABELS] = choice
-    short = sorted({item.id for item in items} - chosen.keys())
-    return chosen, {TOO_FEW: short} if short else {}
+    return chosen, {TOO_FEW: [item.id for item in items if item.id not in chosen]}
 
 
 def _by_concept(pool: Pool, items: Sequence[Item], options: Options, k: int, seed: int) -> Choices:

@@ -213,7 +213,7 @@ def read(corpus: Path, title: str) -> Iterator[Line]:
     else:
         return
     raise DataError(
-        f"the corpus {corpus}, {problem}; each line must be a JSON object in UTF-8 with "
+        f"the corpus {corpus}: {problem}; each line must be a JSON object in UTF-8 with "
         '"name" (text) and "recipeInstructions" (a list of texts)'
     )
 

@@ -45,7 +45,6 @@ def choose(split: Split, samples: Collection[Recipe], how: str, k: int, seed: in
     or of another demonstration. The seed decides between equally good ones.
 
     Raises:
-        OptionError: k is below 1.
         DataError: The index cannot be built or saved.
     """
     import numpy as np

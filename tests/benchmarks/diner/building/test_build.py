@@ -248,7 +248,7 @@ def test_the_wrong_line_is_named(tmp_path: Path, line: bytes, message: str) -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"corpus": Path("nowhere.jsonl")}, "nowhere.jsonl, cannot be read"),
+        ({"corpus": Path("nowhere.jsonl")}, "nowhere.jsonl: cannot be read"),
         ({"divergence": float("nan")}, "--divergence: "),
         ({"compounds": "pairs"}, "--compounds: Input should be 'whole' or 'subsets'"),
         ({"glossary": Path("nowhere.json")}, "nowhere.json: cannot be read"),
