@@ -114,13 +114,13 @@ def _task(task: str, runs: Mapping[str, ResultsFile], asked: Asked) -> Iterator[
             ends = interval(one.figure.low, one.figure.high, unit)
             label = f"  {one.model}" if len(runs) > 1 else shown
             lines.append([label, value(one.figure.value, unit), ends])
-    counts = (f"{one:,} of {of:,}" for one, of in (run.documents(task) for run in runs.values()))
+    counts = (
+        (model, "{:,} of {:,} documents".format(*run.documents(task)))
+        for model, run in runs.items()
+    )
     titles = dict.fromkeys(title for title, _ in asked.questions(task, first)) if asked.by else {}
     heading = [one_line(task), *(runs if len(runs) == 1 else ())]
-    heading += [
-        f"{', '.join(dict.fromkeys(counts))} documents",
-        *(titles if len(titles) == 1 else ()),
-    ]
+    heading += ["; ".join(grouped(counts, len(runs))), *(titles if len(titles) == 1 else ())]
     columns = asked.by.replace(",", ", ") or "metric", "value", "95 % interval"
     yield " · ".join(heading), columns if lines else (), lines
     notes = [] if lines else ["no document was scored"]

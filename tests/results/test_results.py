@@ -241,12 +241,13 @@ def test_errors_are_one_line_and_status_1(cli: Callable[..., Any], tmp_path: Pat
 
 def test_a_run_without_samples_is_one_line_and_the_others_still_show(tmp_path: Path) -> None:
     made = [{**row, "facets": {"type": "a"}} for row in made_rows(20, 10)]
-    for model in "abc":
-        write_run(tmp_path / model, model, "cogs_mini_gen", made)
+    for model, some in (("a", made), ("b", made), ("c", made[:8])):
+        write_run(tmp_path / model, model, "cogs_mini_gen", some)
     next((tmp_path / "b").glob("samples_*")).unlink()
     next((tmp_path / "c").glob("samples_*")).write_text("")
     said = words(tmp_path, tasks=["cogs_mini_gen"], by="type")
     assert "a a 0.500" in said and "b: " in said and "--log_samples" in said
+    assert "cogs_mini_gen · a, b: 20 of 20 documents; c: 8 of 8 documents · Exact match" in said
     assert "c: cogs_mini_gen: no document was scored" in said
 
 
