@@ -1,7 +1,7 @@
 """Measure everything that this project claims to be fast.
 
     make bench
-    python -m bench [--only prefix peers sql start] [--rounds 3] [--share 1] [--keep]
+    python -m bench [--only prefix peers sql start page] [--rounds 3] [--share 1] [--keep]
 
 Each piece of work is done both ways, in turn, in one run; the machine should be idle otherwise.
 Parts that cannot be measured are named with the reason. The exit status is 1 if results differed.
@@ -19,13 +19,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import models, sql
+from bench import models, page, sql
 from bench.data import UnavailableError
 from bench.rows import TITLES, DifferError, Row, render, table
 from lm_eval_ext.atomic import atomic_text
 
 PARTS: dict[str, Callable[[int, float], Iterator[Row]]] = {
     "prefix": models.prefix, "peers": models.peers, "sql": sql.rows, "start": models.start,
+    "page": page.rows,
 }  # fmt: skip
 LAST = Path(__file__).with_name("last.json")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "measurements.md"
@@ -53,7 +54,7 @@ def main() -> None:
         try:
             for row in PARTS[name](options.rounds, options.share):
                 rows.append(row)
-                sys.stderr.write(f"{row.work}, {row.baseline}: {row.cells[6]}\n")
+                sys.stderr.write(f"{row.work}, {row.baseline}: {row.cells[6] or row.cells[4]}\n")
         except (UnavailableError, DifferError) as error:
             sys.stderr.write(f"{name}: not measured: {error}\n")
             differed |= isinstance(error, DifferError)

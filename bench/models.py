@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import os
-import re
 import shlex
 import socket
 import subprocess
@@ -61,6 +60,8 @@ BESIDE_SERVERS = (
 """Less, since some servers take seconds for each prompt; none of them scores a continuation."""
 NOISE = 1e-4
 """Largest difference of log-probabilities."""
+LEAST_DISTINCT = 0.4
+"""Share of the answers: equal texts prove little if a model answers every prompt alike."""
 
 
 def prefix(rounds: int, share: float) -> Iterator[Row]:
@@ -83,6 +84,9 @@ def prefix(rounds: int, share: float) -> Iterator[Row]:
                 )
             if not same(one[0], other[0]):
                 raise DifferError(f"{work.title}: the answers of hf and hf-prefix differ")
+            distinct = len(set(one[0]))
+            if distinct < LEAST_DISTINCT * len(requests):
+                raise DifferError(f"{work.title}: only {distinct} answers of hf are distinct")
             equal = "texts identical" if work.new_tokens else f"log-probabilities within {NOISE:g}"
             limit, peak = _limit(requests, folder), [one[1], other[1]]
             hf = f"hf, batch size {work.batch}"
@@ -110,11 +114,9 @@ def _warm() -> None:
 
 
 def _answer() -> tuple[list[Any], float]:
-    """Returns the answers to all requests, and the peak of memory in MiB."""
-    found = answers(*_loaded)
-    # Not getrusage's, which is the parent's where that had more when it started the process.
-    (peak,) = re.findall(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text(encoding="utf-8"))
-    return found, int(peak) / 1024
+    """Returns all answers, and this process's peak of memory in MiB, without its parent's."""
+    found, status = answers(*_loaded), Path("/proc/self/status").read_text(encoding="utf-8")
+    return found, int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def model_of(kind: str, folder: str, batch: int = 1) -> Any:
@@ -134,12 +136,13 @@ def answers(model: Any, requests: list[Any]) -> list[Any]:
     return found
 
 
-def requests_of(work: Work, share: float = 1) -> list[Any]:
-    """Returns the first requests of a task as ``[type, arguments]``."""
+def requests_of(work: Work, share: float = 1, folder: str = "") -> list[Any]:
+    """Returns the first requests of a task, ours or in the folder, as ``[type, arguments]``."""
     from lm_eval_ext.runs.tasks import own_manager
 
-    originals(work.task.partition("_")[0])
-    task = own_manager([], {}).load([work.task])["tasks"][work.task]
+    if not folder:
+        originals(work.task.partition("_")[0])
+    task = own_manager([folder] if folder else [], {}).load([work.task])["tasks"][work.task]
     task.build_all_requests(rank=0, world_size=1)
     found = []
     for one in task.instances[: max(2, round(work.size * share))]:
@@ -300,6 +303,9 @@ def start(rounds: int, _share: float) -> Iterator[Row]:
         (folder / "requests.jsonl").write_text("\n".join(lines), encoding="utf-8")
         task = STOCK_TASK.format(folder / "requests.jsonl")
         (folder / "stock.yaml").write_text(task, encoding="utf-8")
+        found = requests_of(Work("stock", "", len(requests)), folder=temporary)
+        if [args for _, args in found] != requests:
+            raise DifferError("the stock task has other requests")
         stock = partial(until_first_request, "stock", folder, LM_EVAL_EXT_AUTOLOAD="0")
         stock()  # fills the cache of its data
         times, _, _ = in_turn(rounds, stock, partial(until_first_request, "lieder_mini", folder))

@@ -16,6 +16,7 @@ TITLES = {
     "peers": "Shared prefixes: `hf-prefix` beside other programs",
     "sql": "SQL verdicts",
     "start": "Before the first request",
+    "page": "The leaderboard's page",
 }
 
 
@@ -29,9 +30,9 @@ class Row:
 
     work: str
     size: int
-    """Requests or predictions."""
+    """Requests, predictions or samples."""
     baseline: str
-    """The other way of doing it."""
+    """The other way of doing it; empty, as are its times, where only ours is measured."""
     theirs: list[float]
     ours: list[float]
     same: str = ""
@@ -49,23 +50,26 @@ class Row:
     @property
     def cells(self) -> list[str]:
         """A line of the table."""
-        rates = (self.size / median(times) for times in (self.theirs, self.ours))
-        low, middle, high = (f"{f(self.ratios):.3g}" for f in (min, median, max))
+        both = [times for times in (self.theirs, self.ours) if times]
+        rates = (self.size / median(times) for times in both)
+        low, middle, high = (
+            f"{f(self.ratios):.3g}" if both[1:] else "" for f in (min, median, max)
+        )
         return [
             self.work,
             f"{self.size:,}",
             self.baseline,
-            f"{median(self.theirs):.3g} s",
+            f"{median(self.theirs):.3g} s" if middle else "",
             f"{median(self.ours):.3g} s",
             " and ".join(f"{rate:,.2f}" for rate in rates),
-            f"**{middle}** ({low} to {high})",
+            f"**{middle}** ({low} to {high})" if middle else "",
             f"{self.limit:.1f}" if self.limit else "",
             " and ".join(f"{mib:,.0f}" for mib in self.peak),
         ]
 
 
 COLUMNS = [
-    "work", "requests", "baseline", "its time", "ours", "requests per second",
+    "work", "size", "baseline", "its time", "ours", "per second",
     "times as fast (range)", "limit", "peak memory, MiB",
 ]  # fmt: skip
 
