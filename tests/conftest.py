@@ -218,7 +218,7 @@ def trained_on() -> str:
 
 @pytest.fixture(scope="session")
 def demonstration_model() -> Path:
-    """What `make demo` trains for longer: two minutes, once."""
+    """What `make demo` trains for longer: three minutes, once."""
     from support import kept
 
     def make(folder: Path) -> None:

@@ -4,28 +4,20 @@ Texts are of four kinds: discourses, cogs_mini's training set, recipes, and ques
 made of ``grammar.yaml``. None has an item that a task asks for.
 """
 
-# ruff: noqa: RUF001 (Chinese punctuation is what is meant)
-
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise, product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
 from lm_eval_ext.benchmarks.cogs import mini as cogs
 from lm_eval_ext.benchmarks.diner import generated
 from lm_eval_ext.benchmarks.diner import mini as diner
-from lm_eval_ext.benchmarks.diner.prompt import (
-    ASKED_KINDS,
-    NONE,
-    OURS,
-    component_prompts,
-    name_prompt,
-)
+from lm_eval_ext.benchmarks.diner.prompt import name_prompt
 from lm_eval_ext.benchmarks.lieder import items as lieder
 from lm_eval_ext.benchmarks.lieder.records import Experiment, Group
 from lm_eval_ext.benchmarks.magnifico import mini as magnifico
@@ -35,27 +27,21 @@ from lm_eval_ext.lexicon import draw as invent
 from lm_eval_ext.reading import Strict, checked
 from lm_eval_ext.training.recipe import Material, Pair
 
-TEXTS, BATCH = 21_600, 24
-"""Texts to train on, once, and how many are of similar length: what the recipe takes at a time."""
+TEXTS = 21_600
+"""Texts to train on, once."""
 
-SHARES = (0.42, 0.28, 0.1, 0.2)
+SHARES = (0.42, 0.28, 0.06, 0.24)
 """How many of the texts are discourses, logical forms, recipes and queries."""
 
-NAME, OWN = 0.6, 0.2
-"""How often a recipe's name is asked for, and not one kind of its components; and how often the
-recipe is one of diner_mini's own, of those that no split tests."""
+OWN = 0.2
+"""How often a recipe is one of diner_mini's own, of those that no split tests."""
 
 INSTRUCTION = prompt.INSTRUCTION.format(prompt.SQLITE)
 """Follows the tables in a prompt about a database."""
 
-FRESH, REFERS = 0.8, 0.6
-"""How often a discourse is of lieder_fresh's grammar and not of lieder_mini's, and a definite
-follows where one is felicitous."""
-
 BASE, FURTHER = 0.35, 0.35
 """How often a question states its meaning itself, and rows have a condition that is no meaning."""
 
-EXPERIMENTS: tuple[Experiment, ...] = ("base", "diff", "two")
 TESTED_ITEMS, DRAWN_ITEMS = 200, 400
 """Items of the tasks lieder_fresh_..., and those drawn for training, of each experiment."""
 
@@ -63,8 +49,6 @@ RUN = 13
 """So many words in a row that are an item's, too, make a text unfit for training (as for GPT-3)."""
 
 VOCABULARY_TEXTS = 6000
-POOL = 16
-"""Batches are cut from so many, sorted by length."""
 
 
 def prepare(data: Mapping[str, Any], seed: int) -> Material:
@@ -74,37 +58,15 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
         OptionError: There is one.
     """
     checked(Strict, data, "recipe, data")
-    drawn = list(islice(texts(str(seed)), TEXTS))
+    drawn = list(islice(texts(seed), TEXTS))
     # What opens the prompts about a database is one token for each of its tables: otherwise a
     # prompt would have 600 tokens, too many for a model of minutes.
     whole = [f"{block}\n\n" for some in blocks().values() for block in some]
-    return Material(
-        _batches(drawn, seed),
-        vocabulary=[_shown(one) for one in drawn[:VOCABULARY_TEXTS]],
-        whole=[*whole, f"{INSTRUCTION}\n\n"],
-    )
+    shown = ["".join(one).rpartition(INSTRUCTION)[2] for one in drawn[:VOCABULARY_TEXTS]]
+    return Material(drawn, vocabulary=shown, whole=[*whole, f"{INSTRUCTION}\n\n"])
 
 
-def _batches(drawn: Sequence[Pair], seed: int) -> list[Pair]:
-    """The texts in batches of similar length, so that little is padding, in random order."""
-    rng = random.Random(f"demonstration batches {seed}")
-    found: list[Pair] = []
-    for place in range(0, len(drawn), POOL * BATCH):
-        # Words are nearer to tokens than characters are: with these, batches had one kind of text.
-        pool = sorted(drawn[place : place + POOL * BATCH], key=lambda one: len(words(_shown(one))))
-        starts = [*range(0, len(pool), BATCH)]
-        rng.shuffle(starts)
-        for start in starts:
-            found += pool[start : start + BATCH]
-    return found
-
-
-def _shown(pair: Pair) -> str:
-    """A text without what opens the prompts about a database."""
-    return "".join(pair).rpartition(INSTRUCTION)[2]
-
-
-def texts(seed: str) -> Iterator[Pair]:
+def texts(seed: int) -> Iterator[Pair]:
     """Prompts with answers, each with its leading space, without end."""
     rng = random.Random(f"demonstration corpus {seed}")
     kinds = (_discourses(seed, rng), _forms(rng), _recipes(rng), _queries(rng))
@@ -132,7 +94,7 @@ def grammar() -> Any:
     return yaml.safe_load(Path(__file__).with_name("grammar.yaml").read_text(encoding="utf-8"))
 
 
-def _discourses(seed: str, rng: random.Random) -> Iterator[Pair]:
+def _discourses(seed: int, rng: random.Random) -> Iterator[Pair]:
     """Contexts with a sentence that is felicitous after them; in lieder_mini's, of other people."""
     asked = [*lieder.mini(), *_groups(TESTED_ITEMS, "seed 0")]
     tested = runs(
@@ -141,29 +103,23 @@ def _discourses(seed: str, rng: random.Random) -> Iterator[Pair]:
         for one in group.sentences
         for text in (one.context, one.context + one.continuation)
     )
-    groups = _groups(DRAWN_ITEMS, f"demonstration {seed}")
-    items = [*lieder.mini_items(), *(lieder.Item(**one) for one in grammar()["items"])]
-    people = sorted({name for one in items for name in one.owners})
-    families = [*lieder.words("mini")["families"].items()]
+    people = sorted({name for one in lieder.mini_items() for name in one.owners})
+    mini = product(lieder.mini_items(), pairwise(people), lieder.words("mini")["families"].items())
+    groups = [
+        *_groups(DRAWN_ITEMS, f"demonstration {seed}"),
+        *(lieder.group("", one._replace(owners=pair), *family) for one, pair, family in mini),
+    ]
     remarks = [lieder.REMARK, *grammar()["remarks"]]
     while True:
-        group = rng.choice(groups)
-        if rng.random() >= FRESH:
-            first, second = rng.sample(people, 2)
-            item = rng.choice(items)._replace(owners=(first, second))
-            group = lieder.group("", item, *rng.choice(families))
-        some = group.sentences
-        context = rng.choice(some).context
-        fits = [one.continuation for one in some if one.context == context and one.felicitous]
-        refers = fits and rng.random() < REFERS
-        text = context, rng.choice(fits if refers else remarks)
-        if not runs([context, "".join(text)]) & tested:
+        one = rng.choice(rng.choice(groups).sentences)
+        text = one.context, one.continuation if one.felicitous else rng.choice(remarks)
+        if one.felicitous is not False and not runs([one.context, "".join(text)]) & tested:
             yield text
 
 
 def _groups(count: int, seed: str) -> list[Group]:
     """Those of all experiments, drawn as lieder_fresh's are."""
-    return [group for one in EXPERIMENTS for group in lieder.drawn(count, seed, one)]
+    return [group for one in get_args(Experiment) for group in lieder.drawn(count, seed, one)]
 
 
 def _forms(rng: random.Random) -> Iterator[Pair]:
@@ -175,20 +131,14 @@ def _forms(rng: random.Random) -> Iterator[Pair]:
 
 
 def _recipes(rng: random.Random) -> Iterator[Pair]:
-    """Recipes with the answer to one of diner_mini's questions about each."""
+    """Recipes with the names of their dishes."""
     tested = {text for name in diner.SPLITS for text in diner.split(name)["test"]["instructions"]}
     train = diner.split("tmcd")["train"]
     own = [one for one in zip(train["instructions"], train["names"], strict=True)
            if one[0] not in tested]  # fmt: skip
     while True:
         text, name = rng.choice(own) if rng.random() < OWN else generated.recipe(rng)
-        if rng.random() < NAME:
-            yield name_prompt(text), f" {name}"
-            continue
-        kind = rng.randrange(len(ASKED_KINDS))
-        parts = sorted(generated.components(name))
-        found = [one.name for one in parts if one.kind == ASKED_KINDS[kind]]
-        yield component_prompts(text, OURS)[kind], f" {'，'.join(found) or NONE}"
+        yield name_prompt(text), f" {name}"
 
 
 @cache

@@ -247,7 +247,7 @@ def _watch(resumed: str | None) -> Any:
             now, step, steps = time.monotonic(), state.global_step, state.max_steps
             if "eval_loss" in logs:
                 tell(f"step {step:,}: development loss {logs['eval_loss']:.3f}")
-            elif "loss" in logs and now - self.told > TOLD_S:
+            elif "loss" in logs:
                 self.told = now
                 left = (now - self.started) / (step - self.first) * (steps - step) / 60
                 loss = logs["loss"]

@@ -30,4 +30,4 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
     texts = [text for file in files for text in file.read_text("utf-8", "replace").split("\n\n")]
     found = [("", part) for text in texts if (part := text.strip())]
     random.Random(f"documents {seed}").shuffle(found)
-    return Material(found, facts={"documents": len(found)})
+    return Material(found)
