@@ -122,7 +122,6 @@ class WorkerProcess:
         elif message.kind == "done":
             self.jobs.popleft().outcome = message.content
             self.fresh = False
-            self.phase = "prediction"
         elif message.kind in ("gold", "prediction"):
             self.phase = message.kind
 

@@ -252,10 +252,10 @@ def test_no_worker_outlives_its_parent(databases: Path, how: str) -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(databases), SLOW, *busy],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
     )
-    assert parent.stdout is not None
+    assert parent.stdout is not None and parent.stderr is not None
     status, *pids = parent.stdout.readline().split()
     assert status == "correct"
     if how != "end":
@@ -265,6 +265,8 @@ def test_no_worker_outlives_its_parent(databases: Path, how: str) -> None:
     parent.wait(300)
     parent.stdout.close()
     wait_for(lambda: all(gone(int(pid)) for pid in pids))
+    assert "EOFError" not in parent.stderr.read()
+    parent.stderr.close()
 
 
 def test_a_worker_loads_nothing_heavy() -> None:

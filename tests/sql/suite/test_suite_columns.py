@@ -22,7 +22,7 @@ Case = tuple[str, list[Value], str, dict[Value, list[Value]], list[Value]]
 #    declared type, values, kind, constants that are taken, with neighbours; constants refused
 TABLE: list[Case] = [
     ("INTEGER", [1, 2, 3], "integer", {7: [6, 8], 0: [1]}, [2.5, "7"]),
-    ("REAL", [1.25, 2.0], "decimal", {1.5: [1.49, 1.51], 3: [2.99, 3.01]}, [1.255, "1.5"]),
+    ("REAL", [1.25, 2.0, None], "decimal", {1.5: [1.49, 1.51], 3: [2.99, 3.01]}, [1.255, "1.5"]),
     ("TEXT", [*DAYS], "date", {"2020-02-28": ["2020-02-27", "2020-02-29", "2019-02-28"]},
      ["2020-02-30", "0000-00-00", "2020-2-3", "soon"]),
     ("DATE", [*DAYS, "0000-00-00", "2020-1-3"], "date", {"2020-03-01": ["2020-02-29"]},
@@ -41,7 +41,7 @@ TABLE: list[Case] = [
 def test_constants(case: Case) -> None:
     declared, values, kind, taken, refused = case
     domain = domain_of(declared, values)
-    assert domain.kind == kind
+    assert (domain.kind, domain.nulls) == (kind, None in values)
     assert not any(map(domain.name, refused))
     assert not domain.constants
     for value, beside in taken.items():
