@@ -49,11 +49,20 @@ def first_problem(error: "ValidationError") -> str:
     return f"{key}: {message}{more}"
 
 
-def of_author(what: str, error: Exception) -> DataError:
-    """One line about an error in a benchmark that does not ship, with the place that raised it."""
-    place = extract_tb(error.__traceback__)[-1]
-    where = f"{Path(place.filename).name}, line {place.lineno}"
-    return DataError(f"{what}: {type(error).__name__}: {error} ({where})")
+@contextmanager
+def of_author(what: str, *, ships: bool) -> Iterator[None]:
+    """Turns an error in a benchmark that does not ship into one line with the place that raised it.
+
+    An error in a benchmark that ships is a defect of ours and keeps its traceback.
+    """
+    try:
+        yield
+    except Exception as error:
+        if ships or isinstance(error, LmEvalExtError):
+            raise
+        place = extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}, line {place.lineno}"
+        raise DataError(f"{what}: {type(error).__name__}: {error} ({where})") from error
 
 
 def nearest(name: str, legal: Iterable[str], *, cutoff: float = 0.6) -> str:

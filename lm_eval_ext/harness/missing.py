@@ -57,7 +57,7 @@ def allow(request: Any) -> None:
 
 def is_allowed(request: Any) -> bool:
     """Whether :func:`allow` has marked the request."""
-    return bool(getattr(request, "answer_may_be_missing", False))
+    return hasattr(request, "answer_may_be_missing")
 
 
 def was_missing(response: Any) -> bool:

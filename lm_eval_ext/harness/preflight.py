@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lm_eval_ext.cards import card_of, cards
-from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, nearest, of_author
+from lm_eval_ext.errors import DataError, OptionError, nearest, of_author
 from lm_eval_ext.harness.loading import refuse_unknown
 from lm_eval_ext.text import one_line
 
@@ -58,17 +58,12 @@ def check(manager: Any, asked: Iterable[Any], given: Iterable[str] = ()) -> None
     # First those whose files are not all there, so that a problem shows before others take time.
     for task in sorted(ours, key=_is_available):
         try:
-            (loaded,) = manager.load([task])["tasks"].values()
+            with of_author(task, ships=card_of(str(task)) is not None):
+                (loaded,) = manager.load([task])["tasks"].values()
         except DataError as error:
             card = None if _is_available(task) else card_of(task)
             instead = f"; or use {card.name}_mini, which can do without" if card else ""
             raise DataError(f"{error}{instead}") from error
-        except LmEvalExtError:
-            raise
-        except Exception as error:
-            if card_of(task):  # a defect of ours
-                raise
-            raise of_author(task, error) from error
         legal |= loaded.config.custom_dataset.fields
         others.discard(loaded.config.custom_dataset.prefix)
     if len(ours) == len(tasks):
@@ -90,5 +85,5 @@ def _opened(index: Mapping[str, Any], asked: Any) -> Iterator[tuple[Any, Mapping
 
 
 def _is_available(task: Any) -> bool:
-    card = card_of(task) if isinstance(task, str) else None
+    card = card_of(str(task))  # a configuration is no task that ships
     return card is None or card.tasks[task].available

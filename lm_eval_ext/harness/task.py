@@ -27,7 +27,7 @@ from lm_eval.api.task import ConfigurableTask
 from pydantic import ValidationError
 
 from lm_eval_ext.cards import Card, Trial, card_in, cards
-from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, first_problem, of_author
+from lm_eval_ext.errors import DataError, OptionError, first_problem, of_author
 from lm_eval_ext.harness import chat, missing, provenance, signature, trial
 from lm_eval_ext.harness.declared import ABOUT, TASKS, of_task
 from lm_eval_ext.harness.loading import Loader
@@ -223,7 +223,7 @@ class ExtTask(ConfigurableTask):
         if not limit or limit >= len(self.eval_docs):
             return []
         spread = self.card.trial or Trial(across=(self.card.cluster.column,))
-        return sorted(islice(trial.order(self.eval_docs, spread), int(limit)))
+        return sorted(islice(trial.order(self.eval_docs, spread), limit))
 
     def doc_iterator(
         self,
@@ -292,16 +292,11 @@ class ExtTask(ConfigurableTask):
         if missing.find(results) is not None:
             return {}
         if callable(self.config.process_results):
-            try:
+            ships = self.card.name in cards()
+            with of_author(f"scoring {doc.get('id')} of {self.config.task}", ships=ships):
                 rows = self.score(doc, results)
-                if self.card.name not in cards():
+                if not ships:
                     check_rows(rows, self._metrics.questions.values())
-            except LmEvalExtError:
-                raise
-            except Exception as error:
-                if self.card.name in cards():  # a defect of ours
-                    raise
-                raise of_author(f"scoring {doc.get('id')} of {self.config.task}", error) from error
             if not rows:
                 return {}
             clusters = self.card.cluster.names(doc, own=self.card.asks_own(self.config.task))
