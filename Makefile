@@ -36,7 +36,7 @@ BESIDE = { wait $$! || { cat $(DEMO)/short.log; exit 1; }; }
 DEMO_TRAIN := OMP_NUM_THREADS=1 $(BIN)/lm-eval-ext train -o $(DEMO)
 
 demo-model: $(VENV)/installed
-	@echo "== Training two tiny models, one on each core (three minutes, once)"
+	@echo "== Training two tiny models, one on each core (two minutes, once)"
 	@mkdir -p $(DEMO)
 	@$(DEMO_TRAIN) demo_short >$(DEMO)/short.log 2>&1 & \
 	$(DEMO_TRAIN) demo && $(BESIDE)

@@ -27,11 +27,15 @@ from lm_eval_ext.lexicon import draw as invent
 from lm_eval_ext.reading import Strict, checked
 from lm_eval_ext.training.recipe import Material, Pair
 
-TEXTS = 21_600
-"""Texts to train on, once."""
+TEXTS, BATCH = 21_600, 24
+"""Texts to train on, once, and how many of them the recipe takes at a time."""
 
-SHARES = (0.42, 0.28, 0.06, 0.24)
-"""How many of the texts are discourses, logical forms, recipes and queries."""
+SHARES = ((0.34, 0.28), (0.09, 0.29))
+"""How many of the texts are discourses and logical forms, which are short, and how many are recipes
+and queries, which are long."""
+
+SHORT = 0.62
+"""How many of the batches have short texts, the others long ones: little is padding."""
 
 OWN = 0.2
 """How often a recipe is one of diner_mini's own, of those that no split tests."""
@@ -69,9 +73,11 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
 def texts(seed: int) -> Iterator[Pair]:
     """Prompts with answers, each with its leading space, without end."""
     rng = random.Random(f"demonstration corpus {seed}")
-    kinds = (_discourses(seed, rng), _forms(rng), _recipes(rng), _queries(rng))
+    kinds = (_discourses(seed, rng), _forms(rng)), (_recipes(rng), _queries(rng))
     while True:
-        yield next(rng.choices(kinds, SHARES)[0])
+        long = rng.random() > SHORT
+        for kind in rng.choices(kinds[long], SHARES[long], k=BATCH):
+            yield next(kind)
 
 
 def words(text: str) -> list[str]:
@@ -170,8 +176,7 @@ def _question(rng: random.Random) -> tuple[str, str, list[str], str]:
     conditions = kind.get("conditions", [])
     if rng.random() < FURTHER and "{many}" in said[1] and "WHERE" not in tail:
         conditions = [("{too}", "{too}", "{too_sql}"), *conditions]
-    count = rng.randint(*kind.get("words", (1, 1)))
-    form = " ".join(invent(WORDLIKE, rng) for _ in range(count))
+    form = " ".join(invent(WORDLIKE, rng) for _ in range(rng.randint(*kind.get("words", (1, 1)))))
     while True:
         slots = _slots(rules["slots"] | rng.choice(rules["entities"]), rng)
         slots |= {"rows": slots["many"], "form": form}

@@ -122,8 +122,7 @@ def fit(
     if watch.stopped and state.global_step < state.max_steps:
         tell(f"stopped at step {state.global_step:,}; the same command continues there")
         raise SystemExit(128 + signal.SIGTERM)
-    points: list[dict[str, float]] = state.log_history[:-1]  # without how fast it was
-    return points
+    return list(state.log_history[:-1])  # without how fast it was
 
 
 def arguments_of(recipe: Recipe, folder: Path, *, evaluates: bool = True) -> Any:
@@ -140,8 +139,7 @@ def arguments_of(recipe: Recipe, folder: Path, *, evaluates: bool = True) -> Any
     closed: Any = {"extra": "forbid"}
     schema = create_model("Known", __base__=Training, __cls_kwargs__=closed, **known)
     checked(schema, training.model_extra or {}, "training")
-    unset = (None, MUON)
-    given = {key: value for key, value in training if key in types and value not in unset}
+    given = {key: value for key, value in training if key in types and value not in (None, MUON)}
     count = processes().num_processes
     shared = ("gradient_accumulation_steps", "per_device_train_batch_size")
     key = next((key for key in shared if given[key] % count == 0), "")
@@ -250,8 +248,9 @@ def _watch(resumed: str | None) -> Any:
             elif "loss" in logs:
                 self.told = now
                 left = (now - self.started) / (step - self.first) * (steps - step) / 60
-                loss = logs["loss"]
-                tell(f"step {step:,} of {steps:,}, loss {loss:.3f}, {left:,.1f} minutes left")
+                tell(
+                    f"step {step:,} of {steps:,}, loss {logs['loss']:.3f}, {left:,.1f} minutes left"
+                )
 
         def on_save(self, arguments: Any, state: Any, *_: Any, **_more: Any) -> None:
             processes().wait_for_everyone()
