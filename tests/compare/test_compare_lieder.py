@@ -82,7 +82,7 @@ def test_three_tables_for_a_paper(recorded_lieder: Path, tmp_path: Path) -> None
     part = "family=affirmative_negation"
     file = tmp_path / "models.tex"
     commands = (
-        ["leaderboard", str(recorded_lieder), "-o", str(file)],
+        ["leaderboard", *map(str, recorded_lieder.iterdir()), "-o", str(file)],
         ["compare", str(recorded_lieder / "base"), "--format", "latex", "--where", part,
          "--metric", "direct", "--metric", "direct/uniqueness+novelty"],
         ["compare", *(str(recorded_lieder / "two" / model) for model in ("llama2_7B", "gpt2")),
