@@ -84,6 +84,7 @@ class ExtTask(ConfigurableTask):
         # lm-eval would load the documents after it has read the metric list, which may depend
         # on them.
         self.dataset = load(**config["metadata"])
+        self.prepare(config)
         has = self.dataset["test"].column_names
         for key, name in (
             ("cluster", self.card.cluster.column), ("doc_to_text", config["doc_to_text"])
@@ -93,7 +94,6 @@ class ExtTask(ConfigurableTask):
                     f"{config['task']}: {key}: documents have no column {name}; they have: "
                     f"{', '.join(has) or 'none, since there are no documents'}"
                 )
-        self.prepare(config)
         names = self.metrics() or config.get("metric_list") or list(self.card.metrics)
         self._metrics = Metrics({name: self.card.question_of(name) for name in names})
         config["metric_list"] = [entry(*named) for named in self._metrics.questions.items()]

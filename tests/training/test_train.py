@@ -356,7 +356,7 @@ def test_trainings_that_come_first_and_running_text(write: Any, tmp_path: Path) 
         training={"max_steps": 20, "train_sampling_strategy": "group_by_length",
                   "spans": {"tokens": 200, "block": 32, "held_out": 0.3}, "eval_steps": 1,
                   "early_stopping_patience": 1, "load_best_model_at_end": True,
-                  "learning_rate": 1.0},
+                  "learning_rate": 0.0},  # no loss is lower than the first, on any machine
     )  # fmt: skip
     after = write("after", first={"words": {"extends": before}}, model={"start": "{words}"})
     record = command.train(after, tmp_path / "out")[0].record
@@ -365,8 +365,7 @@ def test_trainings_that_come_first_and_running_text(write: Any, tmp_path: Path) 
     assert record["start"] == str(folder)
     assert record["key"]["first"]["words"] == first["key"]
     losses = [point["eval_loss"] for point in first["curve"] if "eval_loss" in point]
-    assert losses[-1] >= min(losses)
-    assert len(losses) < 20, "it stopped early"
+    assert losses[1:] == losses[:1], "it stopped at the first loss that is not lower"
     for key, value, said in (
         ("training.spans.tokens", "1M", r"1,000,000, and the text has 2\d\d"),
         ("data.folder", str(tmp_path / "none"), "not point to a directory"),
