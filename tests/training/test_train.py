@@ -356,7 +356,8 @@ def test_trainings_that_come_first_and_running_text(write: Any, tmp_path: Path) 
         training={"max_steps": 20, "train_sampling_strategy": "group_by_length",
                   "spans": {"tokens": 200, "block": 32, "held_out": 0.3}, "eval_steps": 1,
                   "early_stopping_patience": 1, "load_best_model_at_end": True,
-                  "learning_rate": 1e-30},  # no loss is lower than the first, on any machine
+                  # No loss is lower than the first, on any machine.
+                  "learning_rate": 1e-30, "embedding_learning_rate": None},
     )  # fmt: skip
     after = write("after", first={"words": {"extends": before}}, model={"start": "{words}"})
     record = command.train(after, tmp_path / "out")[0].record
