@@ -251,13 +251,9 @@ def _pairs_of_names(rng: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def _noun(entry: str) -> Noun:
-    """From "pony", "goose/geese" or, where the first letter misleads, "a unicycle"."""
-    word, _, plural = entry.partition("/")
-    article, space, rest = word.partition(" ")
-    if space and article in ("a", "an"):
-        word = rest
-    else:
-        article = "an" if word[0] in "aeiou" else "a"
+    """From "a pony", or "a goose/geese"."""
+    article, _, rest = entry.partition(" ")
+    word, _, plural = rest.partition("/")
     return Noun(article, word, plural or _plural(word))
 
 

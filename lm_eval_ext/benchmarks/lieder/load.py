@@ -116,27 +116,23 @@ def read(path: Path, experiment: Experiment) -> list[Group]:
         )
     contexts = SIX_CONTEXTS if experiment == "two" else FOUR_CONTEXTS
     groups: dict[int, Group] = {}
-    for number, line in enumerate(lines):
-        place = f"{path}:{number + 1}"
-        start, position = divmod(number, GROUP_SIZE)
+    for row_number, line in enumerate(lines):
+        place = f"{path}:{row_number + 1}"
+        start, position = divmod(row_number, GROUP_SIZE)
         context = contexts[position * len(contexts) // GROUP_SIZE]
         try:
-            item, family, sentence = _row(json.loads(line), context)
+            row = json.loads(line)
+            number, noun, operator, other, *_, ending = row["id"].split("_")
+            condition = f"{context}_{ENDINGS[ending]}"
+            sentence = Sentence(condition, *split(row["sent"]), EXPECTED[row["expected"]])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{place}: not a row with id, sent and expected ({error!r})") from None
-        group = groups.setdefault(start, Group(item, family, ()))
+        item = f"{number}_{noun}"
+        group = groups.setdefault(start, Group(item, f"{operator}_{other}", ()))
         if item != group.item:
             raise DataError(f"{place}: item {item} in a group of item {group.item}")
         groups[start] = group._replace(sentences=(*group.sentences, sentence))
     return list(groups.values())
-
-
-def _row(row: dict[str, Any], context: str) -> tuple[str, str, Sentence]:
-    """Item, family and sentence of a row."""
-    item, noun, operator, other, *_, ending = row["id"].split("_")
-    texts = split(row["sent"])
-    sentence = Sentence(f"{context}_{ENDINGS[ending]}", *texts, EXPECTED[row["expected"]])
-    return f"{item}_{noun}", f"{operator}_{other}", sentence
 
 
 def split(stimulus: str) -> tuple[str, str]:
