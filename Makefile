@@ -43,8 +43,8 @@ demo-model: $(VENV)/installed
 
 DEMO_RUN := OMP_NUM_THREADS=1 $(BIN)/lm-eval-ext run --tasks $(DEMO_TASKS) --output $(DEMO)/results --models
 
-demo: demo-model ## Train two tiny models, evaluate them on what is embedded, make a page of it.
-	@echo "== Evaluating both on all five benchmarks (what is there already is not asked again)"
+demo: demo-model ## Train two tiny models, evaluate them on five _mini tasks, make a leaderboard page.
+	@echo "== Evaluating both on five _mini tasks (existing results are kept)"
 	@$(DEMO_RUN) $(DEMO)/models/demo_short.yaml >$(DEMO)/short.log 2>&1 & \
 	$(DEMO_RUN) $(DEMO)/models/demo.yaml && $(BESIDE)
 	@echo "== LIEDER, and what the longer training has changed in all five"

@@ -39,9 +39,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="which parts")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured")
-    parser.add_argument("--share", type=float, default=1.0, help="of the sizes, such as 0.1")
+    parser.add_argument(
+        "--only", nargs="+", choices=PARTS, default=PARTS, help="parts to measure (default: all)"
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds per measurement")
+    parser.add_argument(
+        "--share", type=float, default=1.0, help="share of the full sizes to measure, such as 0.1"
+    )
     parser.add_argument("--keep", action="store_true", help="write last.json and the page")
     options = parser.parse_args()
     if options.rounds < 1 or not 0 < options.share <= 1:

@@ -12,8 +12,8 @@ Times: TypeAlias = tuple[list[float], list[float]]
 """Seconds of the baseline and of ours, round by round."""
 
 TITLES = {
-    "prefix": "Shared prefixes: `hf-prefix` beside `hf`",
-    "peers": "Shared prefixes: `hf-prefix` beside other programs",
+    "prefix": "Measured: `hf-prefix` against `hf`",
+    "peers": "Measured: `hf-prefix` against servers",
     "sql": "SQL verdicts",
     "start": "Before the first request",
     "page": "The leaderboard's page",
@@ -69,7 +69,7 @@ class Row:
 
 
 COLUMNS = [
-    "work", "size", "baseline", "its time", "ours", "per second",
+    "work", "size", "baseline", "baseline's time", "our time", "per second (both)",
     "times as fast (range)", "limit", "peak memory, MiB",
 ]  # fmt: skip
 

@@ -64,7 +64,9 @@ def facts(name: str) -> str:
     """What the card says about reading the scores."""
     card = cards()[name]
     facets = ", ".join(f"`{facet}`" for facet in card.facets)
-    return f"Facets: {facets}. Standard errors are clustered by {card.cluster.unit}.\n"
+    return (
+        f"Facets: {facets}. Intervals and standard errors are clustered by {card.cluster.unit}.\n"
+    )
 
 
 def tasks(name: str, *folds: str) -> str:
@@ -90,7 +92,7 @@ def tasks(name: str, *folds: str) -> str:
         texts = [_folded(asked[0], folds)[0] for asked in alike.values()]
         (_, *same), *_ = alike.values()
         lines.append((f"`{place}`", _shared(texts) + _not_for(values, folds), *same))
-    return table(("task", "asks", "documents", "data"), lines)
+    return table(("task", "description", "documents", "data"), lines)
 
 
 def _folded(text: str, folds: Iterable[str]) -> tuple[str, set[str]]:
@@ -135,7 +137,7 @@ def _sizes(members: Sequence[TaskFacts]) -> tuple[str, str]:
 def _data(members: Sequence[TaskFacts]) -> str:
     needed = list(dict.fromkeys(source for facts in members for source in facts.sources))
     if not needed:
-        return "see below" if any(facts.asks_own for facts in members) else "embedded"
+        return "your own" if any(facts.asks_own for facts in members) else "embedded"
     return size(sum(sources()[source].size for source in needed))
 
 
@@ -168,7 +170,14 @@ def effort(*names: str) -> str:
         minutes = " to ".join(dict.fromkeys([_minutes(least), _minutes(max(least, most))]))
         written = f"{one['answer']} (at most {one['most']:,})" if one["most"] else "none"
         rows.append((f"`{name}`", documents, requests, f"{one['prompt']:,}", written, minutes))
-    head = ("task", "documents", "requests", "read per request", "written", "minutes")
+    head = (
+        "task",
+        "documents",
+        "requests",
+        "prompt tokens per request",
+        "answer tokens",
+        "minutes (estimate)",
+    )
     return table(head, rows)
 
 

@@ -51,8 +51,8 @@ def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--suite", type=Path, help="folder of suites (populate)")
-    what.add_argument("--pack", action="store_true", help="make the seeds that ship")
+    what.add_argument("--suite", type=Path, help="folder that magnifico populate wrote")
+    what.add_argument("--pack", action="store_true", help="write the seeds of the package's suites")
     parser.add_argument("--share", type=int, default=1, metavar="N", help="one in N golds")
     parser.add_argument("--json", type=Path, help="write all misjudged cases")
     options = parser.parse_args()

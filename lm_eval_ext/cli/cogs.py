@@ -34,11 +34,13 @@ def substitute(
             r"cvcv_short, tokens (\[w_0] to \[w_20]) or fresh."
         ),
     ] = "unmodified",
-    seed: Annotated[int | None, typer.Option(help="Random seed of fresh's words.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the words of the lexicon fresh.")
+    ] = None,
     shape: Annotated[
         str | None,
         typer.Option(
-            help="Form of fresh's words: random_long, random_short, cvcv_long or cvcv_short."
+            help="Shape of the words of the lexicon fresh: random_long, random_short, cvcv_long or cvcv_short."
         ),
     ] = None,
 ) -> None:
@@ -66,7 +68,7 @@ def add_tokens(
         typer.Option("-o", "--output", help="The new folder; must be absent or empty."),
     ] = None,
     init: Annotated[
-        str, typer.Option(help="How their embeddings start: random, average or unused.")
+        str, typer.Option(help="Initial embeddings of the new tokens: random, average or unused.")
     ] = "random",
     seed: Annotated[
         int, typer.Option(help="Random seed for random embeddings and the noise of average.")

@@ -17,7 +17,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def _group() -> None:
-    """LIEDER: the paper's tests of an effect on accuracy."""
+    """LIEDER: the paper's significance tests."""
 
 
 @app.command("test")
@@ -28,14 +28,14 @@ def test(
     ],
     *,
     family: Annotated[
-        str, typer.Option(help="A sentence family, or all; the paper's main text has the default.")
+        str, typer.Option(help="A sentence family, or all. The paper's main text uses the default.")
     ] = "affirmative_negation",
     metric: Annotated[
-        Literal["direct", "relative"], typer.Option(help="How answers are scored.")
+        Literal["direct", "relative"], typer.Option(help="The metric: direct or relative.")
     ] = "direct",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Test VERSION (experiment 2 against 1) and DISTANCE, with a mixed model and by item."""
+    """Test the paper's effects VERSION (explicit against implicit novelty) and DISTANCE."""
     from lm_eval_ext.benchmarks.lieder.effects import ALL, EFFECTS, analyse, on_fresh_items
     from lm_eval_ext.benchmarks.lieder.records import FAMILIES
     from lm_eval_ext.errors import OptionError

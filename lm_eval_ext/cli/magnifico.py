@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 app = typer.Typer(
-    help="MAGNIFICo: databases that distinguish gold queries from wrong ones, new questions.",
+    help="MAGNIFICo: build test suites, and generate questions on a database.",
     no_args_is_help=True,
 )
 
@@ -36,11 +36,11 @@ def populate(
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Report golds with a missed mutant, and those without a suite."
+            "--check", help="Report gold queries with a missed mutant or without a suite."
         ),
     ] = False,
 ) -> None:
-    """Make test suites: databases on which answers are judged beside the original one.
+    """Build test suites: databases on which answers are judged in addition to the original.
 
     DIR gets a folder per database with its small databases and suite.json, which lists those that
     judge each gold query; and a populated copy where rows ship with the package.
@@ -69,14 +69,14 @@ def generate(
     out: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A new folder.")],
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same files.")] = 0,
     questions: Annotated[
-        int, typer.Option(min=1, help="Questions, each in all of its forms.")
+        int, typer.Option(min=1, help="Number of questions, each in all its forms.")
     ] = 100,
     lexicon: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="YAML: what tables and columns are called in English."),
     ] = None,
 ) -> None:
-    """Make questions on any database, which the tasks magnifico_own_... ask.
+    """Generate questions on a database for the tasks magnifico_own_...
 
     Every question runs, is not empty, and its query differs from each of its mutants on the
     databases of its test suite. What was dropped is counted by reason.

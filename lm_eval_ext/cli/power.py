@@ -17,7 +17,7 @@ def power(
     ] = None,
     *,
     difference: Annotated[
-        float, typer.Option(help="Between two models, in the metric's unit, such as 0.05.")
+        float, typer.Option(help="The difference to detect, in the metric's unit, such as 0.05.")
     ],
     metric: Annotated[str, typer.Option(help="A metric of the pilot; default: the headline.")] = "",
     rate: Annotated[
@@ -32,7 +32,10 @@ def power(
     ] = None,
     power: Annotated[float, typer.Option(help="Probability that the difference is found.")] = 0.8,
     models: Annotated[
-        int, typer.Option(help="How many are compared; the level is divided by their pairs.")
+        int,
+        typer.Option(
+            help="Number of models compared; the level is divided by the number of pairs."
+        ),
     ] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

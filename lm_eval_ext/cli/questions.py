@@ -11,13 +11,14 @@ Metric = Annotated[
 By = Annotated[
     str,
     typer.Option(
-        metavar="FACET", help="A figure for each value, such as of family; several with commas."
+        metavar="FACET",
+        help="A score for each value of a facet, such as family; several facets with commas.",
     ),
 ]
 Where = Annotated[
     list[str] | None,
-    typer.Option(metavar="FACET=VALUE", help="Only this part, such as form=foreign; repeatable."),
+    typer.Option(
+        metavar="FACET=VALUE", help="Only rows with this value, such as form=foreign; repeatable."
+    ),
 ]
-Value = Annotated[
-    str, typer.Option(help="Another column of the samples' values, such as accuracy.")
-]
+Value = Annotated[str, typer.Option(help="Another column of the scores, such as accuracy.")]

@@ -22,7 +22,7 @@ def show(
     tasks: Annotated[
         str,
         typer.Option(
-            help="The tables of these tasks: names or patterns, separated by commas; '*' for all."
+            help="Show the metrics of these tasks: names or patterns, separated by commas; '*' for all."
         ),
     ] = "",
     metric: Metric = None,
@@ -31,10 +31,13 @@ def show(
     value: Value = "",
     signatures: Annotated[
         bool,
-        typer.Option("--signatures", help="Print each score's signature, too: what it depends on."),
+        typer.Option(
+            "--signatures",
+            help="Also print each score's signature, which says what the score depends on.",
+        ),
     ] = False,
 ) -> None:
-    """Show results: models by benchmarks, a task's metrics, or a question to its samples."""
+    """Show results: models by benchmarks, a task's metrics, or a breakdown of its samples."""
     from lm_eval_ext.results.ask import Asked
     from lm_eval_ext.results.grid import text
     from lm_eval_ext.results.models import choose_tasks, read_models
@@ -71,7 +74,7 @@ def tasks(
         ),
     ] = None,
 ) -> None:
-    """List groups of tasks, or some tasks: what they ask, their size, where their data are."""
+    """List groups of tasks, or some tasks with description, size and data."""
     from lm_eval_ext._autoload import is_active, tasks_folder
     from lm_eval_ext.cli.task_list import lines, matching, write_plain
     from lm_eval_ext.data import local_copy

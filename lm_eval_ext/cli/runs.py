@@ -30,15 +30,16 @@ def run(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")],
     more: Annotated[
-        list[Path] | None, typer.Argument(metavar="FILE", help="More files, as for --models.")
+        list[Path] | None,
+        typer.Argument(metavar="FILE", help="More files or folders, in addition to --models."),
     ] = None,
     *,
     limit: Annotated[
         float | None,
-        typer.Option(help="Documents per task; below 1, a share of them."),
+        typer.Option(help="Number of documents per task; below 1, the share of documents."),
     ] = None,
     metadata: Annotated[
-        str, typer.Option(help="For the tasks, as lm_eval takes it: '{\"fresh\": 7}'.")
+        str, typer.Option(help="Options of the tasks, as JSON: '{\"fresh\": 7}'.")
     ] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List what is missing, and evaluate nothing.")
@@ -46,7 +47,8 @@ def run(
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json", help="As --dry-run, in JSON lines with the command that evaluates a model."
+            "--json",
+            help="Like --dry-run, as JSON lines, each with the command that evaluates the model.",
         ),
     ] = False,
     executor: Annotated[
@@ -130,7 +132,7 @@ def compare(
         bool,
         typer.Option(
             "--across-settings",
-            help="Compare runs with different prompts, chat templates or generation settings, too.",
+            help="Also compare runs with different prompts, chat templates or generation settings.",
         ),
     ] = False,
     format_: Annotated[
@@ -169,7 +171,7 @@ def leaderboard(
     ],
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Leaderboard",
     samples: Annotated[
-        int, typer.Option(min=0, help="How many samples of each task are in the page; 0 for none.")
+        int, typer.Option(min=0, help="Most samples per task on the page; 0 for none.")
     ] = 300,
 ) -> None:
     """Make an HTML page of many models: plots, tables, published values, samples."""

@@ -28,7 +28,7 @@ def sql_score(
         ),
     ],
     semantics: Annotated[
-        str, typer.Option(help="When results are equal: reference, strict or sets.")
+        str, typer.Option(help="How results are compared: reference, strict or sets.")
     ] = "reference",
     timeout: Annotated[
         float | None,

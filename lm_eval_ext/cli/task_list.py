@@ -111,5 +111,5 @@ def lines(rows: Sequence[TaskRow], *, overview: bool = False) -> Iterator[str]:
                     row.description, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT
                 )
         if overview:
-            yield f"  all {len(own)}, described: lm-eval-ext tasks {name}"
+            yield f"  all {len(own)}, with descriptions: lm-eval-ext tasks {name}"
         yield ""

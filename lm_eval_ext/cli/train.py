@@ -12,11 +12,14 @@ from lm_eval_ext.errors import LmEvalExtError, OptionError, require_extra
 def train(
     recipe: Annotated[
         str,
-        typer.Argument(metavar="RECIPE", help="A recipe's file, or the name of one that ships."),
+        typer.Argument(
+            metavar="RECIPE", help="A recipe file, or the name of a recipe of the package (--list)."
+        ),
     ] = "",
     *,
     out: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Gets a folder for each model.")
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for the models, one subfolder each."),
     ] = None,
     seeds: Annotated[
         str, typer.Option(help="Train a model for each seed, such as 0,1,2; default: the recipe's.")
@@ -25,7 +28,7 @@ def train(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the recipe."),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the recipes that ship.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List the package's recipes.")] = False,
     dry_run: Annotated[
         bool,
         typer.Option(
