@@ -1,4 +1,4 @@
-"""Five benchmarks of learning new words, concepts and combinations, for lm-evaluation-harness.
+"""Seven benchmarks of learning new words, concepts and combinations, for lm-evaluation-harness.
 
 Importing the package costs nothing: no torch, no transformers, no pandas. Its tasks appear in plain
 ``lm_eval`` (see docs/discovery.md); what it offers to Python itself, in ``__all__``, is imported

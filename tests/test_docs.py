@@ -11,7 +11,7 @@ import typer.main
 from lm_eval_ext.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 CALL = re.compile(r"(?:^|`|\$\(|\n|bin/)lm-eval-ext((?: +[^\s`#|&()]+| *\\\n *)+)")
 
 
