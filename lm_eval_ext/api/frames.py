@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.models import Model, having, read_models
 
@@ -32,43 +32,72 @@ class Results:
     folder: "TemporaryDirectory[str] | None" = None
 
     @property
+    def _runs(self) -> list[tuple[str, str, ResultsFile]]:
+        return [(one.label, task, run) for one in self.models for task, run in one.runs.items()]
+
+    @property
     def tasks(self) -> list[str]:
         """The tasks that any of the models has scores of."""
-        return list(dict.fromkeys(task for model in self.models for task in model.runs))
+        return list(dict.fromkeys(task for _, task, _ in self._runs))
 
-    def to_dataframe(self) -> "DataFrame":
-        """One row for each model, task and metric.
+    def to_dataframe(
+        self,
+        *,
+        metrics: Sequence[str] = (),
+        by: str = "",
+        where: Sequence[str] = (),
+        value: str = "",
+    ) -> "DataFrame":
+        """One row for each model, task and metric; or for each part that is asked for.
+
+        The arguments are the options of ``show``: ``to_dataframe(by="family",
+        where=["metric=direct"])``. A task that cannot answer them is left out.
 
         Columns: ``model``, ``benchmark`` (None for a task that isn't ours), ``task``, ``metric``,
-        ``title`` (the metric in words), ``headline`` (whether it is the one that stands for the
-        task), ``unit``, ``higher_is_better``, ``value``, ``stderr``, ``documents``, ``clusters``
-        and their ``level``, ``low`` and ``high`` (the 95 % interval), ``method`` (how the interval
-        was made), ``scored`` documents of ``total``, ``signature``, ``run`` (the file). NaN or None
-        where there is none.
+        the facets of ``by``, ``title`` (the metric in words), ``headline`` (whether it is the one
+        that stands for the task), ``unit``, ``higher_is_better``, ``value``, ``stderr``,
+        ``documents``, ``clusters`` and their ``level``, ``low`` and ``high`` (the 95 % interval),
+        ``method`` (how the interval was made), ``scored`` documents of ``total``, ``signature``,
+        ``run`` (the file). NaN or None where there is none.
+
+        Raises:
+            OptionError: No task has the metric, the facet or its value.
+            DataError: Samples are needed, and were not logged or cannot be read.
         """
         import pandas as pd
 
-        from lm_eval_ext.results.ask import question_of
+        from lm_eval_ext.results.ask import Asked, answers
 
-        return pd.DataFrame(
-            {
-                "model": model.label,
-                "benchmark": card.name if (card := run.card(task)) else None,
-                "task": task,
-                "metric": metric,
-                "title": run.title(task, metric),
-                "headline": metric == run.headline(task),
-                "unit": (measure := question_of(run, task, metric).measure).unit,
-                "higher_is_better": not measure.lower_is_better,
-                **vars(found),
-                **dict(zip(("scored", "total"), run.documents(task), strict=True)),
-                "signature": run.signature(task),
-                "run": str(run.path),
-            }
-            for model in self.models
-            for task, run in model.runs.items()
-            for metric, found in run.scores(task).items()
-        )
+        asked = Asked(tuple(metrics), value, tuple(where), by)
+        found: list[dict[str, object]] = []
+        problems: list[LmEvalExtError] = []
+        for model, task, run in self._runs:
+            card, (scored, total) = run.card(task), run.documents(task)
+            try:
+                found += [
+                    {
+                        "model": model,
+                        "benchmark": card.name if card else None,
+                        "task": task,
+                        "metric": one.name,
+                        **one.part,
+                        "title": one.title,
+                        "headline": not asked.is_question and one.name == run.headline(task),
+                        "unit": one.question.measure.unit,
+                        "higher_is_better": not one.question.measure.lower_is_better,
+                        **vars(one.figure),
+                        "scored": scored,
+                        "total": total,
+                        "signature": run.signature(task),
+                        "run": str(run.path),
+                    }
+                    for one in answers(run, task, asked)
+                ]
+            except (OptionError, DataError) as error:
+                problems.append(error)
+        if problems and not found:
+            raise problems[0]
+        return pd.DataFrame(found)
 
     def overview(self) -> "DataFrame":
         """Models by benchmarks, as ``show`` prints them (:mod:`lm_eval_ext.results.ask`)."""
@@ -131,9 +160,9 @@ def load_results(paths: Place | Iterable[Place]) -> Results:
 
     Raises:
         OptionError: There is none.
-        DataError: A file is not lm-eval's.
+        DataError: No file is lm-eval's; others are left out with a warning.
     """
-    return Results(read_models(places(paths), joined=True))
+    return Results(read_models(places(paths)))
 
 
 def places(paths: Place | Iterable[Place]) -> list[Path]:

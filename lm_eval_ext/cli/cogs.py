@@ -40,7 +40,8 @@ def substitute(
     shape: Annotated[
         str | None,
         typer.Option(
-            help="Shape of the words of the lexicon fresh: random_long, random_short, cvcv_long or cvcv_short."
+            help="Shape of the words of the lexicon fresh: random_long, random_short, cvcv_long or "
+            "cvcv_short."
         ),
     ] = None,
 ) -> None:

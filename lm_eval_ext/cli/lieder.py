@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -44,7 +44,7 @@ def test(
 
     if family not in (*FAMILIES, ALL):
         raise OptionError(f"--family {family} is none of {', '.join((*FAMILIES, ALL))}")
-    models = read_models(paths, joined=True)
+    models = read_models(paths)
     every = [*EFFECTS.values(), *map(on_fresh_items, EFFECTS.values())]
     there = [one for one in every if any(set(one.tasks) <= model.runs.keys() for model in models)]
     if not there:
@@ -75,21 +75,27 @@ def test(
 
 
 def _samples(models: "Sequence[Model]", effect: "Effect") -> "Runs":
-    """The samples of the models that have the effect's tasks, on documents that all of them have.
+    """The samples of the models that have the effect's tasks, and measured what most did.
 
     Raises:
-        RefusedError: If their prompts or signatures differ.
-        DataError: If samples are missing.
+        DataError: No model has samples.
     """
-    from lm_eval_ext.results.ask import align
+    from lm_eval_ext.errors import DataError
+    from lm_eval_ext.log import get_logger
+    from lm_eval_ext.results.align import align
+    from lm_eval_ext.results.models import having
 
-    having = [model for model in models if set(effect.tasks) <= model.runs.keys()]
-    aligned = {
-        task: align(task, {model.label: model.runs[task] for model in having})
-        for task in effect.tasks
-    }
+    left = [model for model in models if set(effect.tasks) <= model.runs.keys()]
+    tables: dict[str, Any] = {}
+    for task in effect.tasks:
+        tables[task], refused = align(task, having(left, task))
+        for error in refused.values():
+            get_logger(__name__).warning("left out: %s", error)
+        left = [model for model in left if model.label in tables[task]]
+        if not left:
+            raise DataError(str(next(iter(refused.values()))))
     return {
-        model.label: {task: aligned[task][model.label] for task in effect.tasks} for model in having
+        model.label: {task: tables[task][model.label] for task in effect.tasks} for model in left
     }
 
 

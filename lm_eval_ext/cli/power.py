@@ -42,6 +42,7 @@ def power(
     """Estimate how many items are needed to show a difference between two models."""
     from lm_eval_ext.compare.power import needed
     from lm_eval_ext.results.grid import WIDTH
+    from lm_eval_ext.text import counted
 
     asked = {
         "task": task, "difference": difference, "metric": metric, "power": power,
@@ -54,9 +55,10 @@ def power(
         return
     what = f"{task}, {answer.metric}" if answer.metric else task
     typer.echo(f"{what}: two models that differ by {difference:g}")
-    count = "more than a billion" if answer.clusters is None else f"{answer.clusters:,}"
+    unit = answer.unit
+    count = counted(answer.clusters, unit) if answer.clusters else f"more than a billion {unit}s"
     documents = f", {answer.documents:,} documents" if answer.documents else ""
     level = f"level 0.05, {models} models"
-    typer.echo(f"needed: {count} ({answer.unit}){documents}; power {power:g}, {level}")
-    spread = f"spread: {answer.spread:.3g} per {answer.unit}; {answer.source}"
+    typer.echo(f"needed: {count}{documents}; power {power:g}, {level}")
+    spread = f"spread: {answer.spread:.3g} per {unit}; {answer.source}"
     typer.echo(fill(spread, WIDTH, subsequent_indent="  ", break_long_words=False))

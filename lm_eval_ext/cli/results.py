@@ -22,7 +22,8 @@ def show(
     tasks: Annotated[
         str,
         typer.Option(
-            help="Show the metrics of these tasks: names or patterns, separated by commas; '*' for all."
+            help="Show the metrics of these tasks: names or patterns, separated by commas; '*' for "
+            "all."
         ),
     ] = "",
     metric: Metric = None,
@@ -40,17 +41,16 @@ def show(
     """Show results: models by benchmarks, a task's metrics, or a breakdown of its samples."""
     from lm_eval_ext.results.ask import Asked
     from lm_eval_ext.results.grid import text
-    from lm_eval_ext.results.models import choose_tasks, read_models
+    from lm_eval_ext.results.models import choose_tasks, having, read_models
     from lm_eval_ext.results.show import tables as shown
 
-    models = read_models(paths, joined=True)
+    models = read_models(paths)
     named = names_in(tasks)
     asked = Asked(tuple(metric or ()), value, tuple(where or ()), by)
     typer.echo(text(shown(models, asked, named)), nl=False)
     for task in choose_tasks(models, named, least=1) if signatures else ():
-        for model in models:
-            if task in model.runs:
-                typer.echo(model.runs[task].signature(task))
+        for model, run in having(models, task).items():
+            typer.echo(f"{model}: " * (len(models) > 1) + run.signature(task))
 
 
 def tasks(

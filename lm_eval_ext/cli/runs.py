@@ -9,6 +9,7 @@ import typer
 
 from lm_eval_ext.cli import resumable
 from lm_eval_ext.cli.questions import By, Metric, Value, Where
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.text import counted
 
 if TYPE_CHECKING:
@@ -145,7 +146,6 @@ def compare(
 ) -> None:
     """Compare models on the documents that all of them answered, with significance tests."""
     from lm_eval_ext.compare.command import run
-    from lm_eval_ext.errors import DataError
     from lm_eval_ext.results.ask import Asked
 
     text, refused = run(
@@ -175,6 +175,8 @@ def leaderboard(
     ] = 300,
 ) -> None:
     """Make an HTML page of many models: plots, tables, published values, samples."""
+    if output.suffix not in ("", ".tex"):
+        raise OptionError(f"-o {output}: name a folder, or a file .tex")
     if output.suffix == ".tex":
         from lm_eval_ext.compare.command import leaderboard as one_table
 

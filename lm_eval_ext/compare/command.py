@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.compare.comparison import POOLED, Report, Table, compare
+from lm_eval_ext.compare.comparison import Report, Table, compare
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.ask import Asked, overview, representatives
 from lm_eval_ext.results.grid import (
@@ -26,9 +26,10 @@ from lm_eval_ext.results.grid import (
     text,
     value,
 )
-from lm_eval_ext.results.models import choose_tasks, read_models
+from lm_eval_ext.results.models import choose_tasks, having, read_models
 from lm_eval_ext.results.show import grouped, overview_table
-from lm_eval_ext.stats.statistics import NONE, Figure, Pair, number, probability
+from lm_eval_ext.stats.intervals import Interval
+from lm_eval_ext.stats.statistics import NONE, Pair, number, probability
 from lm_eval_ext.text import names_in, one_line
 
 
@@ -84,24 +85,26 @@ def run(
             chosen = [task for task in benchmarks.values() if task in chosen] or chosen
         report = compare(models, chosen, asked, across_settings=across_settings)
     refused = "; ".join(report.refused)
-    if not report.tables and not report.refused:
-        raise OptionError("no document has what is asked for; results of older versions lack parts")
     if not report.tables:
-        signatures = next(iter(report.refused.values())).items()
-        raise DataError(f"{refused} ({'; '.join(map(': '.join, signatures))})")
+        signatures = {name: one for own in report.refused.values() for name, one in own.items()}
+        shown = f" ({'; '.join(map(': '.join, signatures.items()))})" if signatures else ""
+        raise DataError(refused + shown)
     return _written((rendered_seeds if seeds else rendered)(report, format_), out), refused
 
 
 def leaderboard(paths: Sequence[Path], out: Path) -> str:
     """Writes the table of models by benchmarks in LaTeX."""
-    found = overview(read_models(paths, joined=True))
+    models = read_models(paths)
+    found = overview(models)
+    tasks = found.drop_duplicates("task")["task"]
+    signatures = [run.signature(task) for task in tasks for run in having(models, task).values()]
     titles = [f"{one.task}: {one.title}" for one in found.drop_duplicates("task").itertuples()]
     trials = "; below trials the number of their documents" * bool(
         (found.scored < found.total).any()
     )
-    return _written(
-        latex(*overview_table(found), "; ".join(titles) + trials, label="overview"), out
-    )
+    caption, comments = "; ".join(titles) + trials, dict.fromkeys(signatures)
+    table = latex(*overview_table(found), caption, label="overview", comments=comments)
+    return _written(table, out)
 
 
 def _written(text: str, out: Path | None) -> str:
@@ -149,7 +152,7 @@ def rendered_seeds(report: Report, format_: str) -> str:
     report.tables.sort(key=attrgetter("task", "title", "part"))
     heading, names = _named(report.tables)
     for name, one in zip(names, report.tables, strict=True):
-        pooled = one.figures.pop(POOLED, Figure(None))
+        low, high, _ = one.pooled or Interval()
         values = [own.value for own in one.figures.values() if own.value is not None]
         mean = fmean(values) if values else None
         sd = stdev(values) if len(values) > 1 else None
@@ -157,11 +160,10 @@ def rendered_seeds(report: Report, format_: str) -> str:
             {
                 "task": one.task, "title": one.title, "part": one.part, "condition": one.model,
                 "unit": one.unit, "seeds": len(values), "mean": mean, "sd": sd,
-                "low": pooled.low, "high": pooled.high,
+                "low": low, "high": high,
             }
         )  # fmt: skip
-        ends = interval(pooled.low, pooled.high, one.unit)
-        shown = value(mean, one.unit), number(sd, one.unit), ends
+        shown = value(mean, one.unit), number(sd, one.unit), interval(low, high, one.unit)
         lines.append([name or one_line(one.model), str(len(values)), *shown])
     found = heading, ("condition", "seeds", "mean", "sd", LEVEL), lines
     return _shown([found, *_below(report, names)], rows, rows, format_)
@@ -288,12 +290,16 @@ def _notes(report: Report, names: Sequence[str]) -> Iterator[str]:
 
 def _latex(report: Report) -> str:
     """One table: systems by questions, with the difference of two, and values published on one."""
+    for one in report.tables:
+        one.part = one.words
     heading, names = _named(report.tables)
     told = {one.task: f"{one.title} ({one.count})" for one in report.tables}
     several = "; ".join(f"{task}: {title}" for task, title in told.items())
     caption = several if len(told) > 1 else heading.replace(" · ", ", ")
     columns, rows = _matrix(report, [name or "value" for name in names], paper=True)
-    return latex(columns, rows, caption, label="compare", comments=report.signatures.values())
+    alike = (set(told), {one.metric for one in report.tables})
+    label = "-".join(["compare", *(one for own in alike if len(own) == 1 for one in own)])
+    return latex(columns, rows, caption, label=label, comments=report.signatures.values())
 
 
 def _pair(one: Pair, unit: str) -> tuple[str, str, str, str]:

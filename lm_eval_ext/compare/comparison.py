@@ -7,8 +7,10 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.cards import Card
-from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.ask import Asked, RefusedError, align, align_tasks, recomputes
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.results.align import align, align_tasks
+from lm_eval_ext.results.ask import Asked, check, leading, recomputes
+from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS, Interval, interval, mean_estimate
 from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, Measure, Question
@@ -29,8 +31,6 @@ from lm_eval_ext.text import counted
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-POOLED = "all models"
-
 MEANS = ("mean", "contrast")
 """Statistics of which documents have a value."""
 
@@ -44,6 +44,7 @@ class Table:
         model: Where two tasks are compared; of seeds their condition.
         title: Of the question.
         part: Values of the facets of ``--by``.
+        words: The same in words.
         metric: The measure.
         unit: Of values.
         lower_is_better: Of the measure.
@@ -56,12 +57,14 @@ class Table:
         best: The systems that nobody is significantly better than.
         published: Values, by who published them.
         note: Why there is no value, test or interval.
+        pooled: The interval of the mean over all systems, which are seeds of one condition.
     """
 
     task: str
     model: str
     title: str
     part: str
+    words: str
     metric: str
     unit: str
     lower_is_better: bool
@@ -74,6 +77,7 @@ class Table:
     best: list[str]
     published: dict[str, float]
     note: str
+    pooled: Interval | None
 
     @property
     def count(self) -> str:
@@ -91,7 +95,7 @@ class Report:
     Attributes:
         systems: In the order in which they were named.
         tables: One for each question about each task, and part.
-        refused: Why a task could not be compared, with the signatures of the runs.
+        refused: Why a task or a run could not be compared, with the signatures if they differ.
         signatures: Of each task.
     """
 
@@ -99,6 +103,10 @@ class Report:
     tables: list[Table] = field(default_factory=list)
     refused: dict[str, dict[str, str]] = field(default_factory=dict)
     signatures: dict[str, str] = field(default_factory=dict)
+
+    def refuse(self, error: DataError) -> None:
+        """Notes why a run or a task is left out."""
+        self.refused[str(error)] = getattr(error, "signatures", {})
 
 
 _SEED = re.compile(r"[\s,·_-]*\(?seed[\s_=:-]*(\d+)\)?$", re.IGNORECASE)
@@ -117,12 +125,11 @@ def compare(
 
     Of two tasks Holm's method adjusts for all models of a question. Models whose names differ in a
     seed alone are one condition; with ``seeds`` there is a table for each, without tests, with the
-    interval of all its models together (``POOLED``) where a document has a value.
+    interval of all its models together where a document has a value.
 
     Raises:
         OptionError: No task has the metric or the facet, no model has both tasks, or no two models
             differ in their seed alone.
-        DataError: Samples are missing or cannot be read.
     """
     groups: dict[str, list[Model]] = {}
     for model in models:
@@ -146,34 +153,59 @@ def compare(
         raise OptionError(f"no model has results on {' and '.join(tasks)}; there is {there}")
     report = Report(tasks if within else [model.label for model in models])
     wrong: OptionError | None = None
-    for name, group, runs in cases:
-        of = {label: label if within else name for label in runs}
-        first = next(iter(runs))
-        card = runs[first].card(of[first])
+    for case in cases:
         try:
-            wanted = asked.questions(of[first], runs[first])
-            systems = (
-                align_tasks(runs) if within else align(name, runs, across_settings=across_settings)
+            report.tables += _compared(
+                report, *case, asked, across_settings=across_settings, within=within, seeds=seeds
             )
-        except RefusedError as error:
-            report.refused[str(error)] = error.signatures
-            continue
+        except DataError as error:
+            report.refuse(error)
         except OptionError as error:  # of many tasks only some have the metric or the facet
             wrong = error
-            continue
-        counts = [run.documents(of[label]) for label, run in runs.items()]
-        total = max(of for _, of in counts) if any(s < of for s, of in counts) else None
-        for label, task in of.items():
-            report.signatures.setdefault(task, runs[label].signature(task))
-        for title, question in wanted:
-            known = all(recomputes(runs[n], of[n], systems[n], question) for n in runs)
-            same = {"task": name, "model": group, "title": title, "total": total}
-            report.tables += _tables(same, question, systems, card, known=known, pool=seeds)
     if wrong and not report.tables and not report.refused:
         raise wrong
     if within:
         _together(report.tables)
     return report
+
+
+def _compared(
+    report: Report,
+    name: str,
+    group: str,
+    runs: Mapping[str, ResultsFile],
+    asked: Asked,
+    *,
+    across_settings: bool,
+    within: bool,
+    seeds: bool,
+) -> list[Table]:
+    """The tables of a task, or of two tasks within a model; runs that are left out are noted."""
+    import pandas as pd
+
+    of = {label: label if within else name for label in runs}
+    task, run = next(iter(runs.items())) if within else (name, leading(name, runs))
+    wanted = asked.questions(task, run)
+    if within:
+        systems = align_tasks(runs)
+    else:
+        systems, refused = align(name, runs, across_settings=across_settings)
+        for error in refused.values():
+            report.refuse(error)
+        if len(systems) < min(2, len(runs)):
+            return []
+    together = pd.concat(list(systems.values()))
+    counts = [runs[label].documents(of[label]) for label in systems]
+    total = max(of for _, of in counts) if any(s < of for s, of in counts) else None
+    for label in systems:
+        report.signatures.setdefault(of[label], runs[label].signature(of[label]))
+    found: list[Table] = []
+    for title, question in wanted:
+        check(name, together, question, asked.filter)
+        known = all(recomputes(runs[n], of[n], systems[n], question) for n in systems)
+        same = {"task": name, "model": group, "title": title, "total": total}
+        found += _tables(same, question, systems, run.card(task), known=known, pool=seeds)
+    return found
 
 
 def _together(tables: Sequence[Table]) -> None:
@@ -209,12 +241,10 @@ def _tables(
         tested = pairs(kept, own) if known and not pool else []
         some = found[ranked[0]]
         unit = card.cluster.unit_at(some.level) if card else DOCUMENT
-        if pool and measure.statistic in MEANS:
-            found[POOLED] = Figure(None, None, 0, 0, 0, *pooled(kept, own))
-            ranked.append(POOLED)
         yield Table(
             **same,
-            part=", ".join(map(card.word, part.values())) if card else "",
+            part=", ".join(part.values()),
+            words=", ".join(map(card.word, part.values())) if card else "",
             metric=measure.name,
             unit=measure.unit,
             lower_is_better=measure.lower_is_better,
@@ -226,6 +256,7 @@ def _tables(
             best=sorted(best(values, tested, measure), key=ranked.index),
             published=card.published(same["task"], own) if card else {},
             note=_note(found, measure, unit, known=known, tested=bool(tested)),
+            pooled=pooled(kept, own) if pool and measure.statistic in MEANS else None,
         )
 
 

@@ -87,7 +87,7 @@ def needed(paths: Sequence[Path], **options: Any) -> Answer:
     if bool(paths) == (wanted.rate is not None) or (paths and stated):
         raise OptionError("give results of a pilot run; or --rate, with --icc and --per-cluster")
     metric, variance, per_cluster, source, card = (
-        _pilot(wanted, read_models(paths, joined=True)) if paths else _stated(wanted)
+        _pilot(wanted, read_models(paths)) if paths else _stated(wanted)
     )
     if not variance > SAME**2:
         raise DataError(
@@ -118,7 +118,7 @@ def _stated(wanted: Wanted) -> _Spread:
         )
     source = (
         f"stated: rates {low:g} and {high:g}, intra-cluster correlation {wanted.icc:g}, "
-        f"{wanted.per_cluster:g} documents per {_unit(card)}"
+        f"documents per {_unit(card)} {wanted.per_cluster:g}"
     )
     variance = stated_variance((low, high), wanted.icc, wanted.per_cluster)
     return "", variance, wanted.per_cluster, source, card
@@ -146,6 +146,6 @@ def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
     source = f"the differences of {len(runs)} models, {', '.join(runs)}"
     known = [pair.stderr**2 for pair in table.pairs if pair.stderr is not None]
     if not known:
-        raise DataError(f"{task}, {metric}: no standard error, since there are too few clusters")
+        raise DataError(f"{task}, {metric}: no standard error; {table.note}")
     variance = math.fsum(known) / len(known) * table.clusters
     return metric, variance, table.documents / table.clusters, source, run.card(task)

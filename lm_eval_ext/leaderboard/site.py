@@ -1,7 +1,7 @@
 """``lm-eval-ext leaderboard``: from folders of results to one HTML page that needs no network."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,8 +15,9 @@ from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.figures import Figure, figures
 from lm_eval_ext.plots.theme import css
 from lm_eval_ext.results.about import About, about
-from lm_eval_ext.results.ask import overview, question_of, reason_for, representatives, usual
-from lm_eval_ext.results.files import ResultsFile, Tokens, model_file
+from lm_eval_ext.results.align import usual
+from lm_eval_ext.results.ask import leading, overview, question_of, reason_for, representatives
+from lm_eval_ext.results.files import ResultsFile, Tokens, finite, model_file
 from lm_eval_ext.results.grid import csv
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
 from lm_eval_ext.results.table import rows
@@ -29,16 +30,13 @@ if TYPE_CHECKING:
 
 _log = get_logger(__name__)
 
-Best = Collection[tuple[str, str, str]]
-"""Model, task and metric, where no other model is significantly better."""
-
 
 @dataclass(frozen=True)
 class Cell:
     """A value with its interval; ``best``: no other model is significantly better.
 
     ``why`` says why there is no value or no interval, ``badge`` how many documents of a trial were
-    asked, ``note`` why the value cannot be compared.
+    asked, ``note`` why the model was not compared.
     """
 
     value: float | None = None
@@ -48,6 +46,10 @@ class Cell:
     why: str = ""
     badge: str = ""
     note: str = ""
+
+
+Cells = Mapping[tuple[str, str, str], Cell]
+"""By model, task and metric: those of the tasks' headlines."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def _read(
     import pandas as pd
     from tqdm import tqdm
 
-    found, shown = [], []
+    found, shown, problems = [], [], dict[Path, str]()
     for task in tqdm(tasks, desc="leaderboard", unit="task", disable=None):
         read = cache(rows)
         found.append(overview(models, tasks=[task], read=read))
@@ -164,7 +166,7 @@ def _read(
                 if own.samples:
                     kept[label] = own
             except (LmEvalExtError, KeyError, TypeError) as error:
-                _log.warning("%s: no samples are shown, since %s", run.path, error)
+                problems.setdefault(run.path, str(error))
         if kept:
             about = {
                 "task": task,
@@ -174,6 +176,8 @@ def _read(
                 "total": first.documents(task)[0],
             }
             shown.append((about, pack(card, task, kept)))
+    for problem in problems.values():
+        _log.warning("samples are not shown: %s", problem)
     return pd.concat([one for one in found if len(one)] or found, ignore_index=True), shown
 
 
@@ -198,18 +202,21 @@ def _render(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         loader=FunctionLoader(_asset),
     )  # fmt: skip
-    best = {(one.model, one.task, one.metric) for one in found[found["best"]].itertuples()}
-    # A headline is described by a run that has it.
-    owners = {
-        task: next(run for run in having(models, task).values() if run.headline(task) == metric)
-        for task, metric in zip(found["task"], found["metric"], strict=True)
-    }
+    cells = {}
+    for one in found.itertuples():
+        value, low, high = map(finite, (one.value, one.low, one.high))
+        trial = f"{one.scored:,}/{one.total:,}" * (one.scored < one.total)
+        note = f"not compared: {one.untested}" * bool(one.untested)
+        cells[one.model, one.task, one.metric] = Cell(
+            value, low, high, one.best, one.why, trial, note
+        )
+    owners = {task: leading(task, having(models, task)) for task in found["task"].unique()}
     heads = _heads(representatives(models).values(), owners, 0)
     return environment.get_template("page.html").render(
         title=title,
         models={model.label: _row(model) for model in models},
-        matrix=_of_headlines("overview", "Models by benchmarks", heads, models, best),
-        sections=list(_sections(models, tasks, owners, best)),
+        matrix=_of_headlines("overview", "Models by benchmarks", heads, models, cells),
+        sections=list(_sections(models, tasks, owners, cells)),
         samples=shown,
         signatures={
             task: [(run.signature(task), label) for label, run in having(models, task).items()]
@@ -231,24 +238,13 @@ def _row(model: Model) -> Row:
 
 
 def _of_headlines(
-    name: str, title: str, columns: Sequence[Column], models: Sequence[Model], best: Best
+    name: str, title: str, columns: Sequence[Column], models: Sequence[Model], cells: Cells
 ) -> Table:
-    """Models by the headlines of tasks, those that miss none and are best most often first.
-
-    A value there stands for its task, so it says what holds for all of it.
-    """
-    alike = {column.task: usual(column.task, having(models, column.task)) for column in columns}
-
-    def told(model: Model, column: Column) -> Cell:
-        cell, run = _cell(model, column, best), model.runs.get(column.task)
-        if run is None:
-            return cell
-        scored, total = run.documents(column.task)
-        note = "measured differently from most; see the signatures under Method"
-        note *= model.label not in alike[column.task]
-        return replace(cell, badge=f"{scored:,}/{total:,}" * (scored < total), note=note)
-
-    lines = [(model.label, [told(model, column) for column in columns]) for model in models]
+    """Models by the headlines of tasks, those that miss none and are best most often first."""
+    lines = [
+        (one.label, [cells.get((one.label, c.task, c.metric), Cell()) for c in columns])
+        for one in models
+    ]
     kept = [(label, cells) for label, cells in lines if any(cell != Cell() for cell in cells)]
     return Table(name, title, columns, sorted(kept, key=lambda row: _place(row[1], columns)))
 
@@ -278,7 +274,7 @@ def _heads(tasks: Iterable[str], owners: Mapping[str, ResultsFile], level: int) 
 
 
 def _sections(
-    models: Sequence[Model], tasks: Sequence[str], owners: Mapping[str, ResultsFile], best: Best
+    models: Sequence[Model], tasks: Sequence[str], owners: Mapping[str, ResultsFile], cells: Cells
 ) -> Iterator[Section]:
     try:
         require_extra("plot", "drawing", "altair", "vl_convert")
@@ -291,26 +287,26 @@ def _sections(
         card = next(iter(having(models, task).values())).card(task)
         of_card.setdefault(card.name if card else "others", (card, []))[1].append(task)
     for name, (card, own) in of_card.items():
-        made = [_of_task(task, card, models, best) for task in own]
+        made = [_of_task(task, card, models, cells) for task in own]
         if card is None:  # the overview has the headline of each
             made = [one for one in made if len(one.columns) > 1]
         elif len(own) > 1:
             heads = _heads(own, owners, 1)
-            made.insert(0, _of_headlines(f"tasks-{name}", "all tasks", heads, models, best))
+            made.insert(0, _of_headlines(f"tasks-{name}", "all tasks", heads, models, cells))
         if made:
             title = card.short_title if card else "Other tasks"
             pictures = [one for one in drawn if one.name.startswith(f"{name}-")]
             yield Section(name, title, card, pictures, made)
 
 
-def _of_task(task: str, card: Card | None, models: Sequence[Model], best: Best) -> Table:
+def _of_task(task: str, card: Card | None, models: Sequence[Model], cells: Cells) -> Table:
     """A task's models on all its metrics, with published values."""
     columns: dict[str, Column] = {}
     for run in having(models, task).values():
         for metric in run.scores(task):
             columns.setdefault(metric, _column(run, task, metric, 2))
     lines = [
-        (one.label, [_cell(one, column, best) for column in columns.values()])
+        (one.label, [_cell(one, column, cells) for column in columns.values()])
         for one in models
         if task in one.runs
     ]
@@ -323,12 +319,12 @@ def _of_task(task: str, card: Card | None, models: Sequence[Model], best: Best) 
     return Table(f"task-{task}", title, [*columns.values()], lines, [*published.items()])
 
 
-def _cell(model: Model, column: Column, best: Best) -> Cell:
-    """A model's value of a metric."""
+def _cell(model: Model, column: Column, cells: Cells) -> Cell:
+    """A model's value of a metric; trials and notes stand beside the task's headline alone."""
     run = model.runs.get(column.task)
     one = run.scores(column.task).get(column.metric) if run else None
     if run is None or one is None:
         return Cell()
     why = reason_for(run, column.task, column.measure, one)
-    leads = (model.label, column.task, column.metric) in best
-    return Cell(one.value, one.low, one.high, leads, why)
+    headline = cells.get((model.label, column.task, column.metric), Cell())
+    return Cell(one.value, one.low, one.high, headline.best, why)

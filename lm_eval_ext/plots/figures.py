@@ -19,10 +19,11 @@ from pydantic import Field, TypeAdapter
 from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.cards import Card, cards, in_benchmarks
 from lm_eval_ext.errors import LmEvalExtError, OptionError, nearest, require_extra, writing
+from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.theme import THEMES, Theme
 from lm_eval_ext.reading import Strict
 from lm_eval_ext.results.ask import figures as asked_figures
-from lm_eval_ext.results.ask import question_of
+from lm_eval_ext.results.ask import leading, question_of
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.stats.measures import Measure, Question
@@ -30,6 +31,8 @@ from lm_eval_ext.stats.statistics import NONE, number
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+_log = get_logger(__name__)
 
 Dimension = Literal["model", "task", "line", "metric", "part"]
 """What panels, lines and colours may stand for; of a task's heading ``A / B`` B is the line."""
@@ -123,11 +126,13 @@ class Figure:
         declared: Which it is.
         values: A row for each mark, with the columns ``COLUMNS``.
         measure: What all values are of.
+        missing: What models lack.
     """
 
     declared: Declared
     values: "DataFrame"
     measure: Measure
+    missing: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -239,8 +244,12 @@ class Figure:
         with writing(file):
             file.parent.mkdir(parents=True, exist_ok=True)
             with atomic_path(file) as part:
+                if format_ == "svg":
+                    part.write_text(self.svg(), "utf-8")
+                    return file
                 options: Any = {"format": format_, "scale_factor": 1 + (format_ == "png")}
-                alt.Chart.from_dict(spec).save(str(part), inline=True, **options)
+                inline = format_ == "html"
+                alt.Chart.from_dict(spec).save(str(part), inline=inline, **options)
         return file
 
     def _repr_svg_(self) -> str:
@@ -347,6 +356,8 @@ def write(models: Sequence[Model], names: Sequence[str], output: Path | None) ->
     if not found:
         raise OptionError("these results have no figure; --list says what figures need")
     for figure in found:
+        for one in figure.missing:
+            _log.warning("%s, left out: %s", figure.name, one)
         yield figure.save(output if output.suffix else output / f"{figure.name}.svg")
 
 
@@ -388,7 +399,7 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
         for metric_title, metric in about.metrics.items() if runs else ():
             same = {"task": title, "line": line, "metric": metric_title}
             try:
-                question = _question(about, next(iter(runs.values())), task, metric)
+                question = _question(about, leading(task, runs), task, metric)
             except LmEvalExtError as error:
                 missing.append(str(error))
                 continue
@@ -403,7 +414,8 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
     import pandas as pd
 
     numbers = dict.fromkeys(("value", "low", "high"), "float64")
-    return Figure(about, pd.DataFrame(rows, columns=list(COLUMNS)).astype(numbers), measures[0])
+    values = pd.DataFrame(rows, columns=list(COLUMNS)).astype(numbers)
+    return Figure(about, values, measures[0], [*dict.fromkeys(missing)])
 
 
 def _question(about: Declared, run: ResultsFile, task: str, metric: str) -> Question:

@@ -2,18 +2,21 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lm_eval_ext.cards import cards
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.names import UNIT
+from lm_eval_ext.results.align import RefusedError, align, usual
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
-from lm_eval_ext.stats.measures import DOCUMENT, Measure, Question
+from lm_eval_ext.stats.measures import Filter, Measure, Question
 from lm_eval_ext.stats.statistics import (
     NONE,
     Figure,
@@ -23,6 +26,7 @@ from lm_eval_ext.stats.statistics import (
     of_documents,
     pairs,
     parts,
+    shared_documents,
 )
 from lm_eval_ext.text import counted, names_in
 
@@ -51,6 +55,24 @@ class Asked:
         """Whether something else than the tasks' headlines is asked."""
         return bool(self.metrics or self.value or self.where or self.by)
 
+    @cached_property
+    def filter(self) -> Filter:
+        """``where`` by facet.
+
+        Raises:
+            OptionError: It cannot be read.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        for one in self.where:
+            facet, _, values = one.partition("=")
+            if not values or "=" in values or facet in found:
+                raise OptionError(
+                    f"--where {one}: give each facet once, as FACET=VALUE or FACET=VALUE,VALUE, "
+                    "such as form=foreign"
+                )
+            found[facet] = tuple(values.split(","))
+        return found
+
     def questions(self, task: str, run: ResultsFile) -> list[tuple[str, Question]]:
         """The questions about a task, each with its title.
 
@@ -58,24 +80,28 @@ class Asked:
             OptionError: An option cannot be read, or the task has no such metric or facet.
         """
         card = run.card(task)
-        where: dict[str, tuple[str, ...]] = {}
-        for one in self.where:
-            facet, _, values = one.partition("=")
-            if not values:
-                raise OptionError(f"--where {one}: write FACET=VALUE, such as form=foreign")
-            where[facet] = tuple(values.split(","))
-        by = tuple(names_in(self.by))
+        where, by = self.filter, tuple(names_in(self.by))
         for name in (*where, *by):
             if card is None:
                 raise OptionError(f"no facet {name}: only tasks of ours have facets")
             if name not in card.facets:
-                there = ", ".join(card.facets)
+                there = ", ".join(card.facets) or "none"
                 raise OptionError(f"{card.name} has no facet {name}; it has {there}")
         found = []
-        words = [one.partition("=")[2].replace("_", " ") for one in self.where]
+        words = [", ".join(values).replace("_", " ") for values in where.values()]
         for metric in self.metrics or (run.headline(task),):
             own = question_of(run, task, metric)
             measure = own.measure
+            if taken := own.where.keys() & where.keys():
+                raise OptionError(
+                    f"{metric} is about one {', '.join(taken)} already; give --metric "
+                    f"{measure.name}, or leave out --where"
+                )
+            if measure.weights and measure.facet in by:
+                raise OptionError(
+                    f"{metric} compares {measure.facet}, so --by {measure.facet} leaves nothing to "
+                    "compare; give another --metric"
+                )
             if self.value:
                 measure = measure.model_copy(update={"value": (self.value,)})
             title = ", ".join(filter(None, [run.title(task, metric), self.value, *words]))
@@ -107,20 +133,55 @@ def question_of(run: ResultsFile, task: str, metric: str = "") -> Question:
     return Question(measure, {"filter": (filter_name,)} if filter_name else {})
 
 
-def figures(run: ResultsFile, task: str, question: Question) -> list[tuple[dict[str, str], Figure]]:
+def figures(
+    run: ResultsFile, task: str, question: Question, wanted: Filter = MappingProxyType({})
+) -> list[tuple[dict[str, str], Figure]]:
     """The figure of each part; one without parts that lm-eval has as a metric needs no samples.
 
+    Args:
+        run: The results file.
+        task: One of its tasks.
+        question: About the task.
+        wanted: The values that a user asks for.
+
     Raises:
-        OptionError: The samples hold no part, or none of the values asked for.
+        OptionError: The samples lack the values or parts that are asked for.
         DataError: Samples are needed, and were not logged or cannot be read.
     """
     if (known := _noted(run, task, question)) is not None:
         return [({}, known)]
     table = rows(run, task)
-    found = [(part, figure(table, own)) for part, own in parts(table, question)]
-    if not any(one.documents for _, one in found):
-        raise OptionError(f"{task}: {_nothing(table, question)}")
-    return found
+    check(task, table, question, wanted)
+    return [(part, figure(table, own)) for part, own in parts(table, question)]
+
+
+class Answer(NamedTuple):
+    """A figure of a run: of one of its metrics, or of a part that a question is about.
+
+    ``name`` is the metric's, ``title`` the same in words, with the conditions of the question.
+    """
+
+    name: str
+    title: str
+    part: Mapping[str, str]
+    question: Question
+    figure: Figure
+
+
+def answers(run: ResultsFile, task: str, asked: Asked) -> Iterator[Answer]:
+    """The figures that are asked for; without a question all metrics.
+
+    Raises:
+        OptionError: As :meth:`Asked.questions` and :func:`figures`.
+        DataError: Samples are needed, and were not logged or cannot be read.
+    """
+    if not asked.is_question:
+        for name, one in run.scores(task).items():
+            yield Answer(name, run.title(task, name), {}, question_of(run, task, name), one)
+        return
+    for title, question in asked.questions(task, run):
+        for part, one in figures(run, task, question, asked.filter):
+            yield Answer(question.measure.name, title, part, question, one)
 
 
 def _noted(run: ResultsFile, task: str, question: Question) -> Figure | None:
@@ -132,23 +193,35 @@ def _noted(run: ResultsFile, task: str, question: Question) -> Figure | None:
     return None
 
 
-def _nothing(table: "DataFrame", question: Question) -> str:
-    """Why there is nothing to show."""
+def check(task: str, table: "DataFrame", question: Question, wanted: Filter) -> None:
+    """Checks that a table answers a question.
+
+    Raises:
+        OptionError: It lacks a value that is wanted, or all that is asked for.
+    """
     if table.empty:
-        return "no document was scored"
+        raise OptionError(f"{task}: no document was scored")
     if missing := [name for name in question.measure.value if name not in table]:
         numbers = [str(name) for name in table if table[name].dtype == "float64"]
-        return f"no values {', '.join(missing)}; there are {', '.join(numbers)}"
+        raise OptionError(f"{task}: no values {', '.join(missing)}; there are {', '.join(numbers)}")
     for facet in (*question.filter, *question.by):
         if facet not in table:
-            return f"its samples have no {facet}"
-        wanted = question.filter.get(facet)
-        there = sorted(set(table[facet].dropna()))
-        if wanted and not set(wanted) & set(there):
-            return f"no {facet} {', '.join(wanted)}; there is {', '.join(there)}"
-    if question.measure.facet in question.by:
-        return f"{question.measure.name} compares {question.measure.facet}: take another --metric"
-    return "no document has all that is asked for"
+            raise OptionError(f"{task}: its samples have no {facet}")
+        there, asked = set(table[facet].dropna()), question.filter.get(facet, ())
+        unknown = [one for one in asked if one not in there]
+        if unknown and (facet in wanted or len(unknown) == len(asked)):
+            raise OptionError(
+                f"{task}: no {facet} {', '.join(unknown)}; there is {', '.join(sorted(there))}"
+            )
+    found = [shared_documents({"": table}, own)[""] for _, own in parts(table, question)]
+    if all(one.empty for one in found):
+        raise OptionError(f"{task}: no document has all that is asked for")
+    for facet, base in question.measure.shared.items():
+        if not any((one[facet] == base).any() for one in found):
+            raise OptionError(
+                f"{task}: {question.measure.name} compares with {facet} {base}, of which no "
+                "document is left; change --where or --by"
+            )
 
 
 def recomputes(run: ResultsFile, task: str, table: "DataFrame", question: Question) -> bool:
@@ -180,147 +253,11 @@ def reason_for(run: ResultsFile, task: str, measure: Measure, found: Figure) -> 
     return f"no interval from {counted(found.clusters, unit)}, fewer than {LEAST_CLUSTERS}"
 
 
-# Runs side by side: their documents matched, or why they cannot be compared.
-
-FILTER = "filter"
-
-FREE = frozenset({"docs", "samples", "lm-eval-ext", "lm-eval", "chat", "answers"})
-"""Parts of a signature that may differ: the number of documents (those that all runs have are
-compared), the programs' versions (docs/discovery.md), and a chat template (with how answers are
-read after it), which shows in the prompts."""
-
-SETTINGS = frozenset({"config", "system", "multiturn", "instruction", "stops"})
-"""Parts that may differ, and with them the prompts, under ``--across-settings``."""
-
-
-class RefusedError(DataError):
-    """Runs that cannot be compared, with their signatures by the run's name."""
-
-    def __init__(self, message: str, signatures: Mapping[str, str]) -> None:
-        super().__init__(message)
-        self.signatures = dict(signatures)
-
-
-def align(
-    task: str,
-    runs: Mapping[str, ResultsFile],
-    *,
-    across_settings: bool = False,
-    read: "Callable[[ResultsFile, str], DataFrame]" = rows,
-) -> "dict[str, DataFrame]":
-    """The long table of each run on a task, once they are known to have measured the same.
-
-    Documents are matched by lm-eval's hashes; those that only some runs have stay. With
-    ``across_settings`` prompts may differ, and the parts of signatures in ``SETTINGS``. ``read``
-    reads the long table of a run and task.
-
-    Raises:
-        RefusedError: If the runs did not measure the same thing, or share no document.
-        DataError: If samples are missing or cannot be read.
-    """
-    signatures = {name: results.signature(task) for name, results in runs.items()}
-    _check_signatures(signatures, FREE | SETTINGS if across_settings else FREE)
-    found = {name: read(results, task) for name, results in runs.items()}
-    keys = [FILTER, DOCUMENT]
-    first, *others = (
-        (name, table[[*keys, "target", "prompt"]].drop_duplicates(keys))
-        for name, table in found.items()
-    )
-    for name, two in others:
-        both = first[1].merge(two, on=keys)
-        if both.empty:
-            raise RefusedError(f"{task}: {first[0]} and {name} share no document", signatures)
-        for what, column in (("right answers", "target"), ("prompts", "prompt")):
-            differ = both[both[f"{column}_x"] != both[f"{column}_y"]]
-            if len(differ) and not (across_settings and what == "prompts"):
-                raise RefusedError(
-                    f"{task}: {first[0]} and {name} had different {what} for the same document "
-                    f"(doc_hash {differ[DOCUMENT].iloc[0][:12]}…)",
-                    {one: signatures[one] for one in (first[0], name)},
-                )
-    return found
-
-
-def align_tasks(runs: Mapping[str, ResultsFile]) -> "dict[str, DataFrame]":
-    """The long tables of two tasks of one benchmark, whose ``document`` is the item asked about.
-
-    Prompts may differ: such a comparison is about that.
-
-    Args:
-        runs: By task.
-
-    Raises:
-        RefusedError: If documents of the two cannot be matched one to one.
-    """
-    signatures = {task: run.signature(task) for task, run in runs.items()}
-    first, second = runs
-    found = {}
-    for task, run in runs.items():
-        card = run.card(task)
-        found[task] = read = rows(run, task, items=card.item if card else ())
-        counts = read.groupby(DOCUMENT)["doc_hash"].nunique()
-        if "" in counts or counts.max() > 1:
-            raise RefusedError(
-                f"{task}: the documents of {first} and {second} cannot be matched one to one by "
-                "their items",
-                signatures,
-            )
-    if not set(found[first][DOCUMENT]) & set(found[second][DOCUMENT]):
-        raise RefusedError(f"{first} and {second} are not about the same items", signatures)
-    return found
-
-
-def parts_of(signature: str, free: frozenset[str] = FREE) -> dict[str, str]:
-    """The parts of a signature that may not differ; of the version the number before the dot."""
-    parts = {key: value for key, _, value in (one.partition(":") for one in signature.split("|"))}
-    parts["version"] = parts["version"].partition(".")[0]
-    return {key: value for key, value in parts.items() if key not in free}
-
-
-def usual(task: str, runs: Mapping[str, ResultsFile]) -> frozenset[str]:
-    """The runs that were asked what most were; of as many, those of the first.
-
-    A trial was asked something else than a whole run, which may lack a few answers, and two whole
-    runs count before any number of trials.
-    """
-    measured = {
-        name: (
-            run.is_whole,
-            run.documents(task)[1],
-            *parts_of(run.signature(task)).items(),
-        )
-        for name, run in runs.items()
-    }
-    counts = Counter(measured.values())
-    most = max(
-        measured.values(), key=lambda one: (counts[one] > 1, one[0], counts[one]), default=()
-    )
-    return frozenset(name for name, one in measured.items() if one == most)
-
-
-def _check_signatures(signatures: Mapping[str, str], free: frozenset[str]) -> None:
-    (first, signature), *others = signatures.items()
-    one = parts_of(signature, free)
-    for name, other in others:
-        two = parts_of(other, free)
-        differ = [
-            f"{key} ({one.get(key, 'none')} / {two.get(key, 'none')})"
-            for key in dict.fromkeys([*one, *two])
-            if one.get(key) != two.get(key)
-        ]
-        if differ:
-            raise RefusedError(
-                f"{one['task']}: {first} and {name} did not measure the same; "
-                f"their signatures differ in {', '.join(differ)}",
-                {first: signature, name: other},
-            )
-
-
 # Models by benchmarks: the first thing to see, in a terminal, on a page, in LaTeX, as a frame.
 
 COLUMNS = (
     "model", "benchmark", "task", "metric", "title", "unit", "value", "low", "high", "why",
-    "best", "tested", "scored", "total",
+    "best", "untested", "scored", "total",
 )  # fmt: skip
 
 
@@ -335,8 +272,8 @@ def overview(
     Columns: ``model``, ``benchmark`` (of a task that isn't ours the task), ``task`` and ``metric``
     (the benchmark's representative, and its headline), ``title`` (the metric in words), ``unit``,
     ``value``, ``low`` and ``high``, ``why`` there is none of them, ``best`` (whether no other
-    model is significantly better), ``tested`` (whether the model is among those that were
-    compared), ``scored`` documents of ``total``.
+    model is significantly better), ``untested`` (why the model was not compared, "" if it was),
+    ``scored`` documents of ``total``.
 
     Args:
         models: As :func:`~lm_eval_ext.results.models.read_models` finds them.
@@ -347,31 +284,38 @@ def overview(
     import pandas as pd
 
     made = []
-    chosen = {task: task for task in tasks} or representatives(models)
-    for benchmark, task in chosen.items():
+    for task in tasks or representatives(models).values():
         runs = having(models, task)
-        # Older files have other metrics; most runs decide, and not the first model's.
-        current = [run for run in runs.values() if run.is_current(task)] or [*runs.values()]
-        ((metric, _),) = Counter(run.headline(task) for run in current).most_common(1)
+        first = leading(task, runs)
+        metric, card = first.headline(task), first.card(task)
         if not metric:
             continue
-        first = next(run for run in current if run.headline(task) == metric)
         question = question_of(first, task, metric)
         values = {name: run.scores(task).get(metric) for name, run in runs.items()}
-        tested = _tested(task, runs, question, read)
+        tested, untested = _tested(task, runs, question, read)
         known = {name: one.value if one else None for name, one in values.items()}
-        leading = best(known, tested, question.measure)
         compared = {name for pair in tested for name in (pair.first, pair.second)}
-        for name, found in values.items():
-            if found is not None:
-                why = reason_for(runs[name], task, question.measure, found)
-                numbers = found.value, found.low, found.high, why
-                title = first.title(task, metric)
-                title += ", lower is better" * question.measure.lower_is_better
-                told = benchmark, task, metric, title, question.measure.unit
-                marks = name in leading & compared, name in compared
-                made.append((name, *told, *numbers, *marks, *runs[name].documents(task)))
+        marked = best(known, tested, question.measure) & compared
+        title = first.title(task, metric) + ", lower is better" * question.measure.lower_is_better
+        about = card.name if card else task, task, metric, title, question.measure.unit
+        for name, run in runs.items():
+            found = values[name] or Figure(None)
+            why = reason_for(run, task, question.measure, found)
+            why = why if values[name] else f"results of an older version, without {metric}"
+            marks = name in marked, untested.get(name, "")
+            numbers = found.value, found.low, found.high, why
+            made.append((name, *about, *numbers, *marks, *run.documents(task)))
     return pd.DataFrame(made, columns=list(COLUMNS))
+
+
+def leading(task: str, runs: Mapping[str, ResultsFile]) -> ResultsFile:
+    """The run whose metrics a report has: the first with the headline that most runs have.
+
+    Files of older versions have other metrics, so they decide only where there are no others.
+    """
+    current = [run for run in runs.values() if run.is_current(task)] or [*runs.values()]
+    ((metric, _),) = Counter(run.headline(task) for run in current).most_common(1)
+    return next(run for run in current if run.headline(task) == metric)
 
 
 def _tested(
@@ -379,21 +323,26 @@ def _tested(
     runs: Mapping[str, ResultsFile],
     question: Question,
     read: "Callable[[ResultsFile, str], DataFrame]",
-) -> list[Pair]:
-    """All pairs of the models that were asked the same as most.
+) -> tuple[list[Pair], dict[str, str]]:
+    """All pairs of the models that measured what most did, and why others are not among them.
 
-    So a trial does not take the documents from all others. Where each was asked something else,
+    So a trial does not take the documents from all others. Where each measured something else,
     those that share documents are tested.
     """
-    same = usual(task, runs)
+    same, untested = usual(task, runs), dict[str, str]()
     if len(same) > 1:
+        untested = {
+            name: "other settings, data or versions" if run.is_whole(task) else "trials"
+            for name, run in runs.items()
+            if name not in same
+        }
         runs = {name: run for name, run in runs.items() if name in same}
-    try:
-        tables = align(task, runs, read=read) if len(runs) > 1 else {}
-    except DataError:  # other prompts or settings, or no samples: `compare` says which
-        return []
+    tables, refused = align(task, runs, read=read) if len(runs) > 1 else ({}, {})
+    for name, error in refused.items():
+        other = isinstance(error, RefusedError)
+        untested[name] = "other settings, data or versions" if other else "no readable samples"
     known = all(recomputes(runs[name], task, own, question) for name, own in tables.items())
-    return pairs(tables, question, intervals=False) if tables and known else []
+    return pairs(tables, question) if len(tables) > 1 and known else [], untested
 
 
 def representatives(models: Sequence[Model]) -> dict[str, str]:

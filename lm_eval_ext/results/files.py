@@ -144,11 +144,11 @@ class ResultsFile:
         card = self.card(task) if self.is_current(task) else None
         return (card.headline_of(scores) if card else "") or next(iter(scores), "")
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the documents were not limited (``--limit``, ``--samples``)."""
+    def is_whole(self, task: str) -> bool:
+        """Whether all documents were asked: without ``--limit``, or with one that took all."""
         settings = self.content["config"]
-        return not settings.get("limit") and not settings.get("samples")
+        scored, total = self.documents(task)
+        return scored == total or not (settings.get("limit") or settings.get("samples"))
 
     def documents(self, task: str) -> tuple[int, int]:
         """The number of documents that were scored, and that the task has."""
@@ -236,8 +236,9 @@ def _read(file: Path) -> ResultsFile:
     except (
         OSError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError
     ) as error:  # fmt: skip
+        why = first_problem(error) if isinstance(error, ValidationError) else str(error)
         raise DataError(
-            f"{file}: not a results file of lm-eval ({one_line(str(error), limit=200)})"
+            f"{file}: not a results file of lm-eval ({one_line(why, limit=200)})"
         ) from None
     return results
 

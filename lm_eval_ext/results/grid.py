@@ -26,7 +26,7 @@ LEADS = "no other model is significantly better (paired tests, 5 %, Holm)"
 WIDTH = 80
 """Columns of the text, or more where the terminal has more."""
 
-_WIDEST, _LEAST = 24, 5
+_WIDEST, _LEAST = 24, 9
 """Between how many characters a line of a heading has; names of rows have twice as many."""
 
 _GAP, _NUMBER = "  ", "+-[<0123456789N"
@@ -73,11 +73,18 @@ def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> 
     """Numbers stand on the right. Names break where they have no room, but not inside a word."""
     for most in range(_WIDEST, _LEAST, -1):
         heads = [broken(one, most) for one in columns]
-        lines = [[broken(name, 2 * most), *others] for name, *others in rows]
+        lines = [[_indented(broken(name, 2 * most)), *others] for name, *others in rows]
         texts = list(zip(heads, *lines, strict=True))
         sizes = [max(map(len, "\n".join(column).split("\n"))) for column in texts]
         if sum(sizes) + len(_GAP) * (len(sizes) - 1) <= width:
             break
+    else:
+        if len(columns) > 2:  # noqa: PLR2004
+            half = 1 + len(columns) // 2
+            for some in (slice(1, half), slice(half, None)):
+                left = [[row[0], *row[some]] for row in (columns, *rows)]
+                yield from (*_grid(left[0], left[1:], width), "")
+            return
     numbers = (all(one[:1] in _NUMBER for one in own) for _, *own in texts[1:])
     signs = ["<", *("<>"[one] for one in numbers)]
     high = max(head.count("\n") for head in heads)
@@ -88,6 +95,11 @@ def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> 
             yield _GAP.join(f"{one:{sign}{size}}" for one, sign, size in cells)
         if not place:
             yield "─" * (sum(sizes) + len(_GAP) * (len(sizes) - 1))
+
+
+def _indented(name: str) -> str:
+    """Its lines, all indented as the first."""
+    return name.replace("\n", "\n" + " " * (len(name) - len(name.lstrip(" "))))
 
 
 def csv(found: "DataFrame") -> str:
@@ -131,8 +143,8 @@ _SPECIAL = str.maketrans(
 MOST_COLUMNS = 8
 """That a page is wide enough for."""
 
-_STACKED, _ONE_COLUMN = 18, 2
-"""Characters of a line of a heading; columns for which one column of text is wide enough."""
+_STACKED, _NAMED, _ONE_COLUMN = 18, 32, 2
+"""Characters of a line of a heading and of a row's name; columns that fit one column of text."""
 
 
 def latex(
@@ -160,15 +172,15 @@ def latex(
     _, *heads = columns
     if len(heads) > MOST_COLUMNS:
         raise OptionError(
-            f"{len(heads)} columns, and a page has room for {MOST_COLUMNS}; choose with --tasks, "
-            f"--metric or --where, or name fewer results: {', '.join(heads)}"
+            f"{len(heads)} columns, and a page has room for {MOST_COLUMNS}; name fewer results, or "
+            f"choose with --tasks, --metric or --where of compare: {', '.join(heads)}"
         )
     index, body = [], []
     for name, *cells in rows:
         lines = zip_longest(*(cell.split("\n") for cell in cells), fillvalue="")
         for place, own in enumerate(lines):
-            index.append("" if place else escape(name))
-            body.append([r"\scriptsize " * bool(place) + _cell(one) for one in own])
+            index.append("" if place else _stacked(name, _NAMED, "l"))
+            body.append([r"\scriptsize " * bool(place and one) + _cell(one) for one in own])
     made = pd.DataFrame(body, index, list(map(_stacked, heads)))
     if made.apply(lambda own: own.str.contains("textbf")).any(axis=None):
         caption += f"; bold: {LEADS}"
@@ -193,12 +205,15 @@ def escape(text: str) -> str:
 def _cell(text: str) -> str:
     """A number, or an interval: bold if it is marked as best."""
     bare = text.rstrip()
+    if bare == "-":
+        return "--"
     shown = escape(bare.removesuffix(BEST))
     shown = shown.replace("{-}", "$-$").replace("+", "$+$").replace(r" \%", r"\,\%")
     return f"\\textbf{{{shown}}}" if bare.endswith(BEST) else shown
 
 
-def _stacked(name: str) -> str:
-    """A heading over several lines, where it is long."""
-    lines = list(map(escape, broken(one_line(name), _STACKED).split("\n")))
-    return lines[0] if len(lines) == 1 else "\\shortstack[r]{" + " \\\\ ".join(lines) + "}"
+def _stacked(name: str, most: int = _STACKED, side: str = "r") -> str:
+    """A name over several lines, where it is long."""
+    lines = list(map(escape, broken(one_line(name), most).split("\n")))
+    stacked = " \\\\ ".join(lines)
+    return f"\\shortstack[{side}]{{{stacked}}}" if len(lines) > 1 else stacked

@@ -33,7 +33,7 @@ def having(models: Iterable[Model], task: str) -> dict[str, ResultsFile]:
     return {model.label: model.runs[task] for model in models if task in model.runs}
 
 
-def read_models(paths: Sequence[Path], *, joined: bool = False) -> list[Model]:
+def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
     """Reads the models that results files or folders hold.
 
     Results of the same model and arguments are one model's, and so are results below one
@@ -42,12 +42,13 @@ def read_models(paths: Sequence[Path], *, joined: bool = False) -> list[Model]:
     name get their folder added.
 
     Args:
-        paths: Each holds its own models, unless they are ``joined``.
-        joined: One model may lie in several of them, and have several files with its display name.
+        paths: Of results files or folders.
+        joined: One model may lie in several paths, and have several files with its display name;
+            otherwise each path holds its own models.
 
     Raises:
         OptionError: If a path holds no results.
-        DataError: If a file cannot be read.
+        DataError: If no file can be read; others are left out with a warning.
     """
     found: dict[tuple[str, str, int | None], tuple[Path, dict[str, ResultsFile]]] = {}
     for argument, path in enumerate(paths):
@@ -87,12 +88,12 @@ def choose_tasks(models: Iterable[Model], patterns: Sequence[str], *, least: int
         task for task in shared if not wanted or any(fnmatchcase(task, one) for one in wanted)
     ]
     if not chosen:
-        there = ", ".join(shared) or "nothing"
-        where = "the results of two models; what two have" if least > 1 else "the results; there is"
-        raise OptionError(f"no task {', '.join(patterns) or 'at all'} is in {where}: {there}")
+        where = "the results of two models" if least > 1 else "the results"
+        there = f"; there is {', '.join(shared)}" if shared else ""
+        raise OptionError(one_line(f"no task {', '.join(patterns)} is in {where}{there}"))
     return chosen
 
 
 def _rank(results: ResultsFile, task: str) -> tuple[bool, list[int], str]:
     version = re.findall(r"\d+", str(results.content["versions"].get(task, "")))
-    return results.is_whole, [int(number) for number in version], results.path.name
+    return results.is_whole(task), [int(number) for number in version], results.path.name

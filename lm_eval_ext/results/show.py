@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.ask import Asked, figures, overview, question_of, reason_for
+from lm_eval_ext.results.ask import Asked, answers, leading, overview, reason_for
 from lm_eval_ext.results.files import ResultsFile
 from lm_eval_ext.results.grid import BEST, LEADS, LOWER, Section, interval, matrix, value
 from lm_eval_ext.results.models import Model, choose_tasks, having
@@ -72,12 +72,10 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
     notes = [f"{one.task}: {one.title}" for one in found.drop_duplicates("task").itertuples()]
     if found["best"].any():
         notes.append(f"{BEST} {LEADS}")
-    if len(models) > 1 and not found["tested"].all():
-        left = found[~found["tested"]].groupby("model", sort=False)["benchmark"]
-        told = "; ".join(f"{model} ({', '.join(names)})" for model, names in left)
-        notes.append(
-            f"not tested, with other documents, settings or versions or without samples: {told}"
-        )
+    for why, left in found[found["untested"] != ""].groupby("untested", sort=False):
+        of_models = left.groupby("model", sort=False)["task"]
+        names = ((model, f"not tested, {why}: {', '.join(own)}") for model, own in of_models)
+        notes += grouped(names, len(found))
     if absent := {model.label for model in models}.difference(found["model"]):
         notes.append(f"without results of these: {', '.join(sorted(absent))}")
     lacking = found[found["value"].isna()].itertuples()
@@ -99,15 +97,13 @@ def _task(task: str, runs: Mapping[str, ResultsFile], asked: Asked) -> Iterator[
             problems[model] = error
     if problems and not every:
         raise next(iter(problems.values()))
-    found: dict[str, list[_Shown]] = {}
+    first = leading(task, runs)
+    found: dict[str, list[_Shown]] = {one.name: [] for one in every if one.run is first}
     for one in every:
         found.setdefault(one.name, []).append(one)
-    first = every[0].run if every else next(iter(runs.values()))
-    headline = first.headline(task) if first.card(task) and not asked.is_question else ""
     lines = []
     for name, own in found.items():
-        lower = LOWER * own[0].question.measure.lower_is_better
-        shown = f"{name}{lower}{f' {BEST}' * (name == headline)}"
+        shown = name + LOWER * own[0].question.measure.lower_is_better
         lines += [[shown, "", ""]] * (len(runs) > 1)
         for one in own:
             unit = one.question.measure.unit
@@ -124,15 +120,16 @@ def _task(task: str, runs: Mapping[str, ResultsFile], asked: Asked) -> Iterator[
     columns = asked.by.replace(",", ", ") or "metric", "value", "95 % interval"
     yield " · ".join(heading), columns if lines else (), lines
     notes = [] if lines else ["no document was scored"]
-    notes += _published(task, first, found, asked, headline)
-    notes += [f"{BEST} the task's headline"] if headline else []
+    notes += _published(task, first, found, asked)
     card = first.card(task)
     levels = [one.figure.level for one in every if one.figure.low is not None]
     if card and levels:
         notes.append(f"intervals are clustered by {card.cluster.unit_at(max(levels))}")
     reasons = (
-        (one.name, reason_for(one.run, task, one.question.measure, one.figure)) for one in every
-    )
+        (f"{one.name} ({one.model})" if len(runs) > 1 else one.name,
+         reason_for(one.run, task, one.question.measure, one.figure))
+        for one in every
+    )  # fmt: skip
     notes += grouped(reasons, len(every))
     of_runs = [(model, note) for model, run in runs.items() for note in _about(run, task)]
     notes += grouped([*of_runs, *((model, str(one)) for model, one in problems.items())], len(runs))
@@ -152,24 +149,21 @@ def grouped(notes: Iterable[tuple[str, str]], every: int) -> Iterator[str]:
 
 
 def _figures(task: str, model: str, run: ResultsFile, asked: Asked) -> Iterator[_Shown]:
-    if not asked.is_question:
-        for name, found in run.scores(task).items():
-            yield _Shown(name, model, run, question_of(run, task, name), found)
-        return
-    questions = asked.questions(task, run)
-    for title, question in questions:
-        for part, found in figures(run, task, question):
-            names = [title] * (len(questions) > 1 or not part) + [*part.values()]
-            yield _Shown(", ".join(names), model, run, question, found)
+    found = list(answers(run, task, asked))
+    several = len({one.title for one in found}) > 1
+    for one in found:
+        names = [one.title] * (several or not one.part) + [*one.part.values()]
+        name = ", ".join(names) if asked.is_question else one.name
+        yield _Shown(name, model, run, one.question, one.figure)
 
 
 def _published(
-    task: str, run: ResultsFile, found: Mapping[str, list[_Shown]], asked: Asked, headline: str
+    task: str, run: ResultsFile, found: Mapping[str, list[_Shown]], asked: Asked
 ) -> Iterator[str]:
     """Published values of the headline, or of what was asked."""
     card = run.card(task)
     for name, (one, *_) in found.items():
-        if card and (asked.is_question or name == headline):
+        if card and (asked.is_question or name == run.headline(task)):
             unit = one.question.measure.unit
             values = card.published(task, one.question).items()
             if told := "; ".join(f"{label} {value(of, unit).strip()}" for label, of in values):

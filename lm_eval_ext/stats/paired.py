@@ -68,13 +68,13 @@ def paired_difference(
     second: Sequence[float],
     clusters: Sequence[str],
     *,
-    limits: Limits | None = NO_LIMITS,
+    limits: Limits = NO_LIMITS,
 ) -> Difference:
     """Compares the means of two systems on the same documents.
 
-    ``limits`` are those of the difference; None leaves out error and interval. The test is
-    McNemar's, exact, if all scores are 0 or 1 and no cluster has two documents; otherwise
-    :func:`swap_test` on the clusters' sums of differences, which is a sign-flip test.
+    ``limits`` are those of the difference. The test is McNemar's, exact, if all scores are 0 or 1
+    and no cluster has two documents; otherwise :func:`swap_test` on the clusters' sums of
+    differences, which is a sign-flip test.
 
     Returns:
         Only the value for fewer than two clusters.
@@ -85,7 +85,7 @@ def paired_difference(
     both = np.array([first, second], dtype=float)
     gaps = both[0] - both[1]
     value = math.fsum(gaps) / len(gaps)
-    estimate = mean_estimate(gaps, clusters) if limits else None
+    estimate = mean_estimate(gaps, clusters)
     if len(set(clusters)) == len(gaps) > 1 and np.isin(both, (0, 1)).all():
         p = mcnemar(int((gaps > 0).sum()), int((gaps < 0).sum()))
         return _difference(value, estimate, limits, p, "mcnemar")
@@ -102,7 +102,7 @@ def paired_statistic(
     statistic: "Statistic",
     sizes: "Array",
     *,
-    limits: Limits | None = NO_LIMITS,
+    limits: Limits = NO_LIMITS,
 ) -> Difference:
     """Compares two systems on a statistic of sums over clusters.
 
@@ -120,17 +120,17 @@ def paired_statistic(
 
     both = np.stack([first, second], axis=1)
     (value,) = gap(both.sum(axis=0)[None])
-    estimate = jackknife(both, gap, sizes) if limits else None
+    estimate = jackknife(both, gap, sizes)
     return _difference(float(value), estimate, limits, swap_test(first, second, statistic), "swap")
 
 
 def _difference(
-    value: float, estimate: Estimate | None, limits: Limits | None, p: float | None, test: Test
+    value: float, estimate: Estimate | None, limits: Limits, p: float | None, test: Test
 ) -> Difference:
     return Difference(
         None if math.isnan(value) else value,
         estimate.stderr if estimate else None,
-        *interval(estimate, limits or NO_LIMITS),
+        *interval(estimate, limits),
         p,
         None if p is None else test,
     )

@@ -186,9 +186,8 @@ def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -
     """The paper's bootstrap: 200 times, the figure of 100 documents drawn with replacement.
 
     Under ``paired`` the same documents are drawn for every weight; ``independent`` draws others,
-    as the authors' code does, so that a gain varies with the documents, too. Weights that sum to
-    2 or less than 0 do not occur: one is a mean, two a contrast, and a unit of ``change`` makes it
-    the change of what is missing to 1.
+    as the authors' code does, so that a gain varies with the documents, too. The figure is the
+    weighted sum of means, or, for a unit of ``change``, the relative change of 1 minus the mean.
     """
     import numpy as np
 
@@ -198,7 +197,8 @@ def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -
     means = means.loc[ids.sort_values(kind="stable").index]
 
     def drawn(name: str) -> Any:
-        rng = np.random.default_rng(_SEEDS[name] if measure.draws == "independent" else 0)
+        seed = list(measure.weights).index(name) if measure.draws == "independent" else 0
+        rng = np.random.default_rng(seed)
         places = rng.integers(len(means), size=(PAPER_REPEATS, PAPER_SAMPLES))
         return means[name].to_numpy()[places]
 
@@ -214,8 +214,6 @@ def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -
     middle, low, high = map(float, np.quantile(figures, (0.5, 0.025, 0.975)))
     return Figure(middle, float(figures.std(ddof=1)), *counted, low, high, "own")
 
-
-_SEEDS = {"random": 0, "concept": 1, "same_labels": 2}
 
 # Statistics of sums over clusters: a change, F1, means of groups, relative performance. `totals`
 # makes sums of rows, by cluster; each statistic leads from sums to values, with any number of axes
@@ -323,16 +321,13 @@ STATISTICS: "Mapping[str, Statistic]" = {
 # Systems on the same documents.
 
 
-def pairs(
-    systems: "Mapping[str, DataFrame]", question: Question, *, intervals: bool = True
-) -> list[Pair]:
+def pairs(systems: "Mapping[str, DataFrame]", question: Question) -> list[Pair]:
     """Compares every two systems on the documents that all of them have a value for.
 
-    P-values are adjusted for all pairs by Holm's method. ``question.by`` is left aside. Of many
-    systems, errors and ``intervals`` take most of the time.
+    P-values are adjusted for all pairs by Holm's method. ``question.by`` is ignored.
     """
     measure = question.measure
-    limits = difference_limits(measure.limits) if intervals else None
+    limits = difference_limits(measure.limits)
     asked = shared_documents(systems, question)
     some = next(iter(asked.values()))
     if some.empty or measure.statistic == "bootstrap":
@@ -376,22 +371,19 @@ def best(
 ) -> frozenset[str]:
     """The systems that no other one beats significantly: what is bold, shaded or marked.
 
-    None of fewer than two systems, without tests, or at the worst legal value.
+    None without tests, at the worst legal value, or at 0 where higher is better.
     """
     if all(one.p_holm is None for one in found):
         return frozenset()
     sign = -1 if measure.lower_is_better else 1
     worst = measure.limits[measure.lower_is_better]
+    unmarked = {None, worst, worst if measure.lower_is_better else 0.0}
     beaten = {
         one.second if sign * (one.value or 0) > 0 else one.first
         for one in found
         if one.p_holm is not None and one.p_holm < ALPHA
     }
-    return frozenset(
-        name
-        for name, value in values.items()
-        if value is not None and value != worst and name not in beaten
-    )
+    return frozenset(name for name, value in values.items() if value not in unmarked) - beaten
 
 
 NONE = "N/A"

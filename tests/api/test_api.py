@@ -65,6 +65,10 @@ def test_several_requests_and_log_probabilities() -> None:
     accuracy = results.rows("conceptual_mini").groupby("demonstrations")["accuracy"].mean()
     assert (accuracy["random"], accuracy["concept"]) == (1.0, 0.0)
     assert results.to_dataframe().set_index("metric").value["gain/accuracy"] == -1.0
+    asked = results.to_dataframe(metrics=["score"], value="accuracy", by="demonstrations")
+    assert dict(zip(asked.demonstrations, asked.value, strict=True)) == dict(accuracy)
+    with pytest.raises(OptionError, match="no demonstrations none; there is concept, random"):
+        results.to_dataframe(metrics=["score"], where=["demonstrations=none"])
     docs = lm_eval_ext.load_documents("lieder_mini")
     felicitous = [
         [-1.0 if name in doc["felicitous"] else -9.0 for name in doc["condition"]] for doc in docs

@@ -80,7 +80,7 @@ def test_the_command(runs: Path) -> None:
     pilot += ["--difference", "0.05"]
     first, second, *_ = CliRunner().invoke(app, pilot).output.splitlines()
     assert first == "lieder_mini, direct: two models that differ by 0.05"
-    line = r"needed: (\d+) \(item\), \d+ documents; power 0.8, level 0.05, 2 models"
+    line = r"needed: (\d+) items, \d+ documents; power 0.8, level 0.05, 2 models"
     found = re.fullmatch(line, second)
     told = json.loads(CliRunner().invoke(app, [*pilot, "--json"]).output)
     assert found and int(found[1]) == told["clusters"]

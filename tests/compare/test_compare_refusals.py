@@ -69,6 +69,39 @@ def test_one_refused_task_does_not_hide_the_others(changed: Changed, runs: Path)
     assert "not compared" in text and "Exact match" in text
 
 
+def test_a_run_that_cannot_be_compared_does_not_stop_the_others(
+    changed: Changed, runs: Path, tmp_path: Path
+) -> None:
+    """Of three models two are compared; the third is named."""
+    folder = changed(edit_row=lambda number, row: other(number, row, "target_hash"))
+    text, refused = run([folder, runs / "poor", runs / "same"], Asked(), tasks="lieder_mini")
+    assert "different right answers" in refused and "* " in text
+    for file in folder.glob("samples_lieder_mini*"):
+        file.write_text(file.read_text()[:900])
+    text, refused = run([folder, runs / "poor", runs / "same"], Asked(), tasks="lieder_mini,cogs_*")
+    assert "not JSON" in refused and "Exact match" in text and "0." in text.partition("\n\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("task", "asked", "message"),
+    [
+        ("lieder", Asked(where=("family=plain_negated,no",)), "no family no; there is certain_un"),
+        (
+            "magnifico",
+            Asked(by="word"),
+            "compares with form base, of which no",
+        ),
+        ("conceptual", Asked(("gain",), by="demonstrations"), "gain compares demonstrations, so"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(
+    runs: Path, task: str, asked: Asked, message: str
+) -> None:
+    """It printed a table of N/A."""
+    with pytest.raises(OptionError, match=message):
+        run([runs / "good", runs / "poor"], asked, tasks=f"{task}_mini")
+
+
 def test_samples_without_the_part_are_one_line(changed: Changed) -> None:
     """Of an older version, whose rows lack a facet."""
 
@@ -78,5 +111,5 @@ def test_samples_without_the_part_are_one_line(changed: Changed) -> None:
         return row
 
     folder = changed(edit_row=without)
-    with pytest.raises(OptionError, match="no document has what is asked for"):
+    with pytest.raises(OptionError, match="lieder_mini: its samples have no family"):
         run([folder, folder], Asked(by="family"), tasks="lieder_mini")

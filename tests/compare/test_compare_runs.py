@@ -97,7 +97,10 @@ def test_two_models_and_five_benchmarks_are_one_table(runs: Path, tmp_path: Path
     text, _ = run([short, runs / "poor"], Asked())
     assert [line.split()[-1] for line in text.splitlines()[2:4]] == ["21/500", "21/48"]
     leaderboard([short], tmp_path / "a.tex")
-    assert all(one in (tmp_path / "a.tex").read_text() for one in ("size 21/48", "below trials"))
+    for one in ("size 21/48", "below trials", "% task:lieder_mini|version:1.2|"):
+        assert one in (tmp_path / "a.tex").read_text()
+    latex, _ = run([runs], Asked(), tasks="lieder_mini", format_="latex")
+    assert r"\label{tab:compare-lieder_mini-direct}" in latex
 
 
 def rows_of(text: str) -> list[dict[str, str]]:
@@ -191,8 +194,8 @@ def test_what_is_no_mean_is_swapped_and_the_papers_bootstrap_is_not_tested(runs:
 def test_units_are_declared_not_guessed() -> None:
     """A relative performance below 1 keeps its unit, beside a large one."""
     figures = {"a": Figure(53.4), "b": Figure(0.8)}
-    about = ("t", "", "Relative performance", "", "r", "percent", False, 4, 20, 4, "database")
-    report = Report(["a", "b"], [Table(*about, figures, [], [], {}, "")])
+    about = ("t", "", "Relative performance", "", "", "r", "percent", False, 4, 20, 4, "database")
+    report = Report(["a", "b"], [Table(*about, figures, [], [], {}, "", None)])
     text = rendered(report, "text")
     assert {"53.4 %", "0.8 %"} <= set(re.findall(r"[0-9.]+ %", text))
     assert "0.800" not in text and "4/20 documents" in text
@@ -261,7 +264,7 @@ def test_mean_and_spread_by_seed(tmp_path: Path) -> None:
     assert (float(row["mean"]), float(row["sd"])) == pytest.approx((fmean(values), stdev(values)))
     assert float(row["low"]) < fmean(values) < float(row["high"])
     shown, _ = run([tmp_path], Asked(by="family"), seeds=True)
-    assert "plain negated" in shown and " sd " in shown
+    assert "plain_negated" in shown and " sd " in shown and "N/A" not in shown
 
 
 LONG = ("meta-llama/Llama-3.3-70B-Instruct", "Qwen2.5-72B-Instruct", "an_organisation/a_model-7B")

@@ -33,7 +33,9 @@ def run_of(
     folder: Path, model: str, date: str, *, version: str, right: int, count: int, limit: Any = None
 ) -> None:
     file = write_run(folder, model, "cogs_mini_gen", made_rows(count, right), date=date)
-    edit(file, versions={"cogs_mini_gen": version}, config={"limit": limit})
+    counts = {"original": 200 if limit else count, "effective": count}
+    edit(file, versions={"cogs_mini_gen": version}, config={"limit": limit},
+         n_samples={"cogs_mini_gen": counts})  # fmt: skip
 
 
 RUNS: list[tuple[str, list[tuple[str, str, int, int, Any]], float]] = [
@@ -46,6 +48,8 @@ RUNS: list[tuple[str, list[tuple[str, str, int, int, Any]], float]] = [
      [("01", "1.1", 100, 200, None), ("05", "2.0", 5, 5, 5)], 0.5),
     ("newest run",
      [("01", "1.1", 100, 200, None), ("03", "1.1", 20, 200, None), ("05", "2.0", 5, 5, 5)], 0.1),
+    ("a limit that takes all is no trial",
+     [("01", "1.1", 100, 200, None), ("03", "1.1", 20, 200, 300)], 0.1),
 ]  # fmt: skip
 
 
@@ -84,7 +88,7 @@ def a_run(tmp_path: Path) -> ResultsFile:
 
 def figures(run: ResultsFile, **options: Any) -> Any:
     ((_, question),) = Asked(**options).questions("cogs_mini_gen", run)
-    found = asked_figures(run, "cogs_mini_gen", question)
+    found = asked_figures(run, "cogs_mini_gen", question, Asked(**options).filter)
     return pd.DataFrame({**part, **vars(one)} for part, one in found)
 
 
@@ -92,8 +96,15 @@ def figures(run: ResultsFile, **options: Any) -> Any:
     ("options", "message"),
     [
         ({"by": "tpye"}, "cogs has no facet tpye; it has type, kind, substitution"),
-        ({"where": ("type",)}, "--where type: write FACET=VALUE"),
+        ({"where": ("type",)}, "--where type: give each facet once, as FACET=VALUE"),
+        ({"where": ("type=a,kind=lexical",)}, "--where type=a,kind=lexical: give each facet once"),
+        ({"where": ("type=a", "type=b")}, "--where type=b: give each facet once"),
         ({"where": ("type=c",)}, "cogs_mini_gen: no type c; there is a, b"),
+        ({"where": ("type=a,c",)}, "cogs_mini_gen: no type c; there is a, b"),
+        (
+            {"where": ("kind=lexical",), "metrics": ("exact_match/lexical",)},
+            "exact_match/lexical is about one kind already; give --metric exact_match",
+        ),
         ({"by": "substitution"}, "cogs_mini_gen: its samples have no substitution"),
         ({"metrics": ("f1",)}, "cogs_mini_gen has no metric f1; it has difference, equivalent"),
         ({"value": "length"}, "no values length; there are exact_match"),
@@ -173,8 +184,9 @@ def test_the_headline_is_not_that_of_the_alphabetically_first_model(tmp_path: Pa
     older = {f"old/{name}": one for name, one in entries.items()}
     edit(file, configs={"cogs_mini_gen": {}}, results={"cogs_mini_gen": older})
     found = overview(read_models([tmp_path]))
-    assert list(found["metric"]) == ["exact_match"]
-    assert list(found["model"]) == ["b"]
+    assert list(found["metric"]) == ["exact_match"] * 2
+    assert list(found["value"].isna()) == [True, False]
+    assert found["why"][0] == "results of an older version, without exact_match"
 
 
 def test_a_headline_about_a_part_is_tested_too(tmp_path: Path) -> None:
@@ -186,7 +198,7 @@ def test_a_headline_about_a_part_is_tested_too(tmp_path: Path) -> None:
         write_run(tmp_path / model, model, "lieder_mini", made, metric=metric)
     found = overview(read_models([tmp_path])).set_index("model")
     assert set(found["metric"]) == {metric} and list(found["value"]) == [35 / 40, 5 / 40]
-    assert list(found["best"]) == [True, False] and found["tested"].all()
+    assert list(found["best"]) == [True, False] and not found["untested"].any()
 
 
 def test_a_trial_does_not_take_the_documents_from_whole_runs(tmp_path: Path) -> None:
@@ -199,6 +211,6 @@ def test_a_trial_does_not_take_the_documents_from_whole_runs(tmp_path: Path) -> 
         counts = {"original": 40, "effective": 8 if model == "d" else 40}
         edit(file, n_samples={"cogs_mini_gen": counts}, config={"limit": counts["effective"] % 40})
     found = overview(read_models([tmp_path])).set_index("model")
-    assert list(found["tested"]) == [True, True, True, False]
+    assert list(found["untested"]) == ["", "", "", "trials"]
     assert list(found["best"]) == [True, False, True, False]
     assert found["scored"]["d"] == 8
