@@ -254,7 +254,7 @@ class ExtTask(ConfigurableTask):
         if named := self.not_scorable():
             dumped["metadata"][NOT_SCORABLE] = named
         dumped["metadata"][BENCHMARK] = self.card.name
-        if self.card.name not in cards():
+        if self.card != cards().get(self.card.name):  # an option may change what is measured
             dumped["metadata"][CARD] = self.card.model_dump(mode="json", exclude_defaults=True)
         if noted := self._metrics.noted([one.name for one in self._filters]):
             dumped["metadata"][INTERVALS] = noted

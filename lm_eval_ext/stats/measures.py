@@ -52,7 +52,8 @@ class Measure(Strict):
         groups: Facets whose parts count the same, however many documents they have.
         shared: By facet, the value whose rows belong to every part.
         best_of: See there.
-        draws: Of the bootstrap: the same documents for every weight, or others.
+        seeds: Of the bootstrap, by value of ``facet``; without any the same documents are drawn for
+            all of its values.
         undefined: When there is no value, to follow "N/A, since".
     """
 
@@ -68,7 +69,7 @@ class Measure(Strict):
     groups: tuple[str, ...] = ()
     shared: dict[str, str] = {}
     best_of: BestOf | None = None
-    draws: Literal["paired", "independent"] = "paired"
+    seeds: dict[str, int] = {}
     unit: Unit = "share"
     lower_is_better: bool = False
     chance: float | None = None

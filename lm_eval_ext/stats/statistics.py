@@ -185,9 +185,10 @@ def of_documents(rows: "DataFrame", question: Question) -> "Series":
 def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -> Figure:
     """The paper's bootstrap: 200 times, the figure of 100 documents drawn with replacement.
 
-    Under ``paired`` the same documents are drawn for every weight; ``independent`` draws others,
-    as the authors' code does, so that a gain varies with the documents, too. The figure is the
-    weighted sum of means, or, for a unit of ``change``, the relative change of 1 minus the mean.
+    Each value of the facet is weighted as in a contrast. Without ``seeds`` its mean is over the
+    same drawn documents as the others'; with them over others, as in the authors' code, so that a
+    gain varies with the documents, too. For a unit of ``change`` the figure is the relative change
+    of 1 minus the mean.
     """
     import numpy as np
 
@@ -197,8 +198,7 @@ def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -
     means = means.loc[ids.sort_values(kind="stable").index]
 
     def drawn(name: str) -> Any:
-        seed = list(measure.weights).index(name) if measure.draws == "independent" else 0
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(measure.seeds.get(name, 0))
         places = rng.integers(len(means), size=(PAPER_REPEATS, PAPER_SAMPLES))
         return means[name].to_numpy()[places]
 

@@ -17,6 +17,9 @@ from lm_eval_ext.harness.metrics import Row
 OF_CONTROL = ("gain_from_concept", "gain_from_labels", "score/same_labels")
 """The metrics of a task that asks a third time, with the control's demonstrations."""
 
+SEEDS = {"random": 0, "concept": 1, SAME_LABELS: 2}
+"""Of the bootstrap's independent draws."""
+
 
 def selections_of(doc: Mapping[str, Any]) -> list[str]:
     """The selections that a document has demonstrations of."""

@@ -35,8 +35,8 @@ class ConceptualTask(FewshotTask):
         self._selections = (*SELECTIONS, SAME_LABELS) if self._control else SELECTIONS
         self._rows = {row["id"]: row for row in self.dataset["test"].to_list()}
         self._templates = list(self.options.templates)
-        draws = {"draws": self.options.bootstrap}
-        measures = {name: one.model_copy(update=draws) for name, one in self.card.measures.items()}
+        seeds = {"seeds": score.SEEDS if self.options.bootstrap == "independent" else {}}
+        measures = {name: one.model_copy(update=seeds) for name, one in self.card.measures.items()}
         self.card = self.card.model_copy(update={"measures": measures})
 
     def metrics(self) -> list[str]:

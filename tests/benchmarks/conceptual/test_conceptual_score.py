@@ -3,7 +3,7 @@
 import itertools
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from support.asking import ask
 
 from lm_eval_ext.benchmarks.conceptual.answers import SCORES, in_chat, is_right, score
 from lm_eval_ext.benchmarks.conceptual.records import Option, words
-from lm_eval_ext.benchmarks.conceptual.score import copied, process_results, stand_ins
+from lm_eval_ext.benchmarks.conceptual.score import SEEDS, copied, process_results, stand_ins
 from lm_eval_ext.cards import cards
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import Figure, figure
@@ -90,9 +90,9 @@ def test_a_gain_is_the_sum_of_its_parts_over_the_samples_that_have_a_control() -
     assert [value(scored, one) for one in metrics] == [0.5, 0.5, 0.5]
 
 
-def drawn(scored: list[Scored], draws: str = "paired") -> Figure:
+def drawn(scored: list[Scored], seeds: Mapping[str, int] = {}) -> Figure:
     measure = CARD.question_of("gain_100x200").measure
-    return figure(frame(scored), Question(measure.model_copy(update={"draws": draws})))
+    return figure(frame(scored), Question(measure.model_copy(update={"seeds": seeds})))
 
 
 def test_the_papers_bootstrap_draws_100_of_the_samples_200_times() -> None:
@@ -115,7 +115,7 @@ def test_independent_draws_differ_by_selection_and_their_spread_adds_up() -> Non
     ease = drawing.random(400) * 0.7
     columns = np.array([ease, ease + drawing.random(400) / 4])
     scored = documents(options=columns.T.tolist())
-    paired, independent = (drawn(scored, draws) for draws in ("paired", "independent"))
+    paired, independent = (drawn(scored, seeds) for seeds in ({}, SEEDS))
     expected = [np.var(columns[1] - columns[0]), np.var(columns, axis=1).sum()]
     assert [paired.stderr, independent.stderr] == pytest.approx(np.sqrt(expected) / 10, rel=0.15)
     assert independent.value == pytest.approx(paired.value, abs=0.02)

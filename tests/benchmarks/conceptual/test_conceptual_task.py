@@ -1,5 +1,6 @@
 """The task: which samples are asked, with which demonstrations and prompts; copying of labels."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from lm_eval_ext.benchmarks.conceptual.fewshot import TOO_FEW
 from lm_eval_ext.benchmarks.conceptual.prompt import TEMPLATES
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
 from lm_eval_ext.benchmarks.conceptual.task import TOO_LONG
-from lm_eval_ext.cards import cards
+from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.stats.table import Scored
 
@@ -138,6 +139,11 @@ def test_what_is_asked_is_signed() -> None:
     ):
         changed = signed(**how)
         assert {key for key in plain if plain[key] != changed[key]} == differing
+    # What the bootstrap draws goes with the results, for questions to their samples.
+    written = mini(conceptual_bootstrap="independent").dump_config()["metadata"]["card"]
+    measure = Card.model_validate_json(json.dumps(written)).question_of("gain_100x200").measure
+    assert measure.seeds == {"random": 0, "concept": 1, "same_labels": 2}
+    assert "card" not in mini().dump_config()["metadata"]
 
 
 def test_facts_stand_before_the_first_demonstration(monkeypatch: pytest.MonkeyPatch) -> None:
