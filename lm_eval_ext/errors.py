@@ -43,6 +43,8 @@ def first_problem(error: "ValidationError") -> str:
         message = "the key is missing"
     elif not first["loc"] and first["type"] == "value_error":  # of a whole file
         message = str(first["ctx"]["error"])
+    elif first["type"] == "json_invalid":
+        message = first["msg"]
     else:
         message = f"{first['msg']}, got {first['input']!r:.80}"
     more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""

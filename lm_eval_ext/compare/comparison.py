@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.cards import Card
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.results.align import align, align_tasks
 from lm_eval_ext.results.ask import Asked, check, leading, recomputes
 from lm_eval_ext.results.files import ResultsFile
@@ -104,7 +104,7 @@ class Report:
     refused: dict[str, dict[str, str]] = field(default_factory=dict)
     signatures: dict[str, str] = field(default_factory=dict)
 
-    def refuse(self, error: DataError) -> None:
+    def refuse(self, error: LmEvalExtError) -> None:
         """Notes why a run or a task is left out."""
         self.refused[str(error)] = getattr(error, "signatures", {})
 
@@ -152,16 +152,17 @@ def compare(
         there = ", ".join(dict.fromkeys(task for model in models for task in model.runs))
         raise OptionError(f"no model has results on {' and '.join(tasks)}; there is {there}")
     report = Report(tasks if within else [model.label for model in models])
-    wrong: OptionError | None = None
+    wrong: LmEvalExtError | None = None
     for case in cases:
         try:
             report.tables += _compared(
                 report, *case, asked, across_settings=across_settings, within=within, seeds=seeds
             )
-        except DataError as error:
-            report.refuse(error)
-        except OptionError as error:  # of many tasks only some have the metric or the facet
-            wrong = error
+        except LmEvalExtError as error:
+            if isinstance(error, DataError) or not asked.is_question:
+                report.refuse(error)
+            else:  # of many tasks only some have the metric or the facet
+                wrong = error
     if wrong and not report.tables and not report.refused:
         raise wrong
     if within:

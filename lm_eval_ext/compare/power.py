@@ -8,13 +8,16 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lm_eval_ext.cards import Card, card_of
+from lm_eval_ext.cards import Card, card_of, cards
 from lm_eval_ext.compare.comparison import compare
-from lm_eval_ext.errors import DataError, OptionError, first_problem
-from lm_eval_ext.results.ask import Asked, question_of
+from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
+from lm_eval_ext.log import get_logger
+from lm_eval_ext.results.ask import Asked, leading, question_of
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
 from lm_eval_ext.stats.intervals import ALPHA
 from lm_eval_ext.stats.power import clusters_needed, stated_variance
+
+_log = get_logger(__name__)
 
 SAME = 1e-9
 """Differences below this are rounding."""
@@ -110,6 +113,9 @@ the benchmark."""
 
 def _stated(wanted: Wanted) -> _Spread:
     card, rate = card_of(wanted.task), wanted.rate or 0.0
+    ours = (task for one in cards().values() for task in one.tasks)
+    if card is None and (hint := nearest(wanted.task, ours, cutoff=0.8)):
+        raise OptionError(f"no task {wanted.task}{hint}")
     low, high = rate - wanted.difference / 2, rate + wanted.difference / 2
     if not 0 <= low < high <= 1:
         raise OptionError(
@@ -130,7 +136,7 @@ def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
     if others:
         raise OptionError(f"{wanted.task} is {', '.join([task, *others])}; name one of them")
     runs = having(models, task)
-    run = next(iter(runs.values()))
+    run = leading(task, runs)
     metric = wanted.metric or run.headline(task)
     question = question_of(run, task, metric)
     low, high = question.measure.limits
@@ -140,10 +146,13 @@ def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
             f"{metric} goes from {low:g} to {high:g}"
         )
     report = compare(models, [task], Asked((metric,)))
-    if report.refused:
-        raise DataError(next(iter(report.refused)))
+    for problem in report.refused:
+        if not report.tables:
+            raise DataError(problem)
+        _log.warning("left out: %s", problem)
     (table,) = report.tables
-    source = f"the differences of {len(runs)} models, {', '.join(runs)}"
+    names = [name for name in runs if name in table.figures]
+    source = f"the differences of {len(names)} models, {', '.join(names)}"
     known = [pair.stderr**2 for pair in table.pairs if pair.stderr is not None]
     if not known:
         raise DataError(f"{task}, {metric}: no standard error; {table.note}")

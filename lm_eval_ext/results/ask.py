@@ -217,10 +217,10 @@ def check(task: str, table: "DataFrame", question: Question, wanted: Filter) -> 
     if all(one.empty for one in found):
         raise OptionError(f"{task}: no document has all that is asked for")
     for facet, base in question.measure.shared.items():
-        if not any((one[facet] == base).any() for one in found):
+        if not any(base in (left := set(one[facet])) and len(left) > 1 for one in found):
             raise OptionError(
-                f"{task}: {question.measure.name} compares with {facet} {base}, of which no "
-                "document is left; change --where or --by"
+                f"{task}: {question.measure.name} compares {facet} {base} with others, and no part "
+                "has both; change --where or --by"
             )
 
 
@@ -329,20 +329,22 @@ def _tested(
     So a trial does not take the documents from all others. Where each measured something else,
     those that share documents are tested.
     """
-    same, untested = usual(task, runs), dict[str, str]()
+    same, untested, other = usual(task, runs), dict[str, str](), "other settings, data or versions"
     if len(same) > 1:
-        untested = {
-            name: "other settings, data or versions" if run.is_whole(task) else "trials"
-            for name, run in runs.items()
-            if name not in same
-        }
+        whole = runs[min(same)].is_whole(task)
+        for name in runs.keys() - same:
+            trial = "whole runs among trials" if runs[name].is_whole(task) else "trials"
+            untested[name] = other if whole == runs[name].is_whole(task) else trial
         runs = {name: run for name, run in runs.items() if name in same}
     tables, refused = align(task, runs, read=read) if len(runs) > 1 else ({}, {})
     for name, error in refused.items():
-        other = isinstance(error, RefusedError)
-        untested[name] = "other settings, data or versions" if other else "no readable samples"
+        untested[name] = other if isinstance(error, RefusedError) else "no readable samples"
+    if len(tables) < 2:  # noqa: PLR2004
+        return [], untested
     known = all(recomputes(runs[name], task, own, question) for name, own in tables.items())
-    return pairs(tables, question) if len(tables) > 1 and known else [], untested
+    if not (found := pairs(tables, question) if known else []):
+        untested |= dict.fromkeys(tables, "samples that do not give the value")
+    return found, untested
 
 
 def representatives(models: Sequence[Model]) -> dict[str, str]:

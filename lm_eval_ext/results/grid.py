@@ -65,7 +65,7 @@ def text(found: Iterable[Section], width: int = 0) -> str:
         for line in heading.splitlines():
             lines += wrap(line, width, break_long_words=False, break_on_hyphens=False)
         lines += _grid(columns, rows, width) if columns else ()
-        lines.append("")
+        lines += [""] * (lines[-1:] != [""])
     return "\n".join(map(str.rstrip, lines)).rstrip() + "\n"
 
 

@@ -74,7 +74,7 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
         notes.append(f"{BEST} {LEADS}")
     for why, left in found[found["untested"] != ""].groupby("untested", sort=False):
         of_models = left.groupby("model", sort=False)["task"]
-        names = ((model, f"not tested, {why}: {', '.join(own)}") for model, own in of_models)
+        names = ((model, f"not tested on {', '.join(own)} ({why})") for model, own in of_models)
         notes += grouped(names, len(found))
     if absent := {model.label for model in models}.difference(found["model"]):
         notes.append(f"without results of these: {', '.join(sorted(absent))}")

@@ -371,19 +371,24 @@ def best(
 ) -> frozenset[str]:
     """The systems that no other one beats significantly: what is bold, shaded or marked.
 
-    None without tests, at the worst legal value, or at 0 where higher is better.
+    None without tests, at the worst legal value, or where nothing is gained: with a gain that is
+    not above 0, or an error that does not fall.
     """
     if all(one.p_holm is None for one in found):
         return frozenset()
-    sign = -1 if measure.lower_is_better else 1
-    worst = measure.limits[measure.lower_is_better]
-    unmarked = {None, worst, worst if measure.lower_is_better else 0.0}
+    lower = measure.lower_is_better
+    sign = -1 if lower else 1
+    worst = 0.0 if measure.unit == ("change" if lower else "points") else measure.limits[lower]
     beaten = {
         one.second if sign * (one.value or 0) > 0 else one.first
         for one in found
         if one.p_holm is not None and one.p_holm < ALPHA
     }
-    return frozenset(name for name, value in values.items() if value not in unmarked) - beaten
+    return frozenset(
+        name
+        for name, value in values.items()
+        if value is not None and (worst is None or sign * (value - worst) > 0)
+    ).difference(beaten)
 
 
 NONE = "N/A"

@@ -17,7 +17,7 @@ from lm_eval_ext.results.files import ResultsFile, find
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import Measure, Question
-from lm_eval_ext.stats.statistics import best, figure, pairs
+from lm_eval_ext.stats.statistics import Pair, best, figure, pairs
 from lm_eval_ext.stats.table import frame
 
 
@@ -161,6 +161,17 @@ def test_best_is_whom_nobody_beats(
     }
     values = {name: figure(own, asked).value for name, own in systems.items()}
     assert best(values, pairs(systems, asked), asked.measure) == set(expected)
+
+
+@pytest.mark.parametrize(
+    ("unit", "lower_is_better", "expected"),
+    [("points", False, "c"), ("points", True, "abc"), ("change", True, "a"), ("number", False, "abc")],
+)  # fmt: skip
+def test_who_gains_nothing_is_not_best(unit: Any, lower_is_better: bool, expected: str) -> None:
+    """A gain of 0 was marked, and one below 0; overestimation of 0 is as good as it gets."""
+    measure = SHARE.model_copy(update={"unit": unit, "lower_is_better": lower_is_better})
+    values = {"a": -0.1, "b": 0.0, "c": 0.1}
+    assert best(values, [Pair(0.0, p_holm=1.0)], measure) == set(expected)
 
 
 def test_gen_stands_for_cogs_and_a_foreign_task_for_itself(tmp_path: Path) -> None:
