@@ -125,10 +125,11 @@ def test_what_is_missing_is_said(models: list[Model], folder: Path, tmp_path: Pa
 
 
 def test_a_figure_of_the_paper_has_the_papers_values() -> None:
-    """LIEDER's first averaged over families, of which humans judged two, and lost them."""
+    """LIEDER's first averaged over families, of which humans judged two, and lost them; that of
+    two nouns over continuations."""
     for name, figure in declared().items():
         card = cards()[name.partition("-")[0]]
-        alike = [one for one in card.references if one.by and one.by == figure.by]
+        alike = (one for one in card.references if one.by and one.by == figure.by)
         tasks = {task for one in alike for task in one.tasks}
         for task in tasks.intersection(figure.tasks.values()) if figure.paper else ():
             shown = [

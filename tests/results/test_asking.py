@@ -165,7 +165,8 @@ def test_best_is_whom_nobody_beats(
 
 @pytest.mark.parametrize(
     ("unit", "lower_is_better", "expected"),
-    [("points", False, "c"), ("points", True, "abc"), ("change", True, "a"), ("number", False, "abc")],
+    [("points", False, "c"), ("points", True, "abc"), ("change", True, "a"),
+     ("number", False, "abc")],
 )  # fmt: skip
 def test_who_gains_nothing_is_not_best(unit: Any, lower_is_better: bool, expected: str) -> None:
     """A gain of 0 was marked, and one below 0; overestimation of 0 is as good as it gets."""
