@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Hashable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -68,6 +69,12 @@ def read_yaml(
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
         problem = f"not valid YAML: {error}"  # also not UTF-8
     raise DataError(one_line(f"{path}: {problem}"))
+
+
+@cache
+def embedded(module: str, name: str) -> Any:
+    """The content of a YAML file that lies beside a module, given by its ``__file__``."""
+    return yaml.load((Path(module).parent / name).read_text(encoding="utf-8"), _Loader)
 
 
 class Strict(BaseModel):

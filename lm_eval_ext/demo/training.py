@@ -9,10 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice, pairwise, product
-from pathlib import Path
 from typing import Any, get_args
-
-import yaml
 
 from lm_eval_ext.benchmarks.cogs import mini as cogs
 from lm_eval_ext.benchmarks.diner import generated
@@ -24,7 +21,7 @@ from lm_eval_ext.benchmarks.magnifico import mini as magnifico
 from lm_eval_ext.benchmarks.magnifico import prompt
 from lm_eval_ext.lexicon import WORDLIKE
 from lm_eval_ext.lexicon import draw as invent
-from lm_eval_ext.reading import Strict, checked
+from lm_eval_ext.reading import Strict, checked, embedded
 from lm_eval_ext.training.recipe import Material, Pair
 
 TEXTS, BATCH = 21_600, 24
@@ -94,10 +91,9 @@ def runs(of: Iterable[str]) -> set[tuple[str, ...]]:
     }
 
 
-@cache
 def grammar() -> Any:
     """The content of ``grammar.yaml``."""
-    return yaml.safe_load(Path(__file__).with_name("grammar.yaml").read_text(encoding="utf-8"))
+    return embedded(__file__, "grammar.yaml")
 
 
 def _discourses(seed: int, rng: random.Random) -> Iterator[Pair]:

@@ -16,13 +16,10 @@ from lm_eval.api.registry import register_aggregation
 from lm_eval_ext.harness.names import NONE, RANGE, ROWS, STDERR, UNIT
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import Figure, figure
-from lm_eval_ext.stats.table import frame
+from lm_eval_ext.stats.table import Row, frame
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-Row = Mapping[str, str | float | None]
-"""Facets and values of one thing that was scored."""
 
 AGGREGATION = "lm_eval_ext"
 """The name in lm-eval's registry: results files would show the source code of a function."""

@@ -31,9 +31,10 @@ from lm_eval_ext.errors import DataError, OptionError, first_problem, of_author
 from lm_eval_ext.harness import chat, missing, provenance, signature, trial
 from lm_eval_ext.harness.declared import ABOUT, TASKS, of_task
 from lm_eval_ext.harness.loading import Loader
-from lm_eval_ext.harness.metrics import Document, Metrics, Row, Scored, check_rows, entry
+from lm_eval_ext.harness.metrics import Document, Metrics, Scored, check_rows, entry
 from lm_eval_ext.harness.names import BENCHMARK, CARD, INTERVALS, NOT_SCORABLE
 from lm_eval_ext.lexicon import FRESH
+from lm_eval_ext.stats.table import Row
 
 FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 """What a user's own task file may replace, and with it the documents or the scoring."""

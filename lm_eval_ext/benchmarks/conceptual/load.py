@@ -93,7 +93,7 @@ def dataset(options: Options) -> Documents:
         _row(sample, [template(sample) for template in options.templates.values()], main[sample.id])
         for sample in (by_id[place] for place in shuffled(len(by_id), "documents"))
     ]
-    return Loaded(rows, info) if info else rows
+    return Loaded(rows, info)
 
 
 def _row(sample: Sample, forms: Sequence[tuple[str, str]], main: str) -> dict[str, Any]:

@@ -7,19 +7,17 @@ files that the user names, or short ones that are generated.
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.conceptual.answers import is_right
 from lm_eval_ext.benchmarks.conceptual.prompt import framed
 from lm_eval_ext.errors import DataError, first_problem
-from lm_eval_ext.reading import Strict, checked
+from lm_eval_ext.reading import Strict, checked, embedded
 from lm_eval_ext.training.recipe import Material, Pair
 
 DEV = "dev"
@@ -180,16 +178,11 @@ def read(file: Path) -> list[Question]:
     ]
 
 
-@cache
-def _parts() -> Any:
-    text = Path(__file__).with_name("mini_reading.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)
-
-
 def generated(seed: object, facts: int) -> Iterator[Question]:
     """Questions without end about texts of so many facts; no two facts share a word's place."""
     rng = random.Random(f"generated questions, {seed}")
-    words, kinds = _parts()["words"], _parts()["facts"]
+    parts = embedded(__file__, "mini_reading.yaml")
+    words, kinds = parts["words"], parts["facts"]
     while True:
         drawn = {kind: rng.sample(some, facts) for kind, some in words.items()}
         filled = [{kind: some[place] for kind, some in drawn.items()} for place in range(facts)]

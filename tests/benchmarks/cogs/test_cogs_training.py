@@ -76,20 +76,10 @@ def test_the_tasks_ask_the_words_that_were_trained(
 
 
 def test_exposure_is_the_authors(real_data: Path) -> None:
-    """One of each, a hundred, or the same one a hundred times more."""
-
-    def published(name: str) -> list[tuple[str, ...]]:
-        lines = (real_data / "cogs" / f"{name}.tsv").read_text().splitlines()
-        return sorted(tuple(line.split("\t")[:2]) for line in lines)
-
-    hundred, repeated = prepare({"exposure": "hundred"}, 0), prepare({"copies": 100}, 0)
-    assert len(hundred.train) == 24_155 - 15 + 1_500
-    assert sorted(hundred.train[-1500:]) == published("train_100_exposure_examples")
-    assert set(hundred.gates["exposure"]) == set(published("train_100_exposure_examples"))
-    exposed = repeated.gates["exposure"]
-    assert sorted(exposed) == published("train_exposure_examples")
-    assert len(repeated.train) == 24_155 + 1_500
-    assert {repeated.train.count(pair) for pair in exposed[:3]} == {101}
+    lines = (real_data / "cogs" / "train_exposure_examples.tsv").read_text().splitlines()
+    made = prepare({}, 0)
+    assert sorted(made.gates["exposure"]) == sorted(tuple(one.split("\t")[:2]) for one in lines)
+    assert [len(made.train), len(made.facts["cogs/train"])] == [24_155, 64]
 
 
 def test_generated_text_has_key_words_in_all_positions_and_nothing_that_is_asked() -> None:
@@ -116,8 +106,6 @@ def test_generated_text_has_key_words_in_all_positions_and_nothing_that_is_asked
         ({"lexcion": "tokens"}, "did you mean lexicon"),
         ({"lexicon": "cvcv_short", "embeddings": "random"}, "for the lexicon tokens"),
         ({"sentences": 10}, "corpus mini"),
-        ({"corpus": "mini", "exposure": "hundred"}, "corpus cogs"),
-        ({"copies": -1}, "copies"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(data: dict[str, Any], message: str) -> None:
