@@ -8,6 +8,7 @@ run.
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,12 @@ UNKNOWN_TEMPLATE = "recorded: not known"
 """In place of a chat template that a model cannot show, since its answers were recorded."""
 FIXED_KEY = "lm_eval_ext"
 """The key of a task's metadata with the parts of the signature that no option changes."""
+
+TAKEN = re.compile(
+    "task|version|data|sha256|prompt|scoring|samples|answers|instruction|stops|config|docs|shots"
+    "|multiturn|chat|system"
+)
+"""Parts that no option may have the name of."""
 
 PROMPT_KEYS = (
     "output_type", "doc_to_text", "doc_to_target", "doc_to_choice", "description", "gen_prefix",

@@ -148,3 +148,11 @@ def test_a_misspelt_task_of_ours_gets_similar_names(name: str) -> None:
     with pytest.raises(OptionError, match=f"no task '{name}'; did you mean "):
         explain_tasks(ValueError(f"Tasks not found: {name}"))
     explain_tasks(ValueError("Tasks not found: helaswag, mmlu_x"))
+
+
+def test_a_task_file_that_is_no_yaml_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("task: mine\nclass: !function a.b\n")
+    explain_tasks(ValueError("Tasks not found: other"), str(tmp_path))
+    (tmp_path / "mine.yaml").write_text("task: mine\n  class: x\n")
+    with pytest.raises(DataError, match="not valid YAML"):
+        explain_tasks(ValueError("Tasks not found: mine"), str(tmp_path))

@@ -27,12 +27,28 @@ class Toys(BaseModel):
     seed: Any = None
 
 
+class Prompts(BaseModel):
+    """An option that would overwrite the signature's prompt."""
+
+    prompt: str = "zzz"
+
+
 @loader(prefix="toy_", options=Toys)
 def toys(options: Toys) -> Any:
     """Questions with one answer, or groups of them."""
     calls.append(options.count)
     info = provenance.describe_embedded("toys", "f" * 64)
     return provenance.Loaded(ROWS[: options.count], info, {"broken": ["9"]})
+
+
+@loader(prefix="toy_", options=Prompts)
+def prompts(options: Prompts) -> Any:
+    return ROWS
+
+
+@loader(prefix="toy_", options=Toys)
+def twice(options: Toys) -> Any:
+    return ROWS * 2
 
 
 def right(doc: Mapping[str, Any], results: Sequence[Any], **given: Any) -> list[dict[str, Any]]:
@@ -46,16 +62,19 @@ CARD = {
 }  # fmt: skip
 
 
+GROUPED = {"doc_to_text": "context", "doc_to_target": None}
+"""Of a task with several prompts, which needs no target."""
+
+
 def make(kind: type[ExtTask] = ExtTask, **config: Any) -> Any:
     metadata = {"version": "2.1", "lm_eval_ext": {"prompt": "plain", "scoring": "exact"},
                 "seed": 1234, **config.pop("metadata", {})}  # fmt: skip
-    return kind(
-        {
-            "task": "toy", "custom_dataset": toys, "output_type": "generate_until",
-            "doc_to_text": "q", "doc_to_target": "a", "process_results": right, "card": CARD,
-            "metadata": metadata, **config,
-        }
-    )  # fmt: skip
+    whole = {
+        "task": "toy", "custom_dataset": toys, "output_type": "generate_until",
+        "doc_to_text": "q", "doc_to_target": "a", "process_results": right, "card": CARD,
+        "metadata": metadata, **config,
+    }  # fmt: skip
+    return kind({key: value for key, value in whole.items() if value is not None})
 
 
 def test_one_prompt_for_each_document_needs_no_class() -> None:
@@ -71,15 +90,17 @@ def test_one_prompt_for_each_document_needs_no_class() -> None:
     assert task.process_results(ROWS[1], ["1"])["rows"] == [{"right": 0.5}]
     task.config.process_results = lambda doc, results: None
     assert task.process_results(ROWS[1], ["1"]) == {}, "it cannot be scored"
+    with pytest.raises(DataError, match="toy: its scoring function returned no row for any docum"):
+        task.dump_config()
     task.override_metric("bypass")  # lm-eval's --predict_only
     assert list(task.process_results(ROWS[0], ["0"])) == ["bypass"]
 
 
 def test_groups_need_no_class() -> None:
-    asked = make(GroupedGenerationTask, doc_to_text="context")
+    asked = make(GroupedGenerationTask, **GROUPED)
     asked.build_all_requests(limit=1, rank=0, world_size=1)
     assert [(i.idx, i.args[0]) for i in asked.instances] == [(0, "one"), (1, "two"), (2, "one")]
-    read = make(GroupedLoglikelihoodTask, doc_to_text="context", output_type="loglikelihood")
+    read = make(GroupedLoglikelihoodTask, **GROUPED, output_type="loglikelihood")
     read.build_all_requests(limit=1, rank=0, world_size=1)
     assert [i.args for i in read.instances] == [("one", " 1"), ("two", " 2"), ("one", " 3")]
 
@@ -136,7 +157,15 @@ def test_a_loader_takes_its_own_keys_and_loads_once() -> None:
             {"card": {**CARD, "cluster": {"unit": "toy", "column": "box"}}},
             "cluster: .* no column box",
         ),
+        ({"card": {**CARD, "metrics": {"rihgt": {}}}}, "metric rihgt is of no measure"),
+        ({"card": {**CARD, "headlines": ["foo"]}}, "headlines has foo, which is none of the metr"),
         ({"doc_to_text": "p"}, "toy: doc_to_text: documents have no column p; they have: id, q"),
+        ({"doc_to_target": "b"}, "toy: doc_to_target: documents have no column b; they have: id"),
+        ({"doc_to_text": None}, "toy: doc_to_text is missing"),
+        ({"doc_to_text": "context"}, "several prompts are a list in the column context"),
+        ({"metadata": {"version": 2.1}}, "toy: metadata has no version, a text in quotes"),
+        ({"custom_dataset": prompts}, "the option prompt has the name of a part of the signature"),
+        ({"custom_dataset": twice}, "toy: two documents have the id '0'; give each its own"),
         ({"custom_dataset": dict}, "toy: decorate its custom_dataset with loader"),
         ({"process_results": None}, "toy: process_results must name a scoring function"),
     ],
@@ -147,6 +176,32 @@ def test_what_an_author_forgets_is_one_line(config: dict[str, Any], error: str) 
 
 
 @pytest.mark.parametrize(
+    ("metrics", "problem"),
+    [
+        ({"right": {}}, ""),
+        ({"right/x": {"value": "rihgt"}}, "right/x: no row has the column rihgt; rows have: kind"),
+        ({"right/x": {"where": {"sort": ["a"]}}}, "right/x: no row has the column sort; rows have"),
+        ({"right/x": {"where": {"kind": ["c"]}}}, "right/x: no row has kind c; rows have: a, b"),
+    ],
+)
+def test_a_metric_without_a_value_says_what_no_row_has(
+    metrics: Any, problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A run of some documents only is not stopped: others may have it."""
+    task = make(card={**CARD, "facets": {"kind": "", "sort": ""}, "metrics": metrics})
+    for asked in (ROWS[:3], ROWS):
+        (name,) = metrics
+        scored = [dict(task.process_results(doc, [""]).items())[name] for doc in asked]
+        task.aggregation()[name](scored)
+        if problem and asked is ROWS:
+            with pytest.raises(DataError, match=f"toy: {problem}"):
+                task.dump_config()
+        else:
+            task.dump_config()
+            assert problem in caplog.text and bool(problem) is ("no row has" in caplog.text)
+
+
+@pytest.mark.parametrize(
     ("returned", "error"),
     [
         ([{"right": 1}], ""),
@@ -154,6 +209,8 @@ def test_what_an_author_forgets_is_one_line(config: dict[str, Any], error: str) 
         ([], ""),
         (None, ""),
         (1.0, "a row must be a mapping of facets and values, got 1.0"),
+        (0.0, "a row must be a mapping of facets and values, got 0.0"),
+        (False, "a row must be a mapping"),
         (["right"], "a row must be a mapping"),
         ([{"right": "yes"}], "right needs numbers, got 'yes'"),
         ([{"right": 1.5}], "right is a share, so 1.5 is out of range"),

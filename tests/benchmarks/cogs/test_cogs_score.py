@@ -85,9 +85,7 @@ def test_overestimation_is_the_difference_of_both_conditions() -> None:
     assert [row[EXACT] for row in swapped] == [0.0, 0.0], "the other request's words"
 
 
-@pytest.mark.parametrize(
-    ("loader", "metric"), [(load.dataset, EXACT), (load.pairs, "difference")]
-)
+@pytest.mark.parametrize(("loader", "metric"), [(load.dataset, EXACT), (load.pairs, "difference")])
 def test_errors_are_clustered_by_type_and_within_a_type_by_document(
     loader: Any, metric: str
 ) -> None:
@@ -101,7 +99,9 @@ def test_errors_are_clustered_by_type_and_within_a_type_by_document(
         right = [rng.random() < types.index(doc["type"]) / len(types) for _ in forms]
         values.append((doc["type"], right[0] - sum(right[1:])))
         answers = [form if ok else "no" for form, ok in zip(forms, right, strict=True)]
-        scored.append((doc["id"], doc["id"], (doc["type"], doc["id"]), process_results(doc, answers)))
+        scored.append(
+            (doc["id"], doc["id"], (doc["type"], doc["id"]), process_results(doc, answers))
+        )
     by_type = pd.DataFrame(values).groupby(0)[1]
     means = by_type.mean()
     for kind in (LEXICAL, STRUCTURAL):
