@@ -4,10 +4,9 @@ The paper's sections 2 to 4 say what is trained; the recipes say with which valu
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -18,16 +17,13 @@ from lm_eval_ext.benchmarks.cogs.tokens import (
     OLD_TEXTS,
     TEMPLATES,
     add_tokens,
-    failure,
 )
 from lm_eval_ext.data import require
 from lm_eval_ext.lexicon import SHAPES, draw_words
 from lm_eval_ext.logical_forms import normalise
-from lm_eval_ext.reading import checked
-from lm_eval_ext.training.fitting import problems
 from lm_eval_ext.training.recipe import Material
 
-EXPOSURE, DEV = "exposure", "dev"
+EXPOSURE, DEV = GATES = "exposure", "dev"
 """The gates: the examples with key words, of which each occurs in one; the development set."""
 
 _VARIABLES = " ".join(f"x _ {place} {mark}" for place in range(100) for mark in ",)")
@@ -68,14 +64,12 @@ class Options(load.Style):
         return [one for one in found if not keys.isdisjoint(one.form.split())]
 
 
-def prepare(data: Mapping[str, Any], seed: int) -> Material:
+def prepare(options: Options, seed: int) -> Material:
     """The material of a recipe.
 
     Raises:
-        OptionError: An option is wrong, or two of them do not fit.
         DataError: A file is missing or broken.
     """
-    options = checked(Options, data, "recipe, data")
     train = load.examples(options.corpus, "train")[0]
     facts = {"cogs/train": require("cogs", "train").sha256} if options.corpus == "cogs" else {}
     # What adds the novel tokens asks for all of COGS's notation.
@@ -105,29 +99,19 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
     if options.corpus == "mini" and options.lexicon != UNMODIFIED:
         asked["lexicon"] = options.lexicon
     metadata = {name if name == "fresh" else f"cogs_{name}": asked[name] for name in asked}
-
-    def unreadable(tokenizer: Any) -> str:
-        """Whether every text that the tasks will ask comes back, and each token is one token."""
-        if options.embeddings and (problem := failure(tokenizer)):
-            return problem
-        splits = [split for split in SPLITS if split != "gen_small"]
-        every = [pair(one) for split in splits for one in load.examples(options.corpus, split)[0]]
-        return next(problems(tokenizer, every), "")
-
-    def grow(folder: Path, out: Path) -> None:
-        add_tokens(folder, out, init=options.embeddings or "", seed=seed)
-
+    splits = [split for split in SPLITS if split != "gen_small"]
     return Material(
         pairs,
         dev,
         {EXPOSURE: list(exposed), DEV: dev},
         facts,
         score=lambda answer, target: float(normalise(answer) == normalise(target)),
+        max_gen_toks=1024,
         vocabulary=vocabulary
         if options.embeddings
         else [_VARIABLES, *(text for one in pairs for text in one)],
-        problem_with=unreadable,
-        grow=grow if options.embeddings else None,
+        asked=[pair(one) for split in splits for one in load.examples(options.corpus, split)[0]],
+        grow=options.embeddings and partial(add_tokens, init=options.embeddings, seed=seed),
         model_file={"metadata": metadata} if metadata else {},
     )
 

@@ -9,7 +9,6 @@ from lm_eval_ext.benchmarks.conceptual.records import Option, plain, words
 from lm_eval_ext.harness.chat import fenced, said
 
 ROUGE_L, ROUGE_L_F1, ACCURACY = "rouge_l", "rouge_l_f1", "accuracy"
-SCORES = (ROUGE_L, ROUGE_L_F1, ACCURACY)
 
 MOST_CHARACTERS = 20_000
 """Longest part of an answer that is compared; the cost of ROUGE-L grows with it."""

@@ -28,10 +28,13 @@ from lm_eval_ext.benchmarks.cogs.tokens import (
     add_tokens,
     failure,
 )
-from lm_eval_ext.benchmarks.cogs.training import prepare, sentences
+from lm_eval_ext.benchmarks.cogs.training import sentences
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.training import command
+from lm_eval_ext.training.recipe import prepare as of_source
 from lm_eval_ext.training.starting import load
+
+prepare = functools.partial(of_source, training.__name__)
 
 
 def test_the_gates_are_the_exposure_examples_and_the_development_set() -> None:
