@@ -80,7 +80,7 @@ class Recipes(Exact):
                     "diner build"
                 )
         if self.dir is None:
-            info = provenance.describe_embedded("diner_mini", mini.digest())
+            info = provenance.describe_embedded("diner_mini", sha256_of(data))
         else:
             sums = {f"{path.stem} recipes": sha256_of(path) for path in (data, glossary)}
             info = provenance.describe_many([], sums)
