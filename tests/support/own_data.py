@@ -1,10 +1,12 @@
 """What users bring to tasks that ask about their own documents, or whose data cannot be fetched."""
 
+import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from lm_eval_ext.benchmarks.conceptual import worldtree
+from lm_eval_ext.data import find_source
 from support import diner_own, spacy_pipeline
 from support.databases import written
 
@@ -22,13 +24,32 @@ def brought(task: str, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     if task == "conceptual_worldtree":
         write_worldtree(folder)
         return {}, {"LM_EVAL_EXT_DATA": str(folder)}
-    if task == "diner_name_random":
-        return {"diner_dir": str(diner_own.write(folder / "built", "random"))}, {}
+    if task == "conceptual_hotpotqa":
+        write_hotpotqa(folder)
+        return {}, {"LM_EVAL_EXT_DATA": str(folder)}
+    if task.startswith("diner_"):
+        split = "random" if task.endswith("_random") else "tmcd"
+        return {"diner_dir": str(diner_own.write(folder / "built", split))}, {}
     assert task.startswith("magnifico_own_")
     script = (EXAMPLE / "yard.sql").read_text(encoding="utf-8")
     database = written(folder / "yard.sqlite", script)
     files: Mapping[str, Path] = {"databases": database, "file": EXAMPLE / "yard.tsv"}
     return {f"magnifico_{key}": str(path) for key, path in files.items()}, {}
+
+
+def write_hotpotqa(copy: Path) -> None:
+    """Questions and R4C's reasons for their answers, all of which share a relation and object."""
+    texts = [["Ann", ["Ann paints. ", "She is from Oslo."]], ["Oslo", ["Oslo is a city."]]]
+    asked = {"question": "Where is number {} from?", "answer": "Oslo", "context": texts}
+    rows = [
+        {**asked, "_id": f"h{n}", "question": asked["question"].format(n)} for n in range(QUESTIONS)
+    ]
+    reasons = {row["_id"]: [[["Ann", 1, ["Ann", "is from", "Oslo"]]]] * 3 for row in rows}
+    for source, content in (("hotpotqa", rows), ("r4c", reasons)):
+        (file,) = find_source(source).files.values()
+        path = copy / find_source(source).folder / file.path
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(content), encoding="utf-8")
 
 
 def write_worldtree(copy: Path) -> None:
