@@ -54,11 +54,11 @@ class Cluster(Exact):
 
     Attributes:
         unit: What a cluster is, for display.
-        column: Of the logged documents: which cluster a document belongs to.
+        column: The column of the logged documents that names the cluster.
         any_case: Whether names that differ only in case are one cluster (SQLite's databases).
         documents_within: Whether a metric about a single cluster takes each document as a
             cluster, as the benchmark's own standard errors do.
-        own_within: Of users' own documents from a single cluster: finer clusters
+        own_within: Finer clusters, where all of a user's own documents are from one cluster
             (:func:`~lm_eval_ext.stats.intervals.level_of`).
     """
 
@@ -201,13 +201,13 @@ class Card(Exact):
         cluster: What standard errors are clustered on.
         item: Columns of the logged documents that identify the item a document is about, across the
             benchmark's tasks; none if tasks cannot be compared item by item.
-        facets: Of the rows that scoring gives, in words.
+        facets: The facets of the rows that scoring gives, in words.
         measures: What can be asked of the rows, by name.
         metrics: What lm-eval's results name, by name: ``measure`` or ``measure/part``; in a
             task file without any, the measures. The first that a task has is its headline; lm-eval
             prints them in alphabetical order, so this is theirs.
         headlines: Metrics that are preferred as headlines, where the first is not the right one.
-        words: Of values of facets, for readers, where the value does not say it.
+        words: What facets' values mean, for readers, where the value does not say it.
         representative: Tasks; the first that results have stands for the benchmark.
         trial: What ``--limit`` takes.
         references: Published results, shown beside ours.

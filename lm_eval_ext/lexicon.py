@@ -165,7 +165,7 @@ def fresh_words(
         shape: What they look like.
         count: How many.
         seed: From 0 to 999,999.
-        use: Of the words, such as a benchmark's name: each has a sequence of its own.
+        use: What the words are for, such as a benchmark's name: each use has its own sequence.
         taken: As in ``draw_words``.
         refused: As in ``draw_words``.
     """

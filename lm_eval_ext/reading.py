@@ -16,7 +16,7 @@ T = TypeVar("T")
 Checked = TypeVar("Checked", bound=BaseModel)
 
 _Quick: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Of libyaml, if PyYAML has it: a tenth of the time, in every command that reads a card."""
+"""The loader of libyaml, if PyYAML has it: it takes a tenth of the time, in every command."""
 
 
 DEEPEST = 100

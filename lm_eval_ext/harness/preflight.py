@@ -26,7 +26,7 @@ def explain_tasks(error: ValueError, folder: str | None = None) -> None:
 
     Args:
         error: lm-eval's.
-        folder: Of ``--include_path``; lm-eval passes over a file that it cannot read.
+        folder: The folder of ``--include_path``; lm-eval passes over files that it cannot read.
 
     Raises:
         DataError: A file in the folder is no valid YAML.

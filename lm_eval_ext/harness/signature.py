@@ -32,8 +32,8 @@ PROMPT_KEYS = (
     "target_delimiter", "fewshot_delimiter", "fewshot_split", "fewshot_config", "use_prompt",
     "generation_kwargs", "repeats", "filter_list",
 )  # fmt: skip
-"""Of lm-eval's task configuration, what decides about prompts and answers. A user's own YAML
-may change any of it, and the command line ``generation_kwargs``."""
+"""The keys of lm-eval's task configuration that decide about prompts and answers. A user's own YAML
+may change any of them, and the command line ``generation_kwargs``."""
 
 
 def of_task(

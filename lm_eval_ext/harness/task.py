@@ -39,7 +39,7 @@ FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 """What a user's own task file may replace, and with it the documents or the scoring."""
 
 DEFAULTS = {"test_split": "test", "num_fewshot": 0, "doc_to_target": ""}
-"""Of lm-eval's keys, where a task file does not have them."""
+"""The values of lm-eval's keys that a task file does not have."""
 
 
 class ExtTask(ConfigurableTask):

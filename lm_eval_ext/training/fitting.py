@@ -40,7 +40,7 @@ Row = dict[str, list[int]]
 """``input_ids`` and ``labels`` of an example."""
 
 DENSITY, LENGTH = 0.15, 3.0
-"""Of span corruption: the share of tokens that is replaced, and the mean length of a span (T5,
+"""Span corruption replaces this share of the tokens, in spans of this mean length (T5,
 section 3.1.4)."""
 
 

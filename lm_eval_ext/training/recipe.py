@@ -140,7 +140,7 @@ class Recipe(Strict):
         vary: By factor, its levels with their settings, as ``--set`` takes them. There is a
             training for every combination of levels.
         seeds: There is a training for each.
-        seed: Of weights, order of examples and dropout, if there are no seeds.
+        seed: The seed of weights, order of examples and dropout, if there are no seeds.
     """
 
     title: str
@@ -290,8 +290,8 @@ class Material(NamedTuple):
         dev: Examples whose loss is computed on the way.
         gates: Sets of examples that a recipe's gates may name.
         facts: What the examples come from, such as checksums of files; for the record.
-        score: Of an answer, by its text and the target's: 0 to 1. By default 1 for the same text,
-            whitespace at its ends aside.
+        score: Scores an answer, given its text and the target's, from 0 to 1; by default 1 for the
+            same text, whitespace at its ends aside.
         vocabulary: Texts that a new tokenizer is made from; without any, those to train on.
         whole: Texts that are one token each of a new tokenizer.
         asked: What else the tokenizer must keep, such as what the tasks ask.

@@ -14,7 +14,7 @@ from lm_eval_ext.training.recipe import Material, NewTokenizer, Start
 
 PAD, EOS, UNKNOWN = "<pad>", "</s>", "<unk>"
 SENTINELS = [f"<extra_id_{number}>" for number in range(100)]
-"""Of span corruption, as T5 has them."""
+"""The tokens that stand for lost spans, as T5 has them."""
 
 
 @contextmanager

@@ -12,7 +12,7 @@ class Options(Strict):
     """What a recipe's ``data`` may say.
 
     Attributes:
-        folder: Of UTF-8 text files (``*.txt``), at any depth; an empty line ends a document.
+        folder: It has UTF-8 text files (``*.txt``), at any depth; an empty line ends a document.
     """
 
     folder: DirectoryPath

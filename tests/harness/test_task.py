@@ -103,6 +103,7 @@ def test_groups_need_no_class() -> None:
     read = make(GroupedLoglikelihoodTask, **GROUPED, output_type="loglikelihood")
     read.build_all_requests(limit=1, rank=0, world_size=1)
     assert [i.args for i in read.instances] == [("one", " 1"), ("two", " 2"), ("one", " 3")]
+    assert read.doc_to_target(ROWS[0]) == "", "lm-eval logs it"
 
 
 class ByKind(ExtTask):

@@ -45,7 +45,7 @@ def score(
     Args:
         answer: What the model wrote.
         gold: The right answer, as the template words it.
-        options: Of a question with options, so that an answer may name the right one otherwise
+        options: The question's options, if any: an answer may name the right one otherwise
             than the template does.
         right: The label of the right option.
         labels_shown: Whether the prompt shows the options' labels.

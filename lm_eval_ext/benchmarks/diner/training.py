@@ -44,14 +44,14 @@ PREDICTIONS = "components.jsonl"
 """In the folder of an auxiliary model: its answers, as lm-eval logs those of a task."""
 
 MOST_TOKENS = 16
-"""Of such an answer, as in the authors' code."""
+"""The longest such answer, as in the authors' code."""
 
 
 class Options(load.Recipes):
     """What a recipe's ``data`` may say: which recipes, as in the tasks, and these.
 
     Attributes:
-        share: Of the training recipes that are used; the paper's figure 5 has .2 to 1.
+        share: The share of the training recipes that is used; the paper's figure 5 has .2 to 1.
         generated: So many generated recipes besides those of ``mini``.
         ask: For the ``name``; for the ``components``, as an auxiliary model is asked; ``cp``,
             for the name after an auxiliary model's components; or ``text``, running text.

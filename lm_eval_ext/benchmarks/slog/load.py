@@ -43,7 +43,7 @@ class Options(Exact):
         split: ``gen``, ``test`` or ``mini``, which has a few sentences of our own.
         form: The notation of logical forms, ``cogs`` or ``varfree``.
         prompt: One of :data:`PROMPTS`.
-        seed: Of the demonstrations; None for tasks without any.
+        seed: The seed that demonstrations are drawn from; None for tasks without any.
     """
 
     split: Literal["gen", "test", "mini"] = "gen"
