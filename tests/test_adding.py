@@ -161,23 +161,6 @@ def test_a_users_file_that_includes_one_wins(tmp_path: Path) -> None:
         assert task.dump_config()["metadata"]["signature"]["version"] == version
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        ("  facets:", "  facet:", "the card of plurals: facet: unknown key"),
-        ("accuracy/es:", "acuracy/es:", "metric acuracy/es is of no measure"),
-        ("name: plurals", "name: lieder", "lieder is a benchmark that ships; rename yours"),
-    ],
-)
-def test_what_is_wrong_in_the_card_is_one_line(
-    old: str, new: str, problem: str, tmp_path: Path
-) -> None:
-    manager = write(tmp_path, lambda text: text.replace(old, new))
-    with pytest.raises(DataError, match=problem) as raised:
-        manager.load("plurals")
-    assert "\n" not in str(raised.value)
-
-
 @pytest.mark.e2e
 def test_plain_lm_eval_runs_it(lm_eval: Any) -> None:
     done = lm_eval("--include_path", str(PLURALS), "--tasks", "plurals", "--model", "dummy")

@@ -103,7 +103,7 @@ def train(name: str, out: Path, *, settings: Mapping[str, Any] | None = None) ->
 
 def _train(recipe: Recipe, folder: Path, shared: Path, known: dict[Path, Trained]) -> Trained:
     """Trains what comes first, then this; ``known`` are those of this call."""
-    folders: dict[str, str] = {}
+    folders = {}
     first = {}
     for name, before in recipe.before().items():
         place = shared / f"{name}-{digest(key_of(before))[:12]}"

@@ -27,7 +27,6 @@ from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.reading import Strict, checked, read_yaml
 from lm_eval_ext.text import quantity
 
-PACKAGE = Path(__file__).parents[1]
 MUON = "muon"
 
 
@@ -65,6 +64,8 @@ class Start(Strict):
     def _one_of_two(self) -> "Start":
         if bool(self.start) == bool(self.config) or bool(self.config) != bool(self.tokenizer):
             raise ValueError("give start, or config together with tokenizer")
+        if self.start[:1] in "/.~" and not Path(self.start).expanduser().is_dir():
+            raise ValueError(f"start: no such folder {self.start}")
         return self
 
 
@@ -173,8 +174,7 @@ class Recipe(Strict):
         """
         for one in self.before().values():
             one.check()
-        module, _ = _source(self.source, self.data)
-        gates = getattr(module, "GATES", ())
+        gates = getattr(_source(self.source, self.data)[0], "GATES", ())
         for name in self.gates.keys() - gates:
             legal = ", ".join(gates) or "no gates"
             raise OptionError(f"gates: {self.source} has no {name!r}; it has {legal}")
@@ -226,7 +226,7 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
 
 def shipped() -> dict[str, Path]:
     """The recipes that ship, by name: ``recipes/*.yaml`` of every benchmark."""
-    return {file.stem: file for file in sorted(PACKAGE.glob("**/recipes/*.yaml"))}
+    return {file.stem: file for file in sorted(Path(__file__).parents[1].glob("**/recipes/*.yaml"))}
 
 
 def read_recipe(name: str, settings: Mapping[str, Any] | None = None) -> Recipe:

@@ -53,8 +53,6 @@ def _fetched(name: str) -> Path:
     """The folder of an existing model; from the hub, with the files that transformers loads."""
     folder = Path(name).expanduser()
     if not folder.is_dir():
-        if name[0] in "/.~":
-            raise OptionError(f"model.start: no such folder {name}")
         from transformers.utils import cached_file
 
         load(name)

@@ -20,10 +20,9 @@ class Options(Strict):
 
 def prepare(options: Options, seed: int) -> Material:
     """The documents of a folder, in an order that the seed decides."""
-    files = sorted(options.folder.rglob("*.txt"))
     found = [
         ("", part)
-        for file in files
+        for file in sorted(options.folder.rglob("*.txt"))
         for text in file.read_text("utf-8", "replace").split("\n\n")
         if (part := text.strip())
     ]

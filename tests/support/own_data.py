@@ -1,17 +1,23 @@
 """What users bring to tasks that ask about their own documents, or whose data cannot be fetched."""
 
-import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from lm_eval_ext.benchmarks.conceptual import worldtree
-from lm_eval_ext.data import find_source
+from lm_eval_ext.benchmarks.conceptual.records import Sample
 from support import diner_own, spacy_pipeline
 from support.databases import written
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "magnifico_own"
 QUESTIONS = 12
+
+
+HOTPOTQA = [
+    Sample(f"h{n}", f"Where is {n}?", "Oslo", frozenset(["is there"]), "Oslo: A city.")
+    for n in range(QUESTIONS)
+]
+"""As if they were read: files of ours would have other checksums."""
 
 
 def brought(task: str, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
@@ -24,9 +30,6 @@ def brought(task: str, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     if task == "conceptual_worldtree":
         write_worldtree(folder)
         return {}, {"LM_EVAL_EXT_DATA": str(folder)}
-    if task == "conceptual_hotpotqa":
-        write_hotpotqa(folder)
-        return {}, {"LM_EVAL_EXT_DATA": str(folder)}
     if task.startswith("diner_"):
         split = "random" if task.endswith("_random") else "tmcd"
         return {"diner_dir": str(diner_own.write(folder / "built", split))}, {}
@@ -35,21 +38,6 @@ def brought(task: str, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     database = written(folder / "yard.sqlite", script)
     files: Mapping[str, Path] = {"databases": database, "file": EXAMPLE / "yard.tsv"}
     return {f"magnifico_{key}": str(path) for key, path in files.items()}, {}
-
-
-def write_hotpotqa(copy: Path) -> None:
-    """Questions and R4C's reasons for their answers, all of which share a relation and object."""
-    texts = [["Ann", ["Ann paints. ", "She is from Oslo."]], ["Oslo", ["Oslo is a city."]]]
-    asked = {"question": "Where is number {} from?", "answer": "Oslo", "context": texts}
-    rows = [
-        {**asked, "_id": f"h{n}", "question": asked["question"].format(n)} for n in range(QUESTIONS)
-    ]
-    reasons = {row["_id"]: [[["Ann", 1, ["Ann", "is from", "Oslo"]]]] * 3 for row in rows}
-    for source, content in (("hotpotqa", rows), ("r4c", reasons)):
-        (file,) = find_source(source).files.values()
-        path = copy / find_source(source).folder / file.path
-        path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(content), encoding="utf-8")
 
 
 def write_worldtree(copy: Path) -> None:

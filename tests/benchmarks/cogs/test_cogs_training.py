@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
@@ -121,21 +120,15 @@ def test_a_recipe_adds_novel_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     families.make("unigram", tmp_path / "model")
     few = [one for one in mini.examples("train") if one.type == "primitive"]
     monkeypatch.setattr(training.load, "examples", lambda *_: (few, None))
-    recipe = {
-        "title": "{lexicon}, {embeddings}",
-        "paper": "",
-        "departures": [],
-        "source": training.__name__,
-        "data": {"corpus": "mini", "lexicon": "tokens", "embeddings": "average"},
-        "model": {"start": str(tmp_path / "model")},
-        "training": {"max_steps": 1, "learning_rate": 1e-3, "eval_steps": 1},
-        "gates": {"exposure": 0.0},
-    }
-    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
-    (trained,) = command.train(str(tmp_path / "recipe.yaml"), tmp_path / "out")
+    settings = {
+        "data": {"corpus": "mini", "prefix": "", "embeddings": "average"},
+        "model.start": str(tmp_path / "model"),
+        "training": {"max_steps": 1, "eval_steps": 1}, "gates": {},
+    }  # fmt: skip
+    (trained,) = command.train("cogs_t5_base_tokens", tmp_path / "out", settings=settings)
     assert failure(load(trained.folder)[1]) == ""
     assert trained.model_file is not None
-    assert "display_name: tokens, average" in trained.model_file.read_text()
+    assert "display_name: COGS tokens, T5-base fine-tuned, av" in trained.model_file.read_text()
 
 
 pytestmark = pytest.mark.slow
