@@ -193,7 +193,7 @@ def _check_before_model(evaluate_config: ModuleType) -> None:
         try:
             manager = original(self, *args, **kwargs)
         except ValueError as error:
-            check("explain_tasks", error)
+            check("explain_tasks", error, self.include_path)
             raise
         check("check_run", manager, self)
         return manager

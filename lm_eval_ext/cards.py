@@ -8,17 +8,21 @@ Importing this module or reading a card imports neither lm-eval nor a benchmark.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from lm_eval_ext import data
 from lm_eval_ext._autoload import tasks_folder
+from lm_eval_ext.errors import DataError, first_problem
+from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.reading import Exact, read_yaml
 from lm_eval_ext.stats.measures import Measure, Question
+from lm_eval_ext.stats.table import Row
 
 T = TypeVar("T")
 
@@ -50,11 +54,11 @@ class Cluster(Exact):
 
     Attributes:
         unit: What a cluster is, for display.
-        column: Of the logged documents: which cluster a document belongs to.
+        column: The column of the logged documents that names the cluster.
         any_case: Whether names that differ only in case are one cluster (SQLite's databases).
         documents_within: Whether a metric about a single cluster takes each document as a
             cluster, as the benchmark's own standard errors do.
-        own_within: Of users' own documents from a single cluster: finer clusters
+        own_within: Finer clusters, where all of a user's own documents are from one cluster
             (:func:`~lm_eval_ext.stats.intervals.level_of`).
     """
 
@@ -85,15 +89,52 @@ class Cluster(Exact):
 
 
 class Trial(Exact):
-    """Which documents ``--limit`` takes first.
+    """Which documents ``--limit N`` takes: N that are spread over all, not the first ones.
+
+    The first documents of a file are often of one database or of one type. lm-eval takes them; a
+    trial of ours takes documents in turn from every cluster, and of these from every kind. Smaller
+    trials are parts of larger ones. Without a limit documents, their order and their ids are as
+    ever.
 
     Attributes:
-        across: Columns of the documents that a trial is spread over, the most important first.
+        across: Columns of the documents that a trial is spread over: the cluster, then the kind.
         together: The column of which documents with the same value are taken together.
     """
 
     across: tuple[str, ...]
     together: str = ""
+
+    def order(self, docs: Any) -> Iterator[int]:
+        """Yields the places of all documents, in the order in which trials take them.
+
+        In every round it takes one of each cluster, and each time of the kind taken least so far.
+
+        Args:
+            docs: A data set.
+        """
+        units: dict[Any, list[int]] = {}
+        together = docs[self.together][:] if self.together else range(len(docs))
+        for place, unit in enumerate(together):
+            units.setdefault(unit, []).append(place)
+        members = list(units.values())
+        columns = [docs[name][:] for name in self.across]
+        waiting: dict[str, dict[tuple[str, ...], list[list[int]]]] = {}
+        for number in shuffled(len(members), "trial"):
+            cluster, *kind = (str(column[members[number][0]]) for column in columns)
+            waiting.setdefault(cluster, {}).setdefault(tuple(kind), []).append(members[number])
+        taken: Counter[tuple[str, ...]] = Counter()
+        while waiting:
+            of_round = dict(waiting)
+            while of_round:
+                there = ((kind, name) for name, own in of_round.items() for kind in own)
+                least, cluster = min(there, key=lambda one: taken[one[0]])
+                left = of_round.pop(cluster)
+                yield from left[least].pop()
+                taken[least] += 1
+                if not left[least]:
+                    del left[least]
+                if not left:
+                    del waiting[cluster]
 
 
 class TaskFacts(Exact):
@@ -160,13 +201,13 @@ class Card(Exact):
         cluster: What standard errors are clustered on.
         item: Columns of the logged documents that identify the item a document is about, across the
             benchmark's tasks; none if tasks cannot be compared item by item.
-        facets: Of the rows that scoring gives, in words.
+        facets: The facets of the rows that scoring gives, in words.
         measures: What can be asked of the rows, by name.
         metrics: What lm-eval's results name, by name: ``measure`` or ``measure/part``; in a
             task file without any, the measures. The first that a task has is its headline; lm-eval
             prints them in alphabetical order, so this is theirs.
         headlines: Metrics that are preferred as headlines, where the first is not the right one.
-        words: Of values of facets, for readers, where the value does not say it.
+        words: What facets' values mean, for readers, where the value does not say it.
         representative: Tasks; the first that results have stands for the benchmark.
         trial: What ``--limit`` takes.
         references: Published results, shown beside ours.
@@ -192,13 +233,15 @@ class Card(Exact):
 
     @model_validator(mode="after")
     def _known(self) -> "Card":
-        if list(self.metrics) != sorted(self.metrics):
-            raise ValueError("metrics must be in alphabetical order, as lm-eval prints them")
         for name in self.metrics:
             if name.partition(PART)[0] not in self.measures:
                 raise ValueError(f"metric {name} is of no measure")
             for facet in self.question_of(name).filter.keys() - self.facets.keys():
                 raise ValueError(f"metric {name} is about {facet}, which is none of the facets")
+        if list(self.metrics) != sorted(self.metrics):
+            raise ValueError("metrics must be in alphabetical order, as lm-eval prints them")
+        if unknown := {*self.headlines} - self.metrics.keys():
+            raise ValueError(f"headlines has {unknown.pop()}, which is none of the metrics")
         return self
 
     def asks_own(self, task: str) -> bool:
@@ -272,19 +315,27 @@ def in_benchmarks(file: str, model: TypeAdapter[T]) -> dict[str, T]:
 
 
 def card_in(config: Mapping[str, Any]) -> Card:
-    """The card of a task file with one (:mod:`lm_eval_ext.harness.declared`).
+    """The card in the file of a task that does not ship (:mod:`lm_eval_ext.harness.declared`).
 
     Raises:
-        ValidationError: It is malformed.
+        DataError: There is none, or it is malformed, or its name is that of another that ships.
     """
-    return Card.model_validate_json(json.dumps(_card_and_facts(config)))
+    task = config["task"]
+    try:
+        card = Card.model_validate_json(json.dumps(_card_and_facts(config)))
+    except ValidationError as error:
+        raise DataError(f"the card of {task}: {first_problem(error)}") from None
+    if cards().get(card.name, card) != card:
+        raise DataError(f"the card of {task}: {card.name} is a benchmark that ships; rename yours")
+    return card
 
 
 def _card_and_facts(config: Mapping[str, Any]) -> dict[str, Any]:
+    card = config["card"] or {}
     tasks = config.get("tasks") or {config["task"]: config}
     about = {name: (own or {}).get("about") or {} for name, own in tasks.items()}
-    metrics: dict[str, Any] = {name: {} for name in sorted(config["card"].get("measures") or {})}
-    return {"metrics": metrics, **config["card"], "tasks": about}
+    metrics: dict[str, Any] = {name: {} for name in sorted(card.get("measures") or {})}
+    return {"metrics": metrics, **card, "tasks": about}
 
 
 @cache
@@ -302,3 +353,41 @@ def cards() -> Mapping[str, Card]:
 def card_of(task: str) -> Card | None:
     """The card of the benchmark that a task belongs to, or None if the task is not ours."""
     return next((card for card in cards().values() if task in card.tasks), None)
+
+
+# Rows of a benchmark that does not ship, whose author is told of each mistake in a line.
+
+
+def check_rows(rows: Any, questions: Iterable[Question]) -> None:
+    """Checks what a scoring function has returned: rows, or None or [] where there are none.
+
+    Raises:
+        TypeError: It is no list of mappings, or a measure's value is no number.
+        ValueError: The value of a mean is outside the range of the measure's unit.
+    """
+    for row in rows if isinstance(rows, list) else [rows] if rows is not None else []:
+        if not isinstance(row, Mapping):
+            raise TypeError(f"a row must be a mapping of facets and values, got {row!r:.80}")
+        for measure in (question.measure for question in questions):
+            for value in (row[name] for name in measure.value if row.get(name) is not None):
+                if not isinstance(value, int | float):
+                    raise TypeError(f"{measure.name} needs numbers, got {value!r:.80}")
+                low, high = measure.limits
+                beyond = (low is not None and value < low) or (high is not None and value > high)
+                if beyond and measure.statistic == "mean":
+                    raise ValueError(
+                        f"{measure.name} is a {measure.unit}, so {value:g} is out of range: give "
+                        "its measure another unit"
+                    )
+
+
+def lacking(question: Question, rows: Collection[Row]) -> str:
+    """What a question asks for and no row has; "" if some row has each of it."""
+    own, has = question.measure, sorted({name for row in rows for name in row})
+    for name in (*own.value, *question.filter, *own.groups, *filter(None, [own.facet])):
+        if name not in has:
+            return f"no row has the column {name}; rows have: {', '.join(has)}"
+    for name, values in question.filter.items():
+        if {*values}.isdisjoint(there := {str(row.get(name)) for row in rows}):
+            return f"no row has {name} {' or '.join(values)}; rows have: {', '.join(sorted(there))}"
+    return ""

@@ -77,12 +77,10 @@ class Shape:
     Attributes:
         letters: ``any`` letter anywhere, or ``syllables``: consonants and vowels in turn.
         lengths: Numbers of characters, equally likely.
-        consonants: Of syllables.
     """
 
     letters: Literal["any", "syllables"]
     lengths: range
-    consonants: str = CONSONANTS
 
 
 SHAPES = {
@@ -104,7 +102,7 @@ def draw(shape: Shape, rng: random.Random) -> str:
     if shape.letters == "any":
         # Upper-case letters are drawn and lowered, as in the published strings.
         return "".join(rng.choice(string.ascii_letters) for _ in range(length)).lower()
-    return "".join(rng.choice(VOWELS if i % 2 else shape.consonants) for i in range(length))
+    return "".join(rng.choice(VOWELS if i % 2 else CONSONANTS) for i in range(length))
 
 
 def draw_words(
@@ -167,7 +165,7 @@ def fresh_words(
         shape: What they look like.
         count: How many.
         seed: From 0 to 999,999.
-        use: Of the words, such as a benchmark's name: each has a sequence of its own.
+        use: What the words are for, such as a benchmark's name: each use has its own sequence.
         taken: As in ``draw_words``.
         refused: As in ``draw_words``.
     """

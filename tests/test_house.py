@@ -20,7 +20,11 @@ def test_modules_are_not_too_long() -> None:
         assert len(path.read_text().splitlines()) <= MOST_LINES, path
 
 
-def test_what_is_imported_is_declared() -> None:
+INDIRECT = {"pytz", "vl-convert-python"}
+"""What duckdb and altair import where they need it."""
+
+
+def test_what_is_imported_is_declared_and_nothing_else() -> None:
     """By the package among dependencies and extras for users, by the others anywhere.
 
     A name that no installed distribution has is one of our own modules.
@@ -30,6 +34,7 @@ def test_what_is_imported_is_declared() -> None:
     extras: dict[str, list[str]] = dict(project["optional-dependencies"])
     users = extras.keys() - {"test", "lint", "docs", "dev"}
     owners, undeclared = packages_distributions(), set()
+    unused = set[str]()
     for folder in ("lm_eval_ext", "tests", "bench", "docs", "examples"):
         wanted = users if folder == "lm_eval_ext" else extras
         texts = [*project["dependencies"], *(text for key in wanted for text in extras[key])]
@@ -46,7 +51,11 @@ def test_what_is_imported_is_declared() -> None:
             for name in owners.keys() & found - sys.stdlib_module_names - {"lm_eval_ext"}
             if not declared & {canonicalize_name(one) for one in owners[name]}
         }
+        if folder == "lm_eval_ext":
+            used = {canonicalize_name(one) for name in found for one in owners.get(name, ())}
+            unused = declared - used - INDIRECT
     assert not undeclared
+    assert not unused
 
 
 def test_no_folder_of_tests_is_passed_over(pytestconfig: pytest.Config) -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from lm_eval_ext.harness.loading import loader
-from lm_eval_ext.harness.metrics import Row
+from lm_eval_ext.stats.table import Row
 
 NOUNS = Path(__file__).with_name("nouns.txt")
 

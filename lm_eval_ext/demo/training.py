@@ -9,10 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice, pairwise, product
-from pathlib import Path
 from typing import Any, get_args
-
-import yaml
 
 from lm_eval_ext.benchmarks.cogs import mini as cogs
 from lm_eval_ext.benchmarks.diner import generated
@@ -24,7 +21,7 @@ from lm_eval_ext.benchmarks.magnifico import mini as magnifico
 from lm_eval_ext.benchmarks.magnifico import prompt
 from lm_eval_ext.lexicon import WORDLIKE
 from lm_eval_ext.lexicon import draw as invent
-from lm_eval_ext.reading import Strict, checked
+from lm_eval_ext.reading import Strict, embedded
 from lm_eval_ext.training.recipe import Material, Pair
 
 TEXTS, BATCH = 21_600, 24
@@ -55,13 +52,12 @@ RUN = 13
 VOCABULARY_TEXTS = 6000
 
 
-def prepare(data: Mapping[str, Any], seed: int) -> Material:
-    """The material of the recipe, which has no options.
+Options = Strict
+"""There are none."""
 
-    Raises:
-        OptionError: There is one.
-    """
-    checked(Strict, data, "recipe, data")
+
+def prepare(_: Options, seed: int) -> Material:
+    """The material of the recipe."""
     drawn = list(islice(texts(seed), TEXTS))
     # What opens the prompts about a database is one token for each of its tables: otherwise a
     # prompt would have 600 tokens, too many for a model of minutes.
@@ -94,12 +90,6 @@ def runs(of: Iterable[str]) -> set[tuple[str, ...]]:
     }
 
 
-@cache
-def grammar() -> Any:
-    """The content of ``grammar.yaml``."""
-    return yaml.safe_load(Path(__file__).with_name("grammar.yaml").read_text(encoding="utf-8"))
-
-
 def _discourses(seed: int, rng: random.Random) -> Iterator[Pair]:
     """Contexts with a sentence that is felicitous after them; in lieder_mini's, of other people."""
     asked = [*lieder.mini(), *_groups(TESTED_ITEMS, "seed 0")]
@@ -115,7 +105,7 @@ def _discourses(seed: int, rng: random.Random) -> Iterator[Pair]:
         *_groups(DRAWN_ITEMS, f"demonstration {seed}"),
         *(lieder.group("", one._replace(owners=pair), *family) for one, pair, family in mini),
     ]
-    remarks = [lieder.REMARK, *grammar()["remarks"]]
+    remarks = [lieder.REMARK, *embedded(__file__, "grammar.yaml")["remarks"]]
     while True:
         one = rng.choice(rng.choice(groups).sentences)
         text = one.context, one.continuation if one.felicitous else rng.choice(remarks)
@@ -170,7 +160,7 @@ def _queries(rng: random.Random) -> Iterator[Pair]:
 
 def _question(rng: random.Random) -> tuple[str, str, list[str], str]:
     """The database, the question, a description or none, and the query without its SELECT."""
-    rules, novel = grammar(), rng.random() >= BASE
+    rules, novel = embedded(__file__, "grammar.yaml"), rng.random() >= BASE
     kind = rng.choice(rules["kinds"])
     *said, select, tail = rng.choice(kind["asks"])
     conditions = kind.get("conditions", [])

@@ -43,7 +43,7 @@ _SPECIAL = re.compile(r"<[|｜]|</?s>|<(?:eos|end_of_turn|eot)>")  # noqa: RUF00
 _FENCE = re.compile(r"^[ \t]*`{3,}[^\n`]*\n(.*?)(?:^[ \t]*`{3,}|\Z)", re.DOTALL | re.MULTILINE)
 
 MOST_CHARACTERS = 100_000
-"""Of an answer that is read."""
+"""The part of an answer that is read."""
 
 
 def without_thinking(text: str) -> list[tuple[int, int]]:

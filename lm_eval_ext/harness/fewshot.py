@@ -22,9 +22,6 @@ _log = get_logger(__name__)
 DEFAULT_SEED = 1234
 """lm-eval's own, where the user gives none."""
 
-TOO_FEW = "too_few_demonstrations"
-"""Why a sample is not asked."""
-
 
 class Turn(NamedTuple):
     """An input with its answer, as the prompt shows them."""

@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lm_eval.api.registry import register_aggregation
 
+from lm_eval_ext.cards import lacking
+from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.names import NONE, RANGE, ROWS, STDERR, UNIT
+from lm_eval_ext.log import get_logger
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import Figure, figure
-from lm_eval_ext.stats.table import frame
+from lm_eval_ext.stats.table import Row, frame
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Row = Mapping[str, str | float | None]
-"""Facets and values of one thing that was scored."""
+_log = get_logger(__name__)
 
 AGGREGATION = "lm_eval_ext"
 """The name in lm-eval's registry: results files would show the source code of a function."""
@@ -58,29 +60,6 @@ class Scored(dict[str, Any]):
         return self._metrics.items()
 
 
-def check_rows(rows: Any, questions: Iterable[Question]) -> None:
-    """Checks what an author's scoring function has returned.
-
-    Raises:
-        TypeError: It is no list of mappings, or a measure's value is no number.
-        ValueError: The value of a mean is outside the range of the measure's unit.
-    """
-    for row in rows if isinstance(rows, list) else [rows] if rows else ():
-        if not isinstance(row, Mapping):
-            raise TypeError(f"a row must be a mapping of facets and values, got {row!r:.80}")
-        for measure in (question.measure for question in questions):
-            for value in (row[name] for name in measure.value if row.get(name) is not None):
-                if not isinstance(value, int | float):
-                    raise TypeError(f"{measure.name} needs numbers, got {value!r:.80}")
-                low, high = measure.limits
-                beyond = (low is not None and value < low) or (high is not None and value > high)
-                if beyond and measure.statistic == "mean":
-                    raise ValueError(
-                        f"{measure.name} is a {measure.unit}, so {value:g} is out of range: give "
-                        "its measure another unit"
-                    )
-
-
 def entry(name: str, question: Question) -> dict[str, Any]:
     """One entry of lm-eval's ``metric_list``."""
     measure = question.measure
@@ -97,9 +76,10 @@ class Metrics:
     """The metrics of one task, by name the card's questions.
 
     Attributes:
-        noted: By ``metric,filter`` what the results file says beside the metric: the number of
-            documents and clusters, and the interval.
+        without: Number of documents that scoring gave no row.
     """
+
+    without = 0
 
     def __init__(self, questions: Mapping[str, Question]) -> None:
         self.questions = questions
@@ -129,6 +109,31 @@ class Metrics:
             made = frame((str(place), *one) for place, one in enumerate(documents))
             self._last = (documents, made)
         return self._last[1]
+
+    def check(self, task: str, documents: int) -> None:
+        """Checks the figures of a benchmark that does not ship.
+
+        Where only some of its documents were asked, what no row has may be in others, so that it is
+        a warning.
+
+        Args:
+            task: Its name.
+            documents: How many there are, asked or not.
+
+        Raises:
+            DataError: No document has a row, or a metric has no value since no row has what its
+                card names.
+        """
+        if self.without and self._last is None:
+            raise DataError(f"{task}: its scoring function returned no row for any document")
+        scored, _ = self._last or ([], None)
+        rows = [row for one in scored for row in one.rows]
+        for name, found in self._found.items():
+            problem = found[-1].value is None and lacking(self.questions[name], rows)
+            if problem and len(scored) == documents:
+                raise DataError(f"{task}: {name}: {problem}")
+            if problem:
+                _log.warning("%s: %s: %s", task, name, problem)
 
     def noted(self, filters: Sequence[str]) -> dict[str, dict[str, Any]]:
         """For the results file, by ``metric,filter``: documents, clusters and the interval."""

@@ -6,6 +6,7 @@ would score it. Placeholders reach lm-eval's logs, where their text says what th
 log that is replayed does not take them for answers (:func:`was_missing`).
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,35 +15,33 @@ PLACEHOLDER = "[lm-eval-ext: no answer was recorded]"
 
 
 class MissingAnswer:
-    """The base class of all placeholders."""
+    """The base class of all placeholders, each a value of the type of the answer."""
+
+    value: Any
+
+    def __new__(cls) -> "MissingAnswer":
+        """Takes no value."""
+        new: Any = super().__new__
+        made: MissingAnswer = new(cls, cls.value)
+        return made
 
 
 class MissingText(MissingAnswer, str):
     """Placeholder for a generated text."""
 
-    __slots__ = ()
-
-    def __new__(cls) -> "MissingText":
-        """Takes no value."""
-        return super().__new__(cls, PLACEHOLDER)
+    value = PLACEHOLDER
 
 
 class MissingNumber(MissingAnswer, float):
     """Placeholder for the log-probability of a whole text; NaN."""
 
-    def __new__(cls) -> "MissingNumber":
-        """Takes no value."""
-        return super().__new__(cls, "nan")
+    value = math.nan
 
 
 class MissingLogprob(MissingAnswer, tuple[float, str]):
     """Placeholder for ``(log-probability, is greedy)``; both are missing."""
 
-    __slots__ = ()
-
-    def __new__(cls) -> "MissingLogprob":
-        """Takes no value."""
-        return super().__new__(cls, (float("nan"), PLACEHOLDER))
+    value = (math.nan, PLACEHOLDER)
 
 
 def find(answers: Iterable[Any]) -> MissingAnswer | None:

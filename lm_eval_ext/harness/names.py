@@ -29,5 +29,8 @@ RANGE = "range"
 NONE = "N/A"
 """What lm-eval writes for an undefined value."""
 
+TOO_FEW = "too_few_demonstrations"
+"""A cause under ``not_scorable``."""
+
 NOT_SCORABLE = "not_scorable"
 """Under a task's ``metadata``: ids of the examples that count nowhere, by cause."""

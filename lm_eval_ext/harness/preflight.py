@@ -6,19 +6,34 @@ after the minutes that a model takes. The hook in :mod:`lm_eval_ext._autoload` c
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.errors import DataError, OptionError, nearest, of_author
 from lm_eval_ext.harness.loading import refuse_unknown
+from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.text import one_line
 
 _NOT_FOUND = "Tasks not found: "
 """What lm-eval's own error starts with."""
 
 
-def explain_tasks(error: ValueError) -> None:
-    """Raises an OptionError for unknown tasks if one is nearly equal to one of ours."""
+def explain_tasks(error: ValueError, folder: str | None = None) -> None:
+    """Explains that tasks are not found.
+
+    Args:
+        error: lm-eval's.
+        folder: The folder of ``--include_path``; lm-eval passes over files that it cannot read.
+
+    Raises:
+        DataError: A file in the folder is no valid YAML.
+        OptionError: An unknown task is nearly equal to one of ours.
+    """
+    for file in Path(folder).rglob("*.yaml") if folder else ():
+        read_yaml(file, TypeAdapter(Any))
     ours = [name for card in cards().values() for name in (*card.groups, *card.tasks)]
     for name in str(error).removeprefix(_NOT_FOUND).split(", "):
         if hint := nearest(name, ours, cutoff=0.8):

@@ -70,13 +70,13 @@ class Loaded(NamedTuple):
 
     Attributes:
         documents: With the same keys.
-        info: Of their source.
+        info: Their source; None if they are embedded, for example drawn: then they are hashed.
         left_out: By cause, the ids of the examples that are not among them.
         train: Demonstrations, the split ``train``.
     """
 
     documents: Iterable[Mapping[str, Any]]
-    info: "DatasetInfo"
+    info: "DatasetInfo | None" = None
     left_out: Mapping[str, Collection[str]] = MappingProxyType({})
     train: Iterable[Mapping[str, Any]] = ()
 
@@ -85,15 +85,15 @@ def of_documents(found: "Loaded | Iterable[Mapping[str, Any]]", name: str) -> "D
     """The splits of documents; those without a description are embedded, and hashed."""
     from datasets import Dataset, DatasetDict
 
-    if not isinstance(found, Loaded):
-        rows = list(found)
-        text = "\n".join(json.dumps(row, sort_keys=True, ensure_ascii=False) for row in rows)
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        found = Loaded(rows, describe_embedded(name, digest))
-    info = found.info.copy()
-    info.description = json.dumps(dict(found.left_out))
-    splits = {"test": Dataset.from_list(list(found.documents), info=info)}
-    if train := list(found.train):
+    loaded = found if isinstance(found, Loaded) else Loaded(found)
+    rows, train = list(loaded.documents), list(loaded.train)
+    info = loaded.info and loaded.info.copy()
+    if info is None:
+        lines = (json.dumps(row, sort_keys=True, ensure_ascii=False) for row in rows + train)
+        info = describe_embedded(name, hashlib.sha256("\n".join(lines).encode()).hexdigest())
+    info.description = json.dumps(dict(loaded.left_out))
+    splits = {"test": Dataset.from_list(rows, info=info)}
+    if train:
         splits["train"] = Dataset.from_list(train)
     return DatasetDict(splits)
 

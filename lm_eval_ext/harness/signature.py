@@ -8,6 +8,7 @@ run.
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,13 +21,19 @@ UNKNOWN_TEMPLATE = "recorded: not known"
 FIXED_KEY = "lm_eval_ext"
 """The key of a task's metadata with the parts of the signature that no option changes."""
 
+TAKEN = re.compile(
+    "task|version|data|sha256|prompt|scoring|samples|answers|instruction|stops|config|docs|shots"
+    "|multiturn|chat|system"
+)
+"""Parts that no option may have the name of."""
+
 PROMPT_KEYS = (
     "output_type", "doc_to_text", "doc_to_target", "doc_to_choice", "description", "gen_prefix",
     "target_delimiter", "fewshot_delimiter", "fewshot_split", "fewshot_config", "use_prompt",
     "generation_kwargs", "repeats", "filter_list",
 )  # fmt: skip
-"""Of lm-eval's task configuration, what decides about prompts and answers. A user's own YAML
-may change any of it, and the command line ``generation_kwargs``."""
+"""The keys of lm-eval's task configuration that decide about prompts and answers. A user's own YAML
+may change any of them, and the command line ``generation_kwargs``."""
 
 
 def of_task(

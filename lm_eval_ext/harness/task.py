@@ -19,27 +19,27 @@ signature depend on the loaded documents:
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from types import MappingProxyType
+from statistics import mode
 from typing import Any
 
 from lm_eval.api.instance import Instance
 from lm_eval.api.task import ConfigurableTask
-from pydantic import ValidationError
 
-from lm_eval_ext.cards import Card, Trial, card_in, cards
-from lm_eval_ext.errors import DataError, OptionError, first_problem, of_author
-from lm_eval_ext.harness import chat, missing, provenance, signature, trial
+from lm_eval_ext.cards import Trial, card_in, cards, check_rows
+from lm_eval_ext.errors import DataError, OptionError, of_author
+from lm_eval_ext.harness import chat, missing, provenance, signature
 from lm_eval_ext.harness.declared import ABOUT, TASKS, of_task
 from lm_eval_ext.harness.loading import Loader
-from lm_eval_ext.harness.metrics import Document, Metrics, Row, Scored, check_rows, entry
+from lm_eval_ext.harness.metrics import Document, Metrics, Scored, entry
 from lm_eval_ext.harness.names import BENCHMARK, CARD, INTERVALS, NOT_SCORABLE
 from lm_eval_ext.lexicon import FRESH
+from lm_eval_ext.stats.table import Row
 
 FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 """What a user's own task file may replace, and with it the documents or the scoring."""
 
-DEFAULTS = {"test_split": "test", "num_fewshot": 0}
-"""Of lm-eval's keys, where a task file does not have them."""
+DEFAULTS = {"test_split": "test", "num_fewshot": 0, "doc_to_target": ""}
+"""The values of lm-eval's keys that a task file does not have."""
 
 
 class ExtTask(ConfigurableTask):
@@ -55,7 +55,6 @@ class ExtTask(ConfigurableTask):
     """
 
     _given_stops: Any = None
-    _noted: Mapping[str, str] = MappingProxyType({})
     _chat = False
 
     def __new__(cls, config: dict[str, Any] | None = None) -> Any:
@@ -71,29 +70,21 @@ class ExtTask(ConfigurableTask):
 
     def __init__(self, config: dict[str, Any]) -> None:
         config = {**DEFAULTS, **self._config}
-        load = config["custom_dataset"]
+        load = config.get("custom_dataset")
         if not isinstance(load, Loader):
             raise DataError(f"{config['task']}: decorate its custom_dataset with loader()")
-        if not callable(config.get("process_results")):
-            raise DataError(f"{config['task']}: process_results must name a scoring function")
         own = {key: config.pop(key, None) for key in (CARD, TASKS, ABOUT)}
         # A file without a card, as magnifico generate writes, may use a loader that ships.
         ships = None if own[CARD] else cards().get(load.prefix.rstrip("_"))
-        self.card = ships or _card(own, config)
+        self.card = ships or card_in({**own, "task": config["task"]})
         self.options: Any = load.options(config["metadata"])
         # lm-eval would load the documents after it has read the metric list, which may depend
         # on them.
         self.dataset = load(**config["metadata"])
         self.prepare(config)
-        has = self.dataset["test"].column_names
-        for key, name in (
-            ("cluster", self.card.cluster.column), ("doc_to_text", config["doc_to_text"])
-        ):  # fmt: skip
-            if str(name).isidentifier() and name not in has:  # lm-eval would ask the name itself
-                raise DataError(
-                    f"{config['task']}: {key}: documents have no column {name}; they have: "
-                    f"{', '.join(has) or 'none, since there are no documents'}"
-                )
+        for problem in self._problems(config):
+            raise DataError(f"{config['task']}: {problem}")
+        self._noted: dict[str, str] = {}
         names = self.metrics() or config.get("metric_list") or list(self.card.metrics)
         self._metrics = Metrics({name: self.card.question_of(name) for name in names})
         config["metric_list"] = [entry(*named) for named in self._metrics.questions.items()]
@@ -111,6 +102,35 @@ class ExtTask(ConfigurableTask):
             },
         )
         self.sign(self._signature)
+
+    def _problems(self, config: Mapping[str, Any]) -> Iterator[str]:
+        """What is wrong with a file and its documents, before any model is loaded."""
+        if not callable(config.get("process_results")):
+            yield "process_results must name a scoring function"
+        docs, text = self.dataset["test"], config.get("doc_to_text")
+        if text is None:
+            yield "doc_to_text is missing"
+        columns = {"doc_to_text": text, "doc_to_target": config["doc_to_target"]}
+        for key, name in {"cluster": self.card.cluster.column, **columns}.items():
+            if str(name).isidentifier() and name not in docs.column_names:
+                # lm-eval would ask the name itself, or take it for the answer.
+                has = ", ".join(docs.column_names) or "none, since there are no documents"
+                yield f"{key}: documents have no column {name}; they have: {has}"
+        several = isinstance(self, GroupedTask) and text == "context"
+        if isinstance(docs[0].get(text), list) is not several:
+            yield (
+                "several prompts are a list in the column context, with the class "
+                "GroupedGenerationTask and doc_to_text: context"
+            )
+        if self.card.name in cards():
+            return
+        if not isinstance(config["metadata"].get("version"), str):
+            yield 'metadata has no version, a text in quotes, such as version: "1.0"'
+        for name in filter(signature.TAKEN.fullmatch, vars(self.options)):
+            yield f"the option {name} has the name of a part of the signature; rename it"
+        ids = docs["id"][:] if "id" in docs.column_names else []
+        if len({*ids}) < len(ids):
+            yield f"two documents have the id {mode(ids)!r}; give each its own"
 
     def fewshot_docs(self) -> Any:
         """None where demonstrations are locked out: lm-eval would read all documents for them."""
@@ -188,16 +208,15 @@ class ExtTask(ConfigurableTask):
             )
         self._chat = apply_chat_template
         given = self._given_stops is not None
-        chosen = sorted(samples or self._trial(limit))
-        noted = {"samples": signature.digest(chosen) if chosen else None}
+        self._noted = {}
+        if chosen := sorted(samples or self._trial(limit)):
+            self._noted["samples"] = signature.digest(chosen)
         if self._generates_chat:
-            told = self.chat_instruction()
-            noted |= {
-                "answers": chat.POLICY,
-                "instruction": signature.digest(told) if told else None,
-                "stops": "given" if given else None,
-            }
-        self._noted = {name: value for name, value in noted.items() if value is not None}
+            self._noted["answers"] = chat.POLICY
+            if told := self.chat_instruction():
+                self._noted["instruction"] = signature.digest(told)
+            if given:
+                self._noted["stops"] = "given"
         super().build_all_requests(
             limit=limit, samples=samples, apply_chat_template=apply_chat_template, **kwargs
         )
@@ -223,7 +242,7 @@ class ExtTask(ConfigurableTask):
         if not limit or limit >= len(self.eval_docs):
             return []
         spread = self.card.trial or Trial(across=(self.card.cluster.column,))
-        return sorted(islice(trial.order(self.eval_docs, spread), limit))
+        return sorted(islice(spread.order(self.eval_docs), limit))
 
     def doc_iterator(
         self,
@@ -233,7 +252,7 @@ class ExtTask(ConfigurableTask):
         world_size: int = 1,
         samples: list[int] | None = None,
     ) -> Iterator[tuple[int, Any]]:
-        """The documents to ask with their places; under a limit spread over all (:mod:`.trial`)."""
+        """The documents to ask with their places; under a limit spread over all."""
         docs = self.eval_docs
         if not samples and (chosen := self._trial(limit)):
             return islice(((place, docs[place]) for place in chosen), rank, None, world_size)
@@ -250,14 +269,18 @@ class ExtTask(ConfigurableTask):
         if self._generates_chat and self._given_stops is None:
             # As it was used; the signature has the task's own, and that there was a template.
             dumped["generation_kwargs"] = {**dumped["generation_kwargs"], "until": []}
-        dumped["metadata"] = {**(dumped.get("metadata") or {}), signature.METADATA_KEY: signed}
-        if named := self.not_scorable():
-            dumped["metadata"][NOT_SCORABLE] = named
-        dumped["metadata"][BENCHMARK] = self.card.name
-        if self.card != cards().get(self.card.name):  # an option may change what is measured
-            dumped["metadata"][CARD] = self.card.model_dump(mode="json", exclude_defaults=True)
-        if noted := self._metrics.noted([one.name for one in self._filters]):
-            dumped["metadata"][INTERVALS] = noted
+        noted = {
+            NOT_SCORABLE: self.not_scorable(),
+            INTERVALS: self._metrics.noted([one.name for one in self._filters]),
+        }
+        shipped = cards().get(self.card.name)
+        if self.card != shipped:  # an option may change what is measured
+            noted[CARD] = self.card.model_dump(mode="json", exclude_defaults=True)
+        if not shipped:
+            self._metrics.check(self.config.task, len(self.eval_docs))
+        noted = {key: one for key, one in noted.items() if one}
+        own = {signature.METADATA_KEY: signed, BENCHMARK: self.card.name}
+        dumped["metadata"] = dumped["metadata"] | own | noted
         return dumped
 
     def aggregation(self) -> dict[str, Any]:
@@ -298,6 +321,7 @@ class ExtTask(ConfigurableTask):
                 if not ships:
                     check_rows(rows, self._metrics.questions.values())
             if not rows:
+                self._metrics.without += 1
                 return {}
             clusters = self.card.cluster.names(doc, own=self.card.asks_own(self.config.task))
             return Scored(Document(str(doc.get("id", "")), clusters, rows), self._metrics.questions)
@@ -368,19 +392,3 @@ class GroupedGenerationTask(GroupedTask):
         for index, request in enumerate(requests):
             request.idx = index
         return requests
-
-
-def _card(own: dict[str, Any], config: Mapping[str, Any]) -> Card:
-    """The card of the task's file, from the keys that lm-eval does not know.
-
-    Raises:
-        DataError: There is none, or it is malformed, or its name is one that ships.
-    """
-    task = config["task"]
-    try:
-        card = card_in({**own, CARD: own[CARD] or {}, "task": task})
-    except ValidationError as error:
-        raise DataError(f"the card of {task}: {first_problem(error)}") from None
-    if card.name in cards() and card != cards()[card.name]:
-        raise DataError(f"the card of {task}: {card.name} is a benchmark that ships; rename yours")
-    return card

@@ -1,12 +1,15 @@
 """The long table: a row for each thing that was scored of a document."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Scored = tuple[str, str, Sequence[str], Sequence[Mapping[str, Any]]]
+Row = Mapping[str, str | float | None]
+"""Facets and values of one thing that was scored."""
+
+Scored = tuple[str, str, Sequence[str], Sequence[Row]]
 """A document: its name in the table, its id, its clusters, the coarsest first, and its rows."""
 
 

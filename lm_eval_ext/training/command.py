@@ -5,11 +5,10 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import OptionError, writing
@@ -24,7 +23,6 @@ from lm_eval_ext.training.recipe import (
     filled,
     planned,
     prepare,
-    read_recipe,
 )
 from lm_eval_ext.training.starting import answers_of, load, processes, start_folder
 
@@ -37,8 +35,7 @@ LIBRARIES = ("lm-eval-ext", "lm_eval", "accelerate", "tokenizers", "torch", "tra
 """Whose versions are in the record."""
 
 
-@dataclass(frozen=True)
-class Trained:
+class Trained(NamedTuple):
     """A finished training.
 
     Attributes:
@@ -68,9 +65,9 @@ class Trained:
 
     def summary(self) -> str:
         """A line about it."""
-        state = "learned" if self.learned else "DID NOT LEARN"
-        seconds = self.record["seconds"]
-        return f"{self.folder}: trained in {seconds:.0f} s; {state}: {self.told() or 'no gates'}"
+        state = "learned: " if self.learned else "DID NOT LEARN: "
+        told = state + self.told() if self.record["gates"] else "no gates"
+        return f"{self.folder}: trained in {self.record['seconds']:.0f} s; {told}"
 
 
 def train(name: str, out: Path, *, settings: Mapping[str, Any] | None = None) -> list[Trained]:
@@ -91,24 +88,24 @@ def train(name: str, out: Path, *, settings: Mapping[str, Any] | None = None) ->
     models = planned(name, settings)
     out = out.expanduser().absolute()
     for recipe in models.values():
-        fitting.arguments_of(recipe, out)
+        for one in (*recipe.before().values(), recipe):
+            fitting.arguments_of(one, out)
     known: dict[Path, Trained] = {}
     found = []
-    for place, (one, recipe) in enumerate(models.items(), 1):
+    for place, (model, recipe) in enumerate(models.items(), 1):
         tell(f"[{place}/{len(models)}] {recipe.title}")
-        trained = _train(recipe, out / one, out / FIRST, known)
-        file = out / MODELS / f"{one}.yaml"
+        trained = _train(recipe, out / model, out / FIRST, known)
+        file = out / MODELS / f"{model}.yaml"
         write_model_file(file, recipe, trained)
-        found.append(replace(trained, model_file=file))
+        found.append(trained._replace(model_file=file))
     return found
 
 
 def _train(recipe: Recipe, folder: Path, shared: Path, known: dict[Path, Trained]) -> Trained:
     """Trains what comes first, then this; ``known`` are those of this call."""
-    folders: dict[str, str] = {}
+    folders = {}
     first = {}
-    for name, one in recipe.first.items():
-        before = read_recipe(one.extends, dict(one.model_extra or {}, seed=recipe.seed))
+    for name, before in recipe.before().items():
         place = shared / f"{name}-{digest(key_of(before))[:12]}"
         if place not in known:
             known[place] = _train(before, place, shared, known)
@@ -116,19 +113,20 @@ def _train(recipe: Recipe, folder: Path, shared: Path, known: dict[Path, Trained
             raise OptionError(f"{place} comes first and did not learn: {known[place].told()}")
         folders[name], first[name] = str(place), known[place].record["key"]
     material = prepare(recipe.source, filled(recipe.data, folders), recipe.seed)
-    if lacking := recipe.gates.keys() - material.gates.keys():
-        legal = ", ".join(material.gates) or "no gates"
-        raise OptionError(f"gates: {recipe.source} has no {lacking.pop()!r}; it has {legal}")
     key = key_of(recipe, examples=material.digest(), first=first)
-    from transformers.utils.logging import disable_progress_bar
+    from transformers.utils import logging
 
-    disable_progress_bar()
+    logging.disable_progress_bar()
+    # It warns of tied weights that a checkpoint has once, and of file systems.
+    logging.set_verbosity_error()
+    begun = {"key": key, "processes": processes().num_processes}
     with _alone(folder) as work:
-        if record := record_of(folder):
-            check_same(folder, record["key"], key)
+        record = record_of(folder) or begun
+        check_same(folder, record["key"], key)
         if "curve" not in record:
+            check_same(folder, record, begun)
             start = filled(recipe.model.start, folders)
-            record = _fit(recipe, start, material, work, key)
+            record = _fit(recipe, start, material, work, begun)
         if "gates" not in record:
             record["gates"] = _ask(recipe, material, folder, record["arguments"])
         record["model_file"] = material.model_file  # paths in it may have changed
@@ -169,14 +167,14 @@ def _alone(folder: Path) -> Iterator[Path]:
 
 
 def _fit(
-    recipe: Recipe, start: str, material: Material, work: Path, key: Mapping[str, Any]
+    recipe: Recipe, start: str, material: Material, work: Path, begun: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Trains, and writes the weights; returns the record, which still lacks the gates."""
     started, training, folder = time.monotonic(), recipe.training, work.parent
     with processes().main_process_first():
         begin = start_folder(recipe.model, start, material, work, recipe.seed)
     model, tokenizer = load(begin)
-    both = bool(model.config.is_encoder_decoder)
+    both = model.config.is_encoder_decoder
     # Of a model that only decodes, prompts and answers share the positions.
     facts: dict[str, Any] = {
         "arguments": {"max_length": training.max_source_length} if both else {}
@@ -184,17 +182,23 @@ def _fit(
     if not material.train:
         raise OptionError(f"the source {recipe.source} has no example for recipe.data")
     if training.spans:
-        texts = (text for _, text in material.train)
-        asked = training.batch * (training.max_steps or 1)
-        rows, dev = fitting.corrupted(texts, tokenizer, training.spans, asked, recipe.seed)
+        rows, dev = fitting.corrupted(
+            (text for _, text in material.train),
+            tokenizer,
+            training.spans,
+            training.batch * (training.max_steps or 1),
+            recipe.seed,
+        )
     else:
         # A tokenizer that corrupts texts is refused; that of lossy texts is counted.
         gates = (pair for some in material.gates.values() for pair in some)
-        found = list(fitting.problems(tokenizer, [*material.train, *material.dev, *gates]))
-        refused = [] if material.lossy else found
-        if problem := material.problem_with(tokenizer) or next(iter(refused), ""):
-            raise OptionError(f"{begin}: the tokenizer does not keep the texts: {problem}")
-        facts["not_kept"] = {"texts": len(found), "such as": found[:1]}
+        texts = [*material.train, *material.dev, *gates, *material.asked]
+        lost = list(fitting.problems(tokenizer, texts))
+        if lost and not material.lossy:
+            raise OptionError(f"{begin}: the tokenizer does not keep the texts: {lost[0]}")
+        facts["not_kept"] = {"texts": len(lost), "such as": lost[:1]}
+        if lost:
+            tell(f"the tokenizer does not keep {len(lost):,} of {len(texts):,} texts: {lost[0]}")
         (rows, facts["cut"]), (dev, _) = (
             fitting.encode(pairs, tokenizer, training, encoder_decoder=both)
             for pairs in (material.train, material.dev)
@@ -205,7 +209,7 @@ def _fit(
                 f"{training.max_source_length} or max_target_length "
                 f"{training.max_target_length}, and are cut"
             )
-    _write(folder, {"key": key})  # the checkpoints are of this training
+    _write(folder, begun)  # the checkpoints are of this training
     curve = fitting.fit(model, tokenizer, rows, dev, recipe, folder=work / "checkpoints")
     if processes().is_main_process:
         with writing(folder):
@@ -217,8 +221,7 @@ def _fit(
         "start": str(begin),
         "versions": {name: version(name) for name in LIBRARIES},
         "device": str(processes().device),
-        "processes": processes().num_processes,
-        "key": key,
+        **begun,
         **facts,
         "parameters": model.num_parameters(),
         "seconds": round(time.monotonic() - started, 1),
@@ -232,15 +235,11 @@ def _ask(
     recipe: Recipe, material: Material, folder: Path, arguments: Mapping[str, int]
 ) -> list[dict[str, Any]]:
     """Asks the model as it was written, with the arguments of its model file."""
-    from transformers import AutoTokenizer
-
     found = []
     for name, bar in recipe.gates.items():
         prompts, targets = zip(*material.gates[name], strict=True)
-        # An answer may be longer than every right one, which then shows.
-        ids = AutoTokenizer.from_pretrained(folder)(list(targets))["input_ids"]
         texts = answers_of(
-            folder, prompts, most=max(map(len, ids)) + 8,
+            folder, prompts, most=material.max_gen_toks,
             batch_size=recipe.training.per_device_train_batch_size, **arguments,
         )  # fmt: skip
         score = fmean(map(material.score, texts, targets))

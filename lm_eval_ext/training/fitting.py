@@ -40,7 +40,7 @@ Row = dict[str, list[int]]
 """``input_ids`` and ``labels`` of an example."""
 
 DENSITY, LENGTH = 0.15, 3.0
-"""Of span corruption: the share of tokens that is replaced, and the mean length of a span (T5,
+"""Span corruption replaces this share of the tokens, in spans of this mean length (T5,
 section 3.1.4)."""
 
 
@@ -96,7 +96,6 @@ def fit(
     newest = get_last_checkpoint(str(folder))
     _check_space(folder, model)
     watch, patience = _watch(newest), training.early_stopping_patience
-    rate = training.embedding_learning_rate
     trainer = Trainer(
         model=model,
         args=arguments,
@@ -104,7 +103,12 @@ def fit(
         eval_dataset=dev or None,
         data_collator=DataCollatorForSeq2Seq(tokenizer),
         callbacks=[watch] if patience is None else [watch, EarlyStoppingCallback(patience)],
-        optimizers=(muon(model, arguments, rate) if training.optim == MUON else None, None),
+        optimizers=(
+            muon(model, arguments, training.embedding_learning_rate)
+            if training.optim == MUON
+            else None,
+            None,
+        ),
     )
     # T5 takes the number of tokens that a loss is to be divided by, and does not divide by it:
     # the Trainer would leave accumulated batches and processes added up.
@@ -268,7 +272,7 @@ def _watch(resumed: str | None) -> Any:
 
 def _check_space(folder: Path, model: Any) -> None:
     """Refuses what the disk cannot hold: checkpoints, each with the optimizer's state."""
-    bytes_ = sum(one.numel() * one.element_size() for one in model.parameters())
+    bytes_ = model.get_memory_footprint(return_buffers=False)
     held = sum(file.stat().st_size for file in folder.rglob("*"))
     needed = bytes_ * (3 * (_KEPT + 1) + 1) - held
     free = shutil.disk_usage(folder).free
@@ -304,8 +308,8 @@ def encode(
         if encoder_decoder:
             rows.append({"input_ids": prompt, "labels": answer})
         else:
-            labels = [IGNORED] * len(prompt) + answer
-            rows.append({"input_ids": prompt + answer, "labels": labels})
+            hidden = [IGNORED] * len(prompt)
+            rows.append({"input_ids": prompt + answer, "labels": hidden + answer})
     return rows, cut
 
 

@@ -7,11 +7,10 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
     BaseModel,
@@ -28,7 +27,6 @@ from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.reading import Strict, checked, read_yaml
 from lm_eval_ext.text import quantity
 
-PACKAGE = Path(__file__).parents[1]
 MUON = "muon"
 
 
@@ -66,6 +64,8 @@ class Start(Strict):
     def _one_of_two(self) -> "Start":
         if bool(self.start) == bool(self.config) or bool(self.config) != bool(self.tokenizer):
             raise ValueError("give start, or config together with tokenizer")
+        if self.start[:1] in "/.~" and not Path(self.start).expanduser().is_dir():
+            raise ValueError(f"start: no such folder {self.start}")
         return self
 
 
@@ -141,7 +141,7 @@ class Recipe(Strict):
         vary: By factor, its levels with their settings, as ``--set`` takes them. There is a
             training for every combination of levels.
         seeds: There is a training for each.
-        seed: Of weights, order of examples and dropout, if there are no seeds.
+        seed: The seed of weights, order of examples and dropout, if there are no seeds.
     """
 
     title: str
@@ -159,6 +159,26 @@ class Recipe(Strict):
     seeds: list[NonNegativeInt] = []
     seed: NonNegativeInt = 0
 
+    def before(self) -> dict[str, "Recipe"]:
+        """The trainings that come first, by name; their seed is this one's."""
+        return {
+            name: read_recipe(one.extends, dict(one.model_extra or {}, seed=self.seed))
+            for name, one in self.first.items()
+        }
+
+    def check(self) -> None:
+        """Checks what its source declares, and the same of what comes first.
+
+        Raises:
+            OptionError: The source does not exist, or an option or a gate is none of its own.
+        """
+        for one in self.before().values():
+            one.check()
+        gates = getattr(_source(self.source, self.data)[0], "GATES", ())
+        for name in self.gates.keys() - gates:
+            legal = ", ".join(gates) or "no gates"
+            raise OptionError(f"gates: {self.source} has no {name!r}; it has {legal}")
+
 
 def planned(name: str, settings: Mapping[str, Any] | None = None) -> dict[str, Recipe]:
     """The models of a recipe by name: a recipe for each, with its levels' settings and title.
@@ -168,7 +188,7 @@ def planned(name: str, settings: Mapping[str, Any] | None = None) -> dict[str, R
         settings: As :func:`read_recipe`; where a level sets the same key, the level's counts.
 
     Raises:
-        OptionError: As :func:`read_recipe`.
+        OptionError: As :func:`read_recipe`, or an option or a gate of one is not legal.
     """
     whole = read_recipe(name, settings)
     seeds = {f"seed {seed}": {"seed": seed} for seed in whole.seeds}
@@ -177,6 +197,7 @@ def planned(name: str, settings: Mapping[str, Any] | None = None) -> dict[str, R
     for levels in product(*factors):
         own = {key: value for _, level in levels for key, value in level.items()}
         recipe = read_recipe(name, dict(settings or {}) | own)
+        recipe.check()
         parts = [level for level, _ in levels]
         title = ", ".join([filled(recipe.title, recipe.data), *parts])
         file = re.sub(r"[^\w.]+", "-", "-".join([Path(name).stem, *parts]))
@@ -205,7 +226,7 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
 
 def shipped() -> dict[str, Path]:
     """The recipes that ship, by name: ``recipes/*.yaml`` of every benchmark."""
-    return {file.stem: file for file in sorted(PACKAGE.glob("**/recipes/*.yaml"))}
+    return {file.stem: file for file in sorted(Path(__file__).parents[1].glob("**/recipes/*.yaml"))}
 
 
 def read_recipe(name: str, settings: Mapping[str, Any] | None = None) -> Recipe:
@@ -261,8 +282,7 @@ Pair = tuple[str, str]
 """A prompt, exactly as the task asks it, and its answer."""
 
 
-@dataclass(frozen=True)
-class Material:
+class Material(NamedTuple):
     """What a source prepares.
 
     Attributes:
@@ -270,29 +290,31 @@ class Material:
         dev: Examples whose loss is computed on the way.
         gates: Sets of examples that a recipe's gates may name.
         facts: What the examples come from, such as checksums of files; for the record.
-        score: Of an answer, by its text and the target's: 0 to 1. By default 1 for the same text,
-            whitespace at its ends aside.
+        score: Scores an answer, given its text and the target's, from 0 to 1; by default 1 for the
+            same text, whitespace at its ends aside.
         vocabulary: Texts that a new tokenizer is made from; without any, those to train on.
         whole: Texts that are one token each of a new tokenizer.
-        problem_with: Looks at a tokenizer, which was loaded from its folder; returns what it
-            does wrong with this material, or "".
+        asked: What else the tokenizer must keep, such as what the tasks ask.
         grow: Writes a copy of a model's folder with further tokens into a new folder.
         model_file: Keys of the model file, such as metadata for the tasks.
         lossy: Whether texts that a tokenizer does not keep are counted in the record instead of
             refused: texts that people wrote have characters that it lacks.
+        max_gen_toks: As in the ``generation_kwargs`` of the tasks, by default lm-eval's own: a
+            model that only decodes gets prompts which leave room for so many tokens.
     """
 
     train: Sequence[Pair]
     dev: Sequence[Pair] = ()
-    gates: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    gates: Mapping[str, Sequence[Pair]] = {}
+    facts: Mapping[str, Any] = {}
     score: Callable[[str, str], float] = lambda answer, target: answer.strip() == target.strip()
     vocabulary: Sequence[str] = ()
     whole: Sequence[str] = ()
-    problem_with: Callable[[Any], str] = lambda tokenizer: ""
-    grow: Callable[[Path, Path], None] | None = None
-    model_file: Mapping[str, Any] = field(default_factory=dict)
+    asked: Sequence[Pair] = ()
+    grow: Callable[[Path, Path], object] | None = None
+    model_file: Mapping[str, Any] = {}
     lossy: bool = False
+    max_gen_toks: int = 256
 
     def digest(self) -> str:
         """SHA-256 (hex) over all that is trained on and compared with."""
@@ -307,16 +329,23 @@ def digest(content: Any) -> str:
 def prepare(source: str, data: Mapping[str, Any], seed: int) -> Material:
     """Asks a source for its material.
 
-    Its module has the function ``prepare(data, seed)``, which checks its options
-    (:func:`~lm_eval_ext.reading.checked`) and returns a :class:`Material`.
+    Its module has the pydantic model ``Options``, the function ``prepare(options, seed)``, which
+    returns a :class:`Material`, and ``GATES``, the names of the sets that gates may name.
 
     Raises:
         OptionError: There is no such source, or an option of it is wrong.
         DataError: Data are missing or broken.
     """
-    try:
-        made = import_module(source).prepare
-    except (ImportError, AttributeError, ValueError) as error:
-        raise OptionError(f"source: no module with a function prepare ({error})") from None
-    found: Material = made(data, seed)
+    module, options = _source(source, data)
+    found: Material = module.prepare(options, seed)
     return found
+
+
+def _source(source: str, data: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The module of a source, and its options."""
+    try:
+        module = import_module(source)
+        model = module.Options
+    except (ImportError, AttributeError, ValueError) as error:
+        raise OptionError(f"source: no module with Options and prepare ({error})") from None
+    return module, checked(model, data, f"data of {source}")

@@ -14,7 +14,7 @@ from lm_eval_ext.training.recipe import Material, NewTokenizer, Start
 
 PAD, EOS, UNKNOWN = "<pad>", "</s>", "<unk>"
 SENTINELS = [f"<extra_id_{number}>" for number in range(100)]
-"""Of span corruption, as T5 has them."""
+"""The tokens that stand for lost spans, as T5 has them."""
 
 
 @contextmanager
@@ -159,8 +159,9 @@ def new_tokenizer(wanted: NewTokenizer, material: Material, *, encoder_decoder: 
         core.post_processor = processors.TemplateProcessing(
             single=f"$A {EOS}", special_tokens=[(EOS, special.index(EOS))]
         )
-    named = {"pad_token": PAD, "eos_token": EOS, "unk_token": UNKNOWN}
-    return PreTrainedTokenizerFast(tokenizer_object=core, **named)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core, pad_token=PAD, eos_token=EOS, unk_token=UNKNOWN
+    )
 
 
 def processes() -> Any:
@@ -187,7 +188,7 @@ def answers_of(
     Args:
         folder: The model's, in the Hugging Face format.
         prompts: Longer ones are cut on the left, as lm-eval cuts them.
-        most: Tokens of an answer.
+        most: Most tokens of an answer.
         batch_size: Prompts at a time.
         more: Keys of lm-eval's ``model_args``.
     """
@@ -197,8 +198,9 @@ def answers_of(
 
     state = processes()
     options = {"until": [], "do_sample": False, "max_gen_toks": most}
-    mine = range(state.process_index, len(prompts), state.num_processes)
-    asked = [Instance("generate_until", {}, (prompts[place], options), place) for place in mine]
     model = HFLM(str(folder), device=str(state.device), batch_size=batch_size, **more)
-    found = list(zip(mine, model.generate_until(asked, disable_tqdm=True), strict=True))
-    return [text for _, text in sorted(gather_object(found))]
+    with state.split_between_processes(list(prompts)) as mine:
+        asked = [Instance("generate_until", {}, (prompt, options), 0) for prompt in mine]
+        answers = model.generate_until(asked, disable_tqdm=True)
+    found: list[str] = gather_object(answers)
+    return found

@@ -17,7 +17,7 @@ from lm_eval_ext.benchmarks.lieder import items as lieder
 from lm_eval_ext.benchmarks.lieder.records import Experiment
 from lm_eval_ext.benchmarks.magnifico import mini as magnifico_mini
 from lm_eval_ext.demo import training
-from lm_eval_ext.training.recipe import Material, read_recipe
+from lm_eval_ext.training.recipe import Material, prepare, read_recipe
 
 pytestmark = pytest.mark.xdist_group("demonstration texts")
 
@@ -53,7 +53,7 @@ RUN = 13
 @cache
 def material() -> Material:
     """All that `make demo` trains on: seconds, which collecting the tests does not need."""
-    return training.prepare(RECIPE.data, 0)
+    return prepare(RECIPE.source, RECIPE.data, 0)
 
 
 def queries() -> list[tuple[str, str]]:

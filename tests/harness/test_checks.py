@@ -144,7 +144,12 @@ def test_groups_are_opened_and_the_tasks_without_data_come_first(
 
 
 @pytest.mark.parametrize("name", ["magnifico_dsc", "lieder_min", "cog_mini_id", "dinner_icl"])
-def test_a_misspelt_task_of_ours_gets_similar_names(name: str) -> None:
+def test_a_misspelt_task_of_ours_gets_similar_names(name: str, tmp_path: Path) -> None:
+    """Unless a task file is no YAML, which lm-eval passes over."""
     with pytest.raises(OptionError, match=f"no task '{name}'; did you mean "):
         explain_tasks(ValueError(f"Tasks not found: {name}"))
-    explain_tasks(ValueError("Tasks not found: helaswag, mmlu_x"))
+    unknown = ValueError("Tasks not found: helaswag, mmlu_x")
+    explain_tasks(unknown, str(ROOT / "examples" / "plurals"))
+    (tmp_path / "mine.yaml").write_text("task: mine\n  class: x\n")
+    with pytest.raises(DataError, match="not valid YAML"):
+        explain_tasks(unknown, str(tmp_path))

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval_ext.cards import cards
-from lm_eval_ext.harness.trial import order
 from lm_eval_ext.runs.tasks import own_manager
 
 EMBEDDED = ("lieder_mini", "cogs_mini_gen", "conceptual_mini", "diner_mini_name")
@@ -76,7 +75,7 @@ WORDS = st.sampled_from("abcd")
 @given(rows=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=40))
 def test_every_document_once_and_evenly(rows: list[tuple[str, str]]) -> None:
     docs = Dataset.from_list([{"item": item, "family": family} for item, family in rows])
-    places = list(order(docs, LIEDER))
+    places = list(LIEDER.order(docs))
     assert sorted(places) == list(range(len(rows)))
     total = Counter(item for item, _ in rows)
     for taken in range(len(rows) + 1):
@@ -94,7 +93,7 @@ def test_the_forms_of_a_question_stay_together() -> None:
         for template in range(30)
         for form in ("base", "plausible", "foreign")
     ]  # fmt: skip
-    places = list(order(Dataset.from_list(docs), MAGNIFICO))
+    places = list(MAGNIFICO.order(Dataset.from_list(docs)))
     for taken in range(0, len(docs), 3):
         found = Counter(docs[place]["template"] for place in places[:taken])
         assert set(found.values()) <= {3}

@@ -5,11 +5,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lm_eval_ext.benchmarks.conceptual import worldtree
+from lm_eval_ext.benchmarks.conceptual.records import Sample
 from support import diner_own, spacy_pipeline
 from support.databases import written
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "magnifico_own"
 QUESTIONS = 12
+
+
+HOTPOTQA = [
+    Sample(f"h{n}", f"Where is {n}?", "Oslo", frozenset(["is there"]), "Oslo: A city.")
+    for n in range(QUESTIONS)
+]
+"""As if they were read: files of ours would have other checksums."""
 
 
 def brought(task: str, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
@@ -22,8 +30,9 @@ def brought(task: str, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     if task == "conceptual_worldtree":
         write_worldtree(folder)
         return {}, {"LM_EVAL_EXT_DATA": str(folder)}
-    if task == "diner_name_random":
-        return {"diner_dir": str(diner_own.write(folder / "built", "random"))}, {}
+    if task.startswith("diner_"):
+        split = "random" if task.endswith("_random") else "tmcd"
+        return {"diner_dir": str(diner_own.write(folder / "built", split))}, {}
     assert task.startswith("magnifico_own_")
     script = (EXAMPLE / "yard.sql").read_text(encoding="utf-8")
     database = written(folder / "yard.sqlite", script)

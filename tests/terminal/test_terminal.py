@@ -18,11 +18,12 @@ from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.cli.task_list import lines, matching, task_rows
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.harness.metrics import Document, Metrics, Row, entry
+from lm_eval_ext.harness.metrics import Document, Metrics, entry
 from lm_eval_ext.results.ask import Asked
 from lm_eval_ext.results.grid import text as as_text
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.show import tables
+from lm_eval_ext.stats.table import Row
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections import namedtuple
 from collections.abc import Callable
-from dataclasses import replace
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -20,17 +19,21 @@ from typing import Any
 import pytest
 import yaml
 from support.results_files import rows, write_run
+from support.tasks import load_task
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import LmEvalExtError, OptionError
+from lm_eval_ext.reading import Strict
 from lm_eval_ext.training import command, fitting, recipe, text
 from lm_eval_ext.training.recipe import Material, NewTokenizer, Training, planned, read_recipe
 from lm_eval_ext.training.starting import new_tokenizer
 
 WORDS = ("red", "blue", "green", "dog", "cat", "bird")
 PAIRS = [(" ".join([a] * n), f"{b} {a}") for n, a in enumerate(WORDS, 1) for b in WORDS]
-MATERIAL = Material(PAIRS, PAIRS[:8], {"all": PAIRS[:4]}, model_file={"batch_size": 4})
+MATERIAL = Material(
+    PAIRS, PAIRS[:8], {"all": PAIRS[:4]}, model_file={"batch_size": 4}, max_gen_toks=16
+)
 
 CONFIGS: dict[str, dict[str, Any]] = {
     "t5": {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2,
@@ -44,12 +47,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Writes a recipe that trains on PAIRS, with changes; returns its path."""
-    real = recipe.prepare
-
-    def prepare(source: str, data: Any, seed: int) -> Material:
-        return MATERIAL if source == "pairs" else real(source, data, seed)
-
-    monkeypatch.setattr(command, "prepare", prepare)
+    source: Any = SimpleNamespace(
+        Options=Strict, GATES=("all",), prepare=lambda options, seed: MATERIAL
+    )
+    monkeypatch.setitem(sys.modules, "pairs", source)
 
     def write(name: str = "tiny", kind: str = "t5", **changes: Any) -> str:
         training = {
@@ -107,14 +108,21 @@ def same_weights(*folders: Path) -> None:
 
 @pytest.mark.parametrize("sampling", ["group_by_length", "random"])
 def test_a_training_that_was_killed_in_any_pass_ends_like_one_that_was_not(
-    sampling: str, write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sampling: str,
+    write: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """36 examples are 5 steps a pass; killed inside of passes, and at the end of one."""
     name = write(training={"max_steps": 19, "train_sampling_strategy": sampling, "eval_steps": 7})
     (whole,) = command.train(name, tmp_path / "whole")
     monkeypatch.setattr(fitting, "SAVED_S", -1.0)  # a checkpoint after each step
     killed(lambda: command.train(name, tmp_path / "cut"), [3, 6, 8, 14])
+    capfd.readouterr()
     (resumed,) = command.train(name, tmp_path / "cut")
+    said = capfd.readouterr().err
+    assert "missing keys" not in said and "mtime" not in said, "transformers' warnings"
     same_weights(whole.folder, resumed.folder)
 
 
@@ -134,7 +142,7 @@ def test_tiny_recipes_resume_in_every_pass(
         if "sentences" in data:
             return made
         vocabulary = made.vocabulary or [text for pair in made.train for text in pair]
-        return replace(made, train=made.train[:examples], dev=[], vocabulary=vocabulary)
+        return made._replace(train=made.train[:examples], dev=[], asked=[], vocabulary=vocabulary)
 
     monkeypatch.setattr(command, "prepare", few)
     monkeypatch.setattr(fitting, "SAVED_S", -1.0)  # a checkpoint after each step
@@ -201,6 +209,12 @@ def test_a_checkpoint_that_was_cut_off_is_none_and_another_recipe_is_refused(
     assert [*tmp_path.glob("cut/tiny-seed-3/.training/checkpoints/checkpoint-4")]
     with pytest.raises(OptionError, match=r"lies here, with .*; name another folder"):
         train("cut", per_device_train_batch_size=4)
+    record = tmp_path / "cut" / "tiny-seed-3" / "training.json"
+    begun = record.read_text()
+    record.write_text(begun.replace('"processes": 1', '"processes": 2'))
+    with pytest.raises(OptionError, match='"processes": 2 instead of "processes": 1'):
+        train("cut")
+    record.write_text(begun)
     whole = train("whole")
     same_weights(whole.folder, train("cut").folder)
     assert not (whole.folder / ".training").exists()
@@ -246,16 +260,20 @@ def test_every_weight_is_trained_once_and_at_its_rate(kind: str) -> None:
 
 
 def test_lossy_texts_are_counted_and_others_are_refused(
-    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def train(out: str, **changes: Any) -> Any:
-        made = replace(MATERIAL, vocabulary=["red blue green dog cat"], lossy=True)
-        monkeypatch.setattr(command, "prepare", lambda *_: replace(made, **changes))
+        made = MATERIAL._replace(vocabulary=["red blue green dog cat"], lossy=True)
+        monkeypatch.setattr(command, "prepare", lambda *_: made._replace(**changes))
         return command.train(write(training={"max_steps": 2}), tmp_path / out)[0]
 
     done = train("out").record
     words = [part for pair in (*PAIRS, *PAIRS[:8], *PAIRS[:4]) for part in pair]
     assert done["not_kept"]["texts"] == sum("bird" in text for text in words) > 10
+    assert f"not keep {sum('bird' in text for text in words)} of " in capsys.readouterr().err
     place = {"metadata": {"place": "new"}}
     again = train("out", model_file=place)
     assert again.record == done | {"model_file": place}, "it is not trained again"
@@ -291,10 +309,15 @@ def test_a_gate_that_is_missed_is_told_and_reports_leave_the_model_out(
         find(tmp_path / "results" / "bad")
 
 
+@pytest.mark.parametrize("kind", ["t5", "gpt2"])
 def test_gates_ask_what_lm_eval_will_ask_and_progress_is_told_at_once(
-    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kind: str,
+    write: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Prompts that are longer than the training saw are cut on the left, and that is told."""
+    """Prompts are cut on the left: to what was trained, or so that the longest answer has room."""
     from lm_eval.models.huggingface import HFLM
     from transformers import AutoTokenizer
 
@@ -306,16 +329,18 @@ def test_gates_ask_what_lm_eval_will_ask_and_progress_is_told_at_once(
         return asked(self, context, **kwargs)
 
     monkeypatch.setattr(HFLM, "_model_generate", generate)
-    long = [(f"{' '.join(['red'] * 9)} {word} cat", word) for word in WORDS]
-    monkeypatch.setattr(command, "prepare", lambda *_: Material(long, long[:2], {"all": long}))
-    name = write(training={"max_source_length": 8, "eval_steps": 100})
+    long = [(f"{' '.join(['red'] * 60)} {word} cat", word) for word in WORDS]
+    made = Material(long, long[:2], {"all": long}, max_gen_toks=16)
+    monkeypatch.setattr(command, "prepare", lambda *_: made)
+    name = write(kind=kind, training={"max_source_length": 8, "eval_steps": 100})
     (trained,) = command.train(name, tmp_path / "out")
     said = capsys.readouterr().err
     assert "6 of 6 examples are longer than max_source_length 8" in said
     assert re.search(r"^step 1 of 6, loss \d\.\d{3}, \d+\.\d minutes left$", said, re.M)
-    assert yaml.safe_load(trained.model_file.read_text())["model_args"]["max_length"] == 8
+    model = yaml.safe_load(trained.model_file.read_text())["model_args"]
+    cut = model["max_length"] if kind == "t5" else CONFIGS[kind]["n_positions"] - 16
     tokenizer = AutoTokenizer.from_pretrained(trained.folder)
-    assert sorted(seen) == sorted(tokenizer(prompt)["input_ids"][-8:] for prompt, _ in long)
+    assert sorted(seen) == sorted(tokenizer(prompt)["input_ids"][-cut:] for prompt, _ in long)
 
 
 def test_levels_and_seeds_are_trained_once(write: Any, tmp_path: Path) -> None:
@@ -384,6 +409,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     (r"gates\.all.*less than or equal to 1", {"gates.all": 1.5}),
     (r"seeds\.0: .*valid integer", {"seeds": ["a"]}),
     ("model identifier: tt5", {"model.config.model_type": "tt5"}),
+    ("model: start: no such folder /nope", {"model": {"start": "/nope"}}),
     ("t5 has no 'd_modle'; did you mean d_model", {"model.config.d_modle": 3}),
     ("give start, or config", {"model": {"start": "somewhere", "tokenizer": {}}}),
     ("pairs has no 'test'; it has all", {"gates.test": 1.0}),
@@ -433,14 +459,30 @@ def test_a_causal_prompt_has_no_loss_and_a_long_one_loses_its_start() -> None:
     assert cut == 1
 
 
+def test_gates_leave_the_room_that_the_tasks_leave() -> None:
+    for name, task in (("cogs_tiny", "cogs_mini_id"), ("diner_tiny", "diner_mini_name"),
+                       ("tkqa_tiny", "conceptual_mini")):  # fmt: skip
+        found = read_recipe(name)
+        made = recipe.prepare(found.source, found.data, 0)
+        assert made.max_gen_toks == load_task(task).config.generation_kwargs["max_gen_toks"]
+
+
+USERS = {
+    "cogs_pretraining": {"data.folder": "."},
+    "cogs_pretraining_size": {"first.pretrained.data.folder": "."},
+    "diner_pretraining": {"data.recipes": "recipes.json"},
+    "diner_t5_own_pretraining": {"first.pretrained.data.recipes": "recipes.json"},
+    "tkqa": {"data.train": "train.json", "data.dev": "dev.json"},
+}
+"""What users must name."""
+
+
 def test_every_recipe_that_ships_is_legal_and_says_where_its_values_are_from() -> None:
     assert {"cogs_t5_base", "cogs_tiny"} <= set(recipe.shipped())
     for name in recipe.shipped():
-        found = next(iter(planned(name).values()))
+        found = next(iter(planned(name, USERS.get(name)).values()))
         assert found.departures and len(found.paper) > 40, name
         assert callable(import_module(found.source).prepare), name
-        for first in found.first.values():
-            read_recipe(first.extends, first.model_extra)
     assert "d_model" not in read_recipe("cogs_tiny_causal").model.config
 
 
@@ -456,16 +498,23 @@ def test_the_command_line(write: Any, tmp_path: Path) -> None:
         (["cogs_tiny", *out, "--set", "steps"], "write key=value"),
         (["cogs_tiny", *out, "--seeds", "0-4"], "--seeds 0-4: write whole numbers with commas"),
         ([write(tasks="cogs_mini_gem"), *out], "cogs_mini_gem"),
+        (["cogs_tiny_pretrained", *out, "--dry-run", "--set", "gates.foo=1"], "it has exposure, d"),
+        (["cogs_tiny_pretrained", *out, "--set", "first.pretrained.gates.foo=1"], "has no 'foo'"),
+        (["cogs_tiny_pretrained", *out, "--set", "first.pretrained.data.rar=1"], "data.*mean rare"),
+        (
+            [write("two", vary={"a": {"b": {}, "c": {"data.d": 1}}}), *out],
+            "data of pairs: d: unknown key",
+        ),
     ):
         result = run(app, ["train", *arguments])
         assert isinstance(result.exception, OptionError)
-        assert said in str(result.exception)
+        assert re.search(said, str(result.exception))
     assert not (tmp_path / "out").exists()
     settings = ("tasks=cogs_mini_gen", "training.max_steps=1", "gates={}")
     more = [text for one in settings for text in ("--set", one)]
     result = run(app, ["train", write(), *out, *more, "--seeds", "5,6"])
     assert "--tasks cogs_mini_gen --output results" in result.stdout
-    assert "tiny-seed-6: trained in " in result.stdout
+    assert re.search(r"tiny-seed-6: trained in \d+ s; no gates\n", result.stdout)
 
 
 @pytest.mark.long

@@ -1,7 +1,7 @@
 """COGS with controlled lexical exposure (Kim, Linzen and Smolensky 2022).
 
 Do models still generalize when the key words cannot have occurred in pretraining? ``load`` reads
-examples, ``lexicons`` replaces the key words, ``score`` compares logical forms (``forms``), and
-``overestimation`` compares both conditions. ``in_context`` and ``task`` are for models without
-fine-tuning; ``tokens`` adds the novel tokens to a model.
+examples, ``lexicons`` replaces the key words, ``score`` compares logical forms
+(:mod:`lm_eval_ext.logical_forms`). ``in_context`` and ``task`` are for models without fine-tuning;
+``tokens`` adds the novel tokens to a model.
 """

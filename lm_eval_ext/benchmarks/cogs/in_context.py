@@ -5,20 +5,16 @@ the constructions of the training set: the same for all samples, so they reveal 
 answer. A choice depends on ids and unmodified words only, so it is the same under every lexicon.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib import resources
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from lm_eval_ext.benchmarks.cogs import load, score
+from lm_eval_ext.benchmarks.cogs import load
 from lm_eval_ext.benchmarks.cogs.records import Example, Split
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.harness.loading import loader
-from lm_eval_ext.harness.metrics import Row
 from lm_eval_ext.harness.provenance import Loaded
+from lm_eval_ext.reading import embedded
 
 if TYPE_CHECKING:
     from datasets import DatasetInfo
@@ -61,8 +57,10 @@ def _tokens(example: Example) -> set[str]:
     return {*example.sentence.split(), *example.form.split()}
 
 
-def _joined(info: "DatasetInfo", train: "DatasetInfo") -> "DatasetInfo":
+def _joined(info: "DatasetInfo | None", train: "DatasetInfo | None") -> "DatasetInfo | None":
     """The provenance of both splits; two sources are joined by ``+``."""
+    if info is None or train is None:
+        return None
     joined = info.copy()
     joined.download_checksums = {**info.download_checksums, **train.download_checksums}
     if info.dataset_name != train.dataset_name:
@@ -71,12 +69,9 @@ def _joined(info: "DatasetInfo", train: "DatasetInfo") -> "DatasetInfo":
     return joined
 
 
-@cache
-def covers() -> Mapping[str, Sequence[Mapping[str, str]]]:
+def covers() -> Any:
     """By corpus, ten lists of training examples that cover the constructions: ids and reasons."""
-    text = resources.files(__package__).joinpath("in_context.yaml").read_text(encoding="utf-8")
-    found: dict[str, list[dict[str, str]]] = yaml.safe_load(text)
-    return found
+    return embedded(__file__, "in_context.yaml")
 
 
 def choose(
@@ -107,8 +102,3 @@ def choose(
     while len(chosen) < k:
         chosen.setdefault(train[next(drawn)], "drawn at random")
     return dict(list(chosen.items())[:k])
-
-
-def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> list[Row]:
-    """Scores a document like the other COGS tasks."""
-    return score.process_results({**doc, "form": doc["answer"]}, results)

@@ -9,16 +9,13 @@ the position of its noun or verb in the sentence; definites come first, then the
 in the order of these positions.
 """
 
-import hashlib
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from typing import Any, NamedTuple
 
-import yaml
-
 from lm_eval_ext.benchmarks.cogs.records import Example
+from lm_eval_ext.reading import embedded
 
 SIZES = {"train": 2000, "dev": 200, "id": 200}
 """In-distribution examples. ``train`` also has primitives and an exposure example per key word."""
@@ -31,12 +28,9 @@ DEEP = (3, 4, 5)
 """Nesting depths of clauses and places in the recursion types; at most 2 in training."""
 
 
-@cache
-def words() -> dict[str, Any]:
+def words() -> Any:
     """The embedded words."""
-    text = resources.files(__package__).joinpath("mini.yaml").read_text(encoding="utf-8")
-    found: dict[str, Any] = yaml.safe_load(text)
-    return found
+    return embedded(__file__, "mini.yaml")
 
 
 def items() -> tuple[str, ...]:
@@ -47,12 +41,6 @@ def items() -> tuple[str, ...]:
 def examples(split: str) -> Sequence[Example]:
     """The examples of one of :data:`ALL_SPLITS`, the same on every machine."""
     return _splits()[split]
-
-
-def digest() -> str:
-    """SHA-256 (hex) over every example; any change of the corpus changes it."""
-    lines = ("\t".join(one) for split in ALL_SPLITS for one in examples(split))
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 Text = tuple[str, str]

@@ -64,7 +64,7 @@ mean of the old tokens' embeddings plus noise; or rows of the embedding matrix w
 
 NOISE = 1e-5
 """The covariance of the noise of ``average``, as a multiple of the embeddings' covariance: that of
-the authors' script (run_translation.py, github najoungkim/cogs-with-pretraining at ba8924f) and of
+the authors' script (run_translation.py, github najoungkim/parsing-transformers at ba8924f) and of
 Hewitt (2021). Without noise the model could not distinguish the 21 tokens."""
 
 

@@ -2,6 +2,7 @@
 
 ``load`` reads one of the datasets (``glue``, ``openbookqa``, ``hotpotqa``, ``worldtree``, the
 embedded ``mini``) into ``records`` and renders ``prompt``'s templates; ``task`` shows each sample
-the demonstrations that ``fewshot`` chooses. ``answers`` scores one answer and ``copying`` what
-copying would score; ``score`` makes a document's metrics of them, which ``intervals`` aggregates.
+the demonstrations that ``fewshot`` chooses. ``answers`` scores one answer; ``score`` makes a
+document's rows of the scores, with those of copying the demonstrations' answers. ``training`` has
+the material of Tk-QA.
 """

@@ -9,7 +9,6 @@ from lm_eval_ext.benchmarks.conceptual.records import Option, plain, words
 from lm_eval_ext.harness.chat import fenced, said
 
 ROUGE_L, ROUGE_L_F1, ACCURACY = "rouge_l", "rouge_l_f1", "accuracy"
-SCORES = (ROUGE_L, ROUGE_L_F1, ACCURACY)
 
 MOST_CHARACTERS = 20_000
 """Longest part of an answer that is compared; the cost of ROUGE-L grows with it."""
@@ -46,7 +45,7 @@ def score(
     Args:
         answer: What the model wrote.
         gold: The right answer, as the template words it.
-        options: Of a question with options, so that an answer may name the right one otherwise
+        options: The question's options, if any: an answer may name the right one otherwise
             than the template does.
         right: The label of the right option.
         labels_shown: Whether the prompt shows the options' labels.

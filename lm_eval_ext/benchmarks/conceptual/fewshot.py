@@ -21,7 +21,7 @@ from lm_eval_ext.fewshot import (
     overlapping,
     sharing,
 )
-from lm_eval_ext.harness.fewshot import TOO_FEW
+from lm_eval_ext.harness.names import TOO_FEW
 
 RANDOM, CONCEPT = "random", "concept"
 SELECTIONS = (RANDOM, CONCEPT)

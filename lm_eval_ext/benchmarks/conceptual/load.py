@@ -88,12 +88,12 @@ def dataset(options: Options) -> Documents:
     samples, info = _READERS[options.dataset](options)
     main = main_concepts(samples)
     by_id = sorted(samples, key=lambda sample: sample.id)
-    # Shuffled, since files group related samples, and --limit takes the first ones.
+    # Shuffled, since files group related samples.
     rows = [
         _row(sample, [template(sample) for template in options.templates.values()], main[sample.id])
         for sample in (by_id[place] for place in shuffled(len(by_id), "documents"))
     ]
-    return Loaded(rows, info) if info else rows
+    return Loaded(rows, info)
 
 
 def _row(sample: Sample, forms: Sequence[tuple[str, str]], main: str) -> dict[str, Any]:

@@ -4,24 +4,18 @@ It has the design of the OpenBookQA task, with written instead of parsed concept
 download, and is too small to measure a real model.
 """
 
-from functools import cache
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
 from lm_eval_ext.fewshot import shuffled
+from lm_eval_ext.reading import embedded
 
 LABELS = "ABCD"
 
 
-@cache
-def concepts() -> dict[str, list[dict[str, Any]]]:
+def concepts() -> Any:
     """By concept, the questions of ``mini.yaml``; the first option is the right one."""
-    text = Path(__file__).with_name("mini.yaml").read_text(encoding="utf-8")
-    found: dict[str, list[dict[str, Any]]] = yaml.safe_load(text)["concepts"]
-    return found
+    return embedded(__file__, "mini.yaml")["concepts"]
 
 
 def samples() -> list[Sample]:

@@ -12,7 +12,7 @@ from lm_eval_ext.benchmarks.conceptual import answers
 from lm_eval_ext.benchmarks.conceptual.fewshot import SAME_LABELS, SELECTIONS
 from lm_eval_ext.benchmarks.conceptual.prompt import SHOW_LABELS
 from lm_eval_ext.benchmarks.conceptual.records import Option
-from lm_eval_ext.harness.metrics import Row
+from lm_eval_ext.stats.table import Row
 
 OF_CONTROL = ("gain_from_concept", "gain_from_labels", "score/same_labels")
 """The metrics of a task that asks a third time, with the control's demonstrations."""

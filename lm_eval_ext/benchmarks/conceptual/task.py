@@ -11,8 +11,8 @@ from lm_eval_ext.benchmarks.conceptual.fewshot import SAME_LABELS, SELECTIONS
 from lm_eval_ext.benchmarks.conceptual.prompt import ALL, framed, with_facts
 from lm_eval_ext.harness import signature
 from lm_eval_ext.harness.fewshot import FewshotTask, Prompt, Turn
-from lm_eval_ext.harness.metrics import Row
 from lm_eval_ext.log import get_logger
+from lm_eval_ext.stats.table import Row
 
 _log = get_logger(__name__)
 

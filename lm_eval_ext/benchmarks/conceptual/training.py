@@ -6,24 +6,34 @@ files that the user names, or short ones that are generated.
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.conceptual.answers import is_right
 from lm_eval_ext.benchmarks.conceptual.prompt import framed
 from lm_eval_ext.errors import DataError, first_problem
-from lm_eval_ext.reading import Strict, checked
+from lm_eval_ext.reading import Strict, embedded
 from lm_eval_ext.training.recipe import Material, Pair
 
 DEV = "dev"
+GATES = (DEV,)
 """The gate: the share of whole answers that are right, on the development set."""
+
+
+SHOWN = 2, 5
+"""The least and the largest number of demonstrations in a prompt, as in the published script."""
+
+LONGEST_CONTEXT, LONGEST_SHOWN = 2000, 8000
+"""Questions about a text with so many characters are left out, as in the script; so are prompts
+whose demonstrations have more."""
+
+DEV_EXAMPLES = 200
+"""The largest number of questions in the development set, as in the script."""
 
 
 class Options(Strict):
@@ -31,12 +41,8 @@ class Options(Strict):
 
     Attributes:
         train: A file with questions (:func:`read`); ``dev``: another one, for development.
-        generated: Instead of files, so many generated questions, about texts of ``facts``.
-        least: Fewest demonstrations of a prompt; ``most``.
+        generated: Number of generated questions instead of files; a text states ``facts`` facts.
         draws: How often each question comes, with other demonstrations.
-        longest_context: Questions with a text of so many characters are left out.
-        longest_shown: So are prompts whose demonstrations have more.
-        dev_examples: Most questions of the development set.
         format: ``question`` as the published script writes prompts, or ``input`` as the tasks.
     """
 
@@ -44,34 +50,25 @@ class Options(Strict):
     dev: str | None = None
     generated: int = Field(0, ge=0)
     facts: int = Field(2, ge=1, le=7)
-    least: int = Field(2, ge=1)
-    most: int = Field(5, ge=1)
     draws: int = Field(1, ge=1)
-    longest_context: int = Field(2000, ge=1)
-    longest_shown: int = Field(8000, ge=1)
-    dev_examples: int = Field(200, ge=1)
     format: Literal["question", "input"] = "question"
 
     @model_validator(mode="after")
     def _fit(self) -> "Options":
         if bool(self.generated) == bool(self.train) or bool(self.train) != bool(self.dev):
             raise ValueError("give train and dev, files with questions, or generated")
-        if self.most < self.least:
-            raise ValueError(f"least is {self.least}, and most only {self.most}")
         return self
 
 
-def prepare(data: Mapping[str, Any], seed: int) -> Material:
+def prepare(options: Options, seed: int) -> Material:
     """The material of a recipe.
 
     Raises:
-        OptionError: An option is wrong, or two of them do not fit.
         DataError: A file is missing or broken.
     """
-    options = checked(Options, data, "recipe, data")
     train, dev, facts = _questions(options, seed)
     # Demonstrations of the development set are of the development set, as in the published script.
-    held = _pairs(dev, options.model_copy(update={"draws": 1}), "dev")[: options.dev_examples]
+    held = _pairs(dev, options.model_copy(update={"draws": 1}), "dev")[:DEV_EXAMPLES]
     pairs = _pairs(train, options, seed)
     facts["left_out"] = len(train) * options.draws - len(pairs)
     return Material(
@@ -81,6 +78,7 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
         facts,
         score=lambda answer, target: float(is_right(answer, target)),
         lossy=True,
+        max_gen_toks=64,
     )
 
 
@@ -97,13 +95,13 @@ def _questions(
 ) -> tuple[list[Question], list[Question], dict[str, Any]]:
     """Questions to train on, and those of the development set."""
     if options.train is None or options.dev is None:
-        held = list(islice(generated("dev", options.facts), options.dev_examples))
+        held = list(islice(generated("dev", options.facts), DEV_EXAMPLES))
         texts = {one.context for one in held}
         drawn = (one for one in generated(seed, options.facts) if one.context not in texts)
         return list(islice(drawn, options.generated)), held, {}
     files = [Path(name).expanduser() for name in (options.train, options.dev)]
     train, dev = (
-        [one for one in read(file) if len(one.context) < options.longest_context] for file in files
+        [one for one in read(file) if len(one.context) < LONGEST_CONTEXT] for file in files
     )
     return train, dev, dict(zip(("train", "dev"), map(sha256_of, files), strict=True))
 
@@ -117,7 +115,7 @@ def _pairs(questions: Sequence[Question], options: Options, seed: object) -> lis
     for draw in range(options.draws):
         for place, one in enumerate(questions):
             rng = random.Random(f"demonstrations, {seed}, {draw}, {place}")
-            count = rng.randint(options.least, options.most)
+            count = rng.randint(*SHOWN)
             shown: list[int] = []
             for _ in range(count):
                 # One, and spares for those that are shown already, the question and its copies.
@@ -125,7 +123,7 @@ def _pairs(questions: Sequence[Question], options: Options, seed: object) -> lis
                 fresh = (n for n in drawn if n not in shown and questions[n][:2] != one[:2])
                 shown += islice(fresh, 1)
             told = [f"{_asked(questions[n], options)} {questions[n].answer}" for n in shown]
-            if len(told) == count and sum(map(len, told)) <= options.longest_shown:
+            if len(told) == count and sum(map(len, told)) <= LONGEST_SHOWN:
                 between = "\n" if options.format == "input" else " "
                 found.append((between.join([*told, _asked(one, options)]), one.answer))
     return found
@@ -180,16 +178,11 @@ def read(file: Path) -> list[Question]:
     ]
 
 
-@cache
-def _parts() -> Any:
-    text = Path(__file__).with_name("mini_reading.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)
-
-
 def generated(seed: object, facts: int) -> Iterator[Question]:
     """Questions without end about texts of so many facts; no two facts share a word's place."""
     rng = random.Random(f"generated questions, {seed}")
-    words, kinds = _parts()["words"], _parts()["facts"]
+    parts = embedded(__file__, "mini_reading.yaml")
+    words, kinds = parts["words"], parts["facts"]
     while True:
         drawn = {kind: rng.sample(some, facts) for kind, some in words.items()}
         filled = [{kind: some[place] for kind, some in drawn.items()} for place in range(facts)]

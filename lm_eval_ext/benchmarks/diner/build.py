@@ -45,7 +45,7 @@ MIN_OCCURRENCES = 20
 """Number of recipes with a cleaned title that makes it a dish name."""
 
 MIN_CHARACTERS = 20
-"""Of an instruction."""
+"""The shortest instruction that is kept."""
 
 VALID_SHARE = 0.2
 """Share of the training recipes (paper, section 5.2)."""
@@ -64,7 +64,7 @@ class Options(Strict):
         divergence: The search for the TMCD split stops here; the paper's main split has 0.98.
         compounds: What it counts as a compound: the ``whole`` component set of a name, or all its
             ``subsets``.
-        seed: Of both splits.
+        seed: The seed of both splits.
     """
 
     divergence: float = Field(0.98, gt=0, le=1)

@@ -12,13 +12,14 @@
    end, the remark that no name is given). If it is longer than 20 characters and neither announces
    nor quotes a name, the first line that does is taken instead, preferably by 菜名 or 答案.
 3. *Start*: the name begins after an announcement. 菜名是 and 答案: take precedence over
-   这道菜叫 and 可命名为, that over 这道菜是 and 应该是, and that over 可能是 after the remark that
-   no name is given. Announcements may follow each other (答: 这道菜叫). Without one, the name is
-   what precedes 是这道菜的菜名 or 是一道; else the first quoted text; else the line without a
-   leading 好的.
+   这道菜叫, 可命名为 and 我会叫它, that over 这道菜是, 以上是 and 应该是, and that over 可能是
+   after the remark that no name is given. Announcements may follow each other (答: 这道菜叫).
+   Without one, the name is what precedes 是这道菜的菜名 or 是一道; else the first quoted text; else
+   the line without a leading 好的.
 4. *End*: a quoted name ends with its quotation mark, another one before the first comma, full
    stop or similar mark, dash between spaces, slash or 或: of several names offered, the first
-   counts. A leading 一道 (with 美味的 and the like) and a trailing 的做法 or 吧 are removed.
+   counts. A leading 一道 (with 美味的 and the like), a trailing 的做法, with 制作 at the beginning,
+   and a trailing 吧 are removed.
 5. *Name*: text in brackets and all characters that are not Chinese are removed, as from the
    titles that the gold names come from (:func:`.glossary.clean_name`); a name that stands wholly
    in brackets loses only the brackets. Of a text without Chinese characters, the first sentence
@@ -73,9 +74,23 @@ _THIS = f"(?:{_THIS_DISH}|[这该此](?:一?[道个份款])?)"
 _BECAUSE = "(?:根据|按|从|由|综合|综上|通过|经过|看|所以|因此|那么|但|不过)"
 _THINK = "(?:我(?:认为|觉得|猜测?|想|推测|判断)|看起来|看来)?,?"
 _CALL = "叫(?![花化][鸡仔])"
+_IT = f"(?:它|其|{_THIS_DISH})"
 _NAMED = (
-    f"(?:叫做|叫作|叫它|{_CALL}|称为|称作|称之为|名为|名叫|名曰"
+    f"(?:叫做|叫作|叫它|[叫称]{_IT}(?:为|作|做)?|{_CALL}|称为|称作|称之为|名为|名{_CALL}|名曰"
     f"|(?:命|取|起)个?名(?:为|作|是|{_CALL})?)"
+)
+_MAY = (
+    "(?:个人|一般|通常|习惯|直接|不妨|最好|建议|打算|推荐|认为|觉得|倾向于?|愿意|可以?|应该?"
+    "|[会想要来愿能就也更])"
+)
+_WHO = (
+    f"(?:(?:如果|对于|要我|{_BECAUSE})[^,]{{0,40}},|那么?,?)?(?:{_THIS_DISH},?)?"
+    f"(?:(?:[我你]们?|大家|人们){_MAY}{{0,4}}|(?:就|不妨|最好|可以?|应该?|能){{1,3}})(?:[将把给为管]{_IT}{_MAY}{{0,2}})?被?"
+)
+"""Who would call a dish by a name, at the beginning of a line."""
+_ABOVE = (
+    "(?:(?:以上|以下|上面|下面|上述|这些|这里)(?:的?(?:步骤|内容|文字|描述|说明|材料|菜谱|食谱|做法))?"
+    "|这段(?:文字|话|描述|内容|步骤))"
 )
 _SAYS = "做的|介绍的|描述的|讲的"
 _BY_LABEL = re.compile(
@@ -84,12 +99,12 @@ _BY_LABEL = re.compile(
     re.IGNORECASE,
 )
 _BY_CALL = re.compile(
-    rf"(?:(?:[道菜谱品肴它,]|{_SAYS}){_SURELY}被?{_NAMED}|^(?:可以?|能|应该?){{1,2}}被?{_NAMED}"
-    rf"|^(?:命名为|取名为|起名为|称为|称作|名为)|^我(?:会|想|要|愿意|来|建议){{0,2}}{_NAMED}|^叫(?=\s*:))"
+    rf"(?:(?:[道菜谱品肴它],?|{_SAYS}|^{_THIS}){_SURELY}被?{_NAMED}|^{_WHO}{_NAMED}"
+    rf"|^被?(?!叫){_NAMED}|^叫(?:[做作它]|(?=\s*:)))"
     r"\s*:?\s*(?!什么)"
 )
 _BY_THIS = re.compile(
-    rf"(?:^(?:{_BECAUSE}.{{0,80}}?,)?{_THINK}(?:{_THIS}|它)?{_SURELY}是"
+    rf"(?:^(?:{_BECAUSE}.{{0,80}}?,)?{_THINK}(?:{_THIS}|它)?{_SURELY}是|^{_ABOVE}都?{_SURELY}[是为]"
     rf"|(?:{_THIS_DISH}|{_SAYS}){_SURELY}是(?!一[道种款份]))\s*:?\s*"
 )
 _NOT_GIVEN = (
@@ -107,16 +122,22 @@ _AGAIN = re.compile(
 )
 """An announcement at the beginning of what another one announces."""
 _BEHIND = re.compile(
-    rf"^(?!我|它|根据|看)(.{{1,60}}?){_SURELY}是(?:{_THIS}的?{_LABEL}|一[道种款份])"
+    rf"^(?!我|它|根据|看|{_ABOVE})(.{{1,60}}?){_SURELY}是(?:{_THIS}的?{_LABEL}|一[道种款份])"
 )
 _OPENING = re.compile("^(?:好的|好|当然|没问题|可以|嗯|是的|您好|你好|明白了?)(?:[,.!~。\\s]+|$)")
-_ONLY_LABEL = re.compile(rf"{_LABEL}\s*", re.IGNORECASE)
 _ONLY_NOT_GIVEN = re.compile(f"{_NOT_GIVEN}[^,]*菜名[^,]*$")
 _PRAISE = "(?:美味|经典|简单|传统|家常|地道|特色|好吃|可口|快手|营养|健康|常见|著名|有名)"
-_WAY = "(?:做法|制作方法|烹饪方法|(?:制作|烹饪|烹制)?(?:步骤|过程)|菜谱|食谱)"
+_WAY = (
+    "(?:(?:家常|简单|具体|详细|完整|全部|主要|基本)的?)?(?:制作|烹饪|烹制|烹调)?"
+    "(?:做法|方法|步骤|全?过程|流程|教程|菜谱|食谱)"
+)
+_MAKING = f"(?:关于|如何|怎样|怎么|教你)?(?:制作|烹饪|烹制|烹调|做)?(?=.+的{_WAY}$)"
+_ONLY_LABEL = re.compile(
+    rf"(?:{_LABEL}|(?:这|{_ABOVE}){_SURELY}[是为]{_WAY}[.。]?)\s*", re.IGNORECASE
+)
 _AROUND = re.compile(
-    f"^一[道份款种个](?:{_PRAISE}{{1,2}}的)?|^(?:制作|烹饪|烹制)(?=.+的{_WAY}$)"
-    f"|(?:这道菜)?的(?:家常|简单)?{_WAY}$|(?:吧|呢)$"
+    f"^一[道份款种个](?:{_PRAISE}{{1,2}}的)?(?:{_MAKING})?|^{_MAKING}"
+    f"|(?:这道菜)?的{_WAY}$|(?:吧|呢)$"
 )
 _END = re.compile(r"[,.!?;:、。/|~\t]|\s[-–]+\s|—|--|或者?")  # noqa: RUF001
 _PLAIN_END = re.compile(r"[.!?;:]\s")

@@ -9,18 +9,16 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-import yaml
-
 from lm_eval_ext.benchmarks.diner import mini
 from lm_eval_ext.benchmarks.diner.glossary import Component
+from lm_eval_ext.reading import embedded
 
 STAPLE_WITH_FLAVOUR = 0.3
 """How often the name of a dish with noodles, porridge or rice also has a flavour."""
 
 
-@cache
 def _parts() -> Any:
-    return yaml.safe_load((mini.FOLDER / "parts.yaml").read_text(encoding="utf-8"))
+    return embedded(__file__, "mini/parts.yaml")
 
 
 @cache

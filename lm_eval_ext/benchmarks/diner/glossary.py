@@ -21,7 +21,7 @@ from lm_eval_ext.errors import DataError, first_problem
 from lm_eval_ext.reading import Exact, read_yaml
 
 KINDS = ("food", "action", "flavour")
-"""Of components: the keys of the published ``glossary.json``."""
+"""The kinds of components: the keys of the published ``glossary.json``."""
 
 # Titles.
 

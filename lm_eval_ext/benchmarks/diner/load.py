@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SOURCE, GLOSSARY = "diner", "glossary.json"
 
 OTHER = "other"
-"""Of a test name that is in none of the paper's generalization categories."""
+"""The category of test names that are in none of the paper's."""
 
 UNPARSED, UNANSWERED = "gold_does_not_parse", "no_component_answers"
 """Reasons why a recipe is not asked about."""
@@ -80,7 +80,7 @@ class Recipes(Exact):
                     "diner build"
                 )
         if self.dir is None:
-            info = provenance.describe_embedded("diner_mini", mini.digest())
+            info = provenance.describe_embedded("diner_mini", sha256_of(data))
         else:
             sums = {f"{path.stem} recipes": sha256_of(path) for path in (data, glossary)}
             info = provenance.describe_many([], sums)
@@ -186,7 +186,7 @@ def dataset(options: Options) -> provenance.Loaded:
 def drawn(recipes: list[Recipe], per_dish: int, seed: int) -> list[Recipe]:
     """Shuffles recipes, or ``per_dish`` of each dish unless that is 0.
 
-    Shuffled because files may group recipes by dish, and ``--limit`` takes the first ones.
+    Shuffled because files may group recipes by dish.
     """
     if per_dish:
         by_dish: defaultdict[str, list[Recipe]] = defaultdict(list)

@@ -6,7 +6,6 @@ generalization categories occur; the random split divides the same recipes. One 
 five is for validation, as in the paper (section 5.2).
 """
 
-import hashlib
 import json
 from functools import cache
 from pathlib import Path
@@ -30,9 +29,3 @@ def split(name: str) -> dict[str, dict[str, list[str]]]:
     """One of :data:`SPLITS`: ``instructions`` and ``names`` of each part."""
     found: Any = json.loads((FOLDER / f"{name}_data.json").read_text(encoding="utf-8"))
     return found  # type: ignore[no-any-return]
-
-
-def digest() -> str:
-    """SHA-256 (hex) of the embedded splits and the glossary."""
-    shown = [glossary().as_dict(), *map(split, SPLITS)]
-    return hashlib.sha256(json.dumps(shown, ensure_ascii=False).encode()).hexdigest()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from lm_eval_ext.benchmarks.diner.component_answers import components_in
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
-from lm_eval_ext.harness.metrics import Row
+from lm_eval_ext.stats.table import Row
 
 ALL = "all"
 """Instead of a kind: the components of all kinds together."""

@@ -13,8 +13,9 @@ from lm_eval_ext.benchmarks.diner.extract import name_of
 from lm_eval_ext.benchmarks.diner.prompt import name_prompt
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Recipe
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.harness.fewshot import TOO_FEW, FewshotTask, Prompt, Turn
+from lm_eval_ext.harness.fewshot import FewshotTask, Prompt, Turn
 from lm_eval_ext.harness.filters import register_text_filter
+from lm_eval_ext.harness.names import TOO_FEW
 from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask
 
 register_text_filter("diner_name", name_of)

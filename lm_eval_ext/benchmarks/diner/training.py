@@ -5,7 +5,7 @@ The paper's section 4 says what is trained; the recipes say with which values.
 
 import json
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -34,7 +34,7 @@ from lm_eval_ext.training.command import RECORD
 from lm_eval_ext.training.recipe import Material, Pair
 from lm_eval_ext.training.starting import answers_of, processes
 
-DEV, WRITTEN = "dev", "written"
+DEV, WRITTEN = GATES = "dev", "written"
 """The gates: the validation set; of diner_mini, its validation recipes that people wrote."""
 
 DEV_RECIPES = 200
@@ -44,14 +44,14 @@ PREDICTIONS = "components.jsonl"
 """In the folder of an auxiliary model: its answers, as lm-eval logs those of a task."""
 
 MOST_TOKENS = 16
-"""Of such an answer, as in the authors' code."""
+"""The longest such answer, as in the authors' code."""
 
 
 class Options(load.Recipes):
     """What a recipe's ``data`` may say: which recipes, as in the tasks, and these.
 
     Attributes:
-        share: Of the training recipes that are used; the paper's figure 5 has .2 to 1.
+        share: The share of the training recipes that is used; the paper's figure 5 has .2 to 1.
         generated: So many generated recipes besides those of ``mini``.
         ask: For the ``name``; for the ``components``, as an auxiliary model is asked; ``cp``,
             for the name after an auxiliary model's components; or ``text``, running text.
@@ -76,14 +76,12 @@ class Options(load.Recipes):
         return self
 
 
-def prepare(data: Mapping[str, Any], seed: int) -> Material:
+def prepare(options: Options, seed: int) -> Material:
     """The material of a recipe.
 
     Raises:
-        OptionError: An option is wrong, or two of them do not fit.
         DataError: A file is missing or broken.
     """
-    options = checked(Options, data, "recipe, data")
     split = options.read()[0]
     if options.recipes is not None:
         from lm_eval_ext.benchmarks.diner.build import documents
@@ -94,7 +92,7 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
         texts = [("", text) for text in found]
         return Material(texts, facts={"documents": len(found)})
     train, dev = _parts(options, split, seed)
-    gates = {DEV: DEV, WRITTEN: VALID} if options.generated else {DEV: VALID}
+    gates = {DEV: DEV if options.generated else VALID, WRITTEN: VALID}
     asked = {
         gate: [one for one in _of(part, dev) if split.glossary.parse(one.name)]
         for gate, part in gates.items()
@@ -112,6 +110,7 @@ def prepare(data: Mapping[str, Any], seed: int) -> Material:
         {"glossary": split.glossary.digest},
         score=partial(_score, glossary=split.glossary, names=options.ask != "components"),
         lossy=True,
+        max_gen_toks=128 if options.ask == "cp" else 64,
         model_file=_model_file(options),
     )
 

@@ -2,18 +2,15 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import resources
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
-
-import yaml
 
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.loading import Documents, loader
 from lm_eval_ext.harness.provenance import Loaded, describe
-from lm_eval_ext.reading import Exact
+from lm_eval_ext.reading import Exact, embedded
 
 SINGLE = {
     "affirmative_negation": ("affirmative", "negated"),
@@ -47,8 +44,7 @@ def dataset(options: Options) -> Documents:
         DataError: A file is unavailable or invalid.
     """
     if options.set == "mini":
-        text = resources.files(__package__).joinpath("mini.yaml").read_text(encoding="utf-8")
-        return pairs(written(yaml.safe_load(text)["items"]), "mini.yaml")
+        return pairs(written(embedded(__file__, "mini.yaml")["items"]), "mini.yaml")
     file = require("discourse_entities", options.set)
     documents = single if options.set == "single" else pairs
     return Loaded(documents(read(file.path), str(file.path)), describe([file]))

@@ -7,7 +7,7 @@ wrong.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lm_eval_ext.harness.metrics import Row
+from lm_eval_ext.stats.table import Row
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> list[Row]:

@@ -94,8 +94,8 @@ class Finding:
         model: Whose verdicts; ``POOLED`` for all.
         test: ``sign-flip`` or ``linear mixed``.
         estimate: The first condition's accuracy minus the second's; None if there is none.
-        low: Of the interval.
-        high: Of the interval.
+        low: The interval's lower end.
+        high: The interval's upper end.
         p: Two-sided.
         items: Number of items.
         models: Number of models.
@@ -123,7 +123,7 @@ def analyse(effect: Effect, runs: Runs, *, family: str, metric: str) -> list[Fin
 
     Args:
         effect: One of ``EFFECTS``.
-        runs: Of models that have all of the effect's tasks.
+        runs: The runs of models that have all of the effect's tasks.
         family: A sentence family, or ``ALL``.
         metric: ``direct`` or ``relative``.
 

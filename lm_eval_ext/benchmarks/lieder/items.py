@@ -14,10 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
-
-import yaml
 
 from lm_eval_ext.benchmarks.lieder.records import (
     FELICITOUS,
@@ -30,6 +27,7 @@ from lm_eval_ext.benchmarks.lieder.records import (
     Group,
     Sentence,
 )
+from lm_eval_ext.reading import embedded
 
 REMARK = " None of this surprises anyone."
 """Refers to no entity of the context: the baseline of the relative metric."""
@@ -63,10 +61,9 @@ class Item(NamedTuple):
     predicate_plural: str
 
 
-@cache
 def words(file: str) -> Any:
     """The content of ``mini`` or ``lexicon``."""
-    return yaml.safe_load(Path(__file__).with_name(f"{file}.yaml").read_text(encoding="utf-8"))
+    return embedded(__file__, f"{file}.yaml")
 
 
 def mini_items() -> tuple[Item, ...]:

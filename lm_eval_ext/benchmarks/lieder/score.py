@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from lm_eval_ext.benchmarks.lieder.records import NONREFERENTIAL
-from lm_eval_ext.harness.metrics import Row
+from lm_eval_ext.stats.table import Row
 
 DIRECT, RELATIVE = "direct", "relative"
 

@@ -1,6 +1,6 @@
 """How reports show a sample: its sentences, and which comparisons failed by how many nats."""
 
-import json
+from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,9 +43,9 @@ def answers(
 def _log_probability(answer: str) -> float | None:
     """Reads what lm-eval logs: a log-probability, or a pair of it and "is greedy", as text."""
     try:
-        value = json.loads(answer.replace("'", '"').replace("True", "1").replace("False", "0"))
+        value = literal_eval(answer)
         return float(value[0] if isinstance(value, list) else value)
-    except (ValueError, TypeError, IndexError):
+    except (ValueError, TypeError, IndexError, SyntaxError):
         return None
 
 

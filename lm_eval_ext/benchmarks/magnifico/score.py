@@ -13,8 +13,8 @@ all of them.
 from collections.abc import Callable, Mapping, Sequence
 
 from lm_eval_ext.benchmarks.magnifico.records import BASE
-from lm_eval_ext.harness.metrics import Row
 from lm_eval_ext.sql import Status
+from lm_eval_ext.stats.table import Row
 
 POPULATED, ORIGINAL = "populated", "original"
 DATABASES = (POPULATED, ORIGINAL)

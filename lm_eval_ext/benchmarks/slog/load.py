@@ -1,23 +1,20 @@
 """From SLOG's files to lm-eval's documents, with demonstrations where a task has them."""
 
-import hashlib
 import re
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import yaml
 from pydantic import model_validator
 
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.harness.loading import loader
-from lm_eval_ext.harness.provenance import Loaded, describe, describe_embedded
-from lm_eval_ext.reading import Exact
+from lm_eval_ext.harness.provenance import Loaded, describe
+from lm_eval_ext.reading import Exact, embedded
 
 PASSWORD = b"SLOG"
 """Its authors publish it: gen is meant to be hard to read for crawlers, not for people."""
@@ -46,7 +43,7 @@ class Options(Exact):
         split: ``gen``, ``test`` or ``mini``, which has a few sentences of our own.
         form: The notation of logical forms, ``cogs`` or ``varfree``.
         prompt: One of :data:`PROMPTS`.
-        seed: Of the demonstrations; None for tasks without any.
+        seed: The seed that demonstrations are drawn from; None for tasks without any.
     """
 
     split: Literal["gen", "test", "mini"] = "gen"
@@ -84,10 +81,8 @@ def dataset(options: Options) -> Loaded:
         DataError: A file is unavailable or invalid.
     """
     if options.split == "mini":
-        text = resources.files(__package__).joinpath("mini.yaml").read_text(encoding="utf-8")
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        info = describe_embedded("slog_mini", digest)
-        found = {split: parse(rows, split) for split, rows in yaml.safe_load(text).items()}
+        info, texts = None, embedded(__file__, "mini.yaml")
+        found = {split: parse(rows, split) for split, rows in texts.items()}
     else:
         names = {"test": "gen" if options.split == "gen" else f"{options.form}_test"}
         names |= {"train": "varfree_train"} if options.seed is not None else {}

@@ -12,8 +12,7 @@ from typing import Any
 
 from lm_eval_ext import logical_forms
 from lm_eval_ext.harness.chat import fenced, said
-from lm_eval_ext.harness.metrics import Row
-from lm_eval_ext.harness.task import ExtTask
+from lm_eval_ext.stats.table import Row
 
 _LABELS = re.compile(r"### (?:In|Out)put:|Logical form:")
 
@@ -104,11 +103,3 @@ def process_results(
     long = float(len(doc["form"].split()) > most_tokens) if most_tokens else 0.0
     scores = score(form_in(results[0]), doc["form"], doc["notation"])
     return [{"type": doc["type"], **scores, "too_long": long}]
-
-
-class SlogTask(ExtTask):
-    """A task that counts the forms which are longer than what the model may write."""
-
-    def scoring_arguments(self) -> dict[str, Any]:
-        """The limit of this run, which ``--gen_kwargs`` may have changed."""
-        return {"most_tokens": (self.config.generation_kwargs or {}).get("max_gen_toks", 0)}

@@ -21,6 +21,7 @@ from lm_eval_ext.benchmarks.cogs.lexicons import (
 )
 from lm_eval_ext.benchmarks.cogs.load import Style, read_rows, write_rows
 from lm_eval_ext.benchmarks.cogs.records import LEXICAL, SPLITS, Example, kind_of
+from lm_eval_ext.benchmarks.cogs.score import process_results
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.lexicon import SHAPES, is_english
 
@@ -315,7 +316,7 @@ def test_a_limit_changes_no_prompt_and_the_seed_is_lm_evals() -> None:
         expected = f"{''.join(turns)}Sentence: {doc['input']}\nLogical form:"
         assert everyone[doc["id"]] == expected
         for answer, right in ((f" {doc['answer']} ", 1.0), ("no form", 0.0)):
-            (row,) = in_context.process_results(doc, [answer])
+            (row,) = process_results(doc, [answer])
             assert (row["exact_match"], row["type"]) == (right, doc["type"])
     assert task.instances[0].args[1]["until"] == ["\n"]
     some = asked(task_of(GEN, k=3), limit=7)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from support.asking import ask
 
-from lm_eval_ext.benchmarks.cogs import load, overestimation
+from lm_eval_ext.benchmarks.cogs import load
 from lm_eval_ext.benchmarks.cogs.chat import INSTRUCTION, form_in
 from lm_eval_ext.benchmarks.cogs.records import LEXICAL, STRUCTURAL, kind_of
 from lm_eval_ext.benchmarks.cogs.score import EQUIVALENT, EXACT, process_results, score
@@ -77,23 +77,17 @@ def test_overestimation_is_the_difference_of_both_conditions() -> None:
     doc = next(doc for doc in asked(load.pairs) if doc["form"][0] != doc["form"][1])
     for right in itertools.product((True, False), repeat=2):
         answers = [form * ok for form, ok in zip(doc["form"], right, strict=True)]
-        rows = overestimation.process_results(doc, answers)
+        rows = process_results(doc, answers)
         found = [(row["substitution"], row[EXACT]) for row in rows]
         assert found == [("without", right[0]), ("with", right[1])]
         assert ask("cogs", [("a", "a", ("a",), rows)], "difference").value == right[0] - right[1]
-    swapped = overestimation.process_results(doc, doc["form"][::-1])
+    swapped = process_results(doc, doc["form"][::-1])
     assert [row[EXACT] for row in swapped] == [0.0, 0.0], "the other request's words"
 
 
-@pytest.mark.parametrize(
-    ("loader", "rows", "metric"),
-    [
-        (load.dataset, process_results, EXACT),
-        (load.pairs, overestimation.process_results, "difference"),
-    ],
-)
+@pytest.mark.parametrize(("loader", "metric"), [(load.dataset, EXACT), (load.pairs, "difference")])
 def test_errors_are_clustered_by_type_and_within_a_type_by_document(
-    loader: Any, rows: Any, metric: str
+    loader: Any, metric: str
 ) -> None:
     """Rates differ by type, so that clusters matter; figures computed again by hand."""
     rng = random.Random(2)
@@ -105,7 +99,9 @@ def test_errors_are_clustered_by_type_and_within_a_type_by_document(
         right = [rng.random() < types.index(doc["type"]) / len(types) for _ in forms]
         values.append((doc["type"], right[0] - sum(right[1:])))
         answers = [form if ok else "no" for form, ok in zip(forms, right, strict=True)]
-        scored.append((doc["id"], doc["id"], (doc["type"], doc["id"]), rows(doc, answers)))
+        scored.append(
+            (doc["id"], doc["id"], (doc["type"], doc["id"]), process_results(doc, answers))
+        )
     by_type = pd.DataFrame(values).groupby(0)[1]
     means = by_type.mean()
     for kind in (LEXICAL, STRUCTURAL):

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
@@ -28,10 +27,13 @@ from lm_eval_ext.benchmarks.cogs.tokens import (
     add_tokens,
     failure,
 )
-from lm_eval_ext.benchmarks.cogs.training import prepare, sentences
+from lm_eval_ext.benchmarks.cogs.training import sentences
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.training import command
+from lm_eval_ext.training.recipe import prepare as of_source
 from lm_eval_ext.training.starting import load
+
+prepare = functools.partial(of_source, training.__name__)
 
 
 def test_the_gates_are_the_exposure_examples_and_the_development_set() -> None:
@@ -76,20 +78,10 @@ def test_the_tasks_ask_the_words_that_were_trained(
 
 
 def test_exposure_is_the_authors(real_data: Path) -> None:
-    """One of each, a hundred, or the same one a hundred times more."""
-
-    def published(name: str) -> list[tuple[str, ...]]:
-        lines = (real_data / "cogs" / f"{name}.tsv").read_text().splitlines()
-        return sorted(tuple(line.split("\t")[:2]) for line in lines)
-
-    hundred, repeated = prepare({"exposure": "hundred"}, 0), prepare({"copies": 100}, 0)
-    assert len(hundred.train) == 24_155 - 15 + 1_500
-    assert sorted(hundred.train[-1500:]) == published("train_100_exposure_examples")
-    assert set(hundred.gates["exposure"]) == set(published("train_100_exposure_examples"))
-    exposed = repeated.gates["exposure"]
-    assert sorted(exposed) == published("train_exposure_examples")
-    assert len(repeated.train) == 24_155 + 1_500
-    assert {repeated.train.count(pair) for pair in exposed[:3]} == {101}
+    lines = (real_data / "cogs" / "train_exposure_examples.tsv").read_text().splitlines()
+    made = prepare({}, 0)
+    assert sorted(made.gates["exposure"]) == sorted(tuple(one.split("\t")[:2]) for one in lines)
+    assert [len(made.train), len(made.facts["cogs/train"])] == [24_155, 64]
 
 
 def test_generated_text_has_key_words_in_all_positions_and_nothing_that_is_asked() -> None:
@@ -116,8 +108,6 @@ def test_generated_text_has_key_words_in_all_positions_and_nothing_that_is_asked
         ({"lexcion": "tokens"}, "did you mean lexicon"),
         ({"lexicon": "cvcv_short", "embeddings": "random"}, "for the lexicon tokens"),
         ({"sentences": 10}, "corpus mini"),
-        ({"corpus": "mini", "exposure": "hundred"}, "corpus cogs"),
-        ({"copies": -1}, "copies"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(data: dict[str, Any], message: str) -> None:
@@ -130,21 +120,15 @@ def test_a_recipe_adds_novel_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     families.make("unigram", tmp_path / "model")
     few = [one for one in mini.examples("train") if one.type == "primitive"]
     monkeypatch.setattr(training.load, "examples", lambda *_: (few, None))
-    recipe = {
-        "title": "{lexicon}, {embeddings}",
-        "paper": "",
-        "departures": [],
-        "source": training.__name__,
-        "data": {"corpus": "mini", "lexicon": "tokens", "embeddings": "average"},
-        "model": {"start": str(tmp_path / "model")},
-        "training": {"max_steps": 1, "learning_rate": 1e-3, "eval_steps": 1},
-        "gates": {"exposure": 0.0},
-    }
-    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
-    (trained,) = command.train(str(tmp_path / "recipe.yaml"), tmp_path / "out")
+    settings = {
+        "data": {"corpus": "mini", "prefix": "", "embeddings": "average"},
+        "model.start": str(tmp_path / "model"),
+        "training": {"max_steps": 1, "eval_steps": 1}, "gates": {},
+    }  # fmt: skip
+    (trained,) = command.train("cogs_t5_base_tokens", tmp_path / "out", settings=settings)
     assert failure(load(trained.folder)[1]) == ""
     assert trained.model_file is not None
-    assert "display_name: tokens, average" in trained.model_file.read_text()
+    assert "display_name: COGS tokens, T5-base fine-tuned, av" in trained.model_file.read_text()
 
 
 pytestmark = pytest.mark.slow

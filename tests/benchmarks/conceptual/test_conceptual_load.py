@@ -5,6 +5,7 @@ import re
 import shutil
 import zipfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ import pytest
 import yaml
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.conceptual import fewshot, load, mini, openbookqa, worldtree
+from lm_eval_ext.benchmarks.conceptual import fewshot, load, mini, openbookqa, training, worldtree
 from lm_eval_ext.benchmarks.conceptual.fewshot import SELECTIONS, TOO_FEW
 from lm_eval_ext.benchmarks.conceptual.load import Options
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample, main_concepts, plain
-from lm_eval_ext.benchmarks.conceptual.training import prepare, read
+from lm_eval_ext.benchmarks.conceptual.training import read
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.training.recipe import prepare as of_source
 
 CASES = yaml.safe_load(Path(__file__).with_name("conceptual_cases.yaml").read_text())
 
@@ -313,12 +315,13 @@ def test_what_is_not_there_is_one_line(
         worldtree.archive()
 
 
-GENERATED: dict[str, Any] = {"generated": 120, "dev_examples": 30}
+GENERATED: dict[str, Any] = {"generated": 120}
+prepare = partial(of_source, training.__name__)
 
 
 def test_prompts_have_two_to_five_other_questions_and_end_where_the_answer_begins() -> None:
     made, other = (prepare(GENERATED | {"format": "input"}, seed) for seed in (0, 1))
-    assert [len(made.train), len(made.dev)] == [120, 30]
+    assert [len(made.train), len(made.dev)] == [120, 200]
     assert other.gates == made.gates
     assert set(other.train).isdisjoint(made.train)
     counts = set()
@@ -344,9 +347,10 @@ def test_nothing_of_the_task_is_trained_on_and_the_format_is_the_published_one()
     assert all(re.fullmatch(pattern, prompt) for prompt, _ in made.train[:40])
 
 
-def test_draws_and_limits() -> None:
+def test_draws_and_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(set(prepare(GENERATED | {"draws": 2}, 0).train)) > 230
-    none = prepare(GENERATED | {"longest_shown": 10}, 0)
+    monkeypatch.setattr(training, "LONGEST_SHOWN", 10)
+    none = prepare(GENERATED, 0)
     assert (len(none.train), none.facts["left_out"]) == (0, 120)
 
 
@@ -381,7 +385,6 @@ def test_options_that_do_not_fit_are_refused() -> None:
     for data, said in (
         ({}, "give train and dev"),
         (GENERATED | {"train": "a"}, "give train and dev"),
-        (GENERATED | {"least": 6}, "least is 6"),
         (GENERATED | {"demos": 1}, "unknown key"),
     ):
         with pytest.raises(OptionError, match=said):

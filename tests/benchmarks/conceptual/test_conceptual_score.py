@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 from support.asking import ask
 
-from lm_eval_ext.benchmarks.conceptual.answers import SCORES, in_chat, is_right, score
+from lm_eval_ext.benchmarks.conceptual.answers import in_chat, is_right, score
 from lm_eval_ext.benchmarks.conceptual.records import Option, words
 from lm_eval_ext.benchmarks.conceptual.score import SEEDS, copied, process_results, stand_ins
 from lm_eval_ext.cards import cards
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import Figure, figure
 from lm_eval_ext.stats.table import Scored, frame
+
+SCORES = ("rouge_l", "rouge_l_f1", "accuracy")
 
 SELECTIONS = ("random", "concept", "same_labels")
 CARD = cards()["conceptual"]

@@ -7,6 +7,7 @@ import itertools
 import json
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,10 @@ from lm_eval_ext.benchmarks.diner.component_answers import (
 from lm_eval_ext.benchmarks.diner.extract import MAX_CHARS, name_of
 from lm_eval_ext.benchmarks.diner.glossary import Glossary, clean_name
 from lm_eval_ext.benchmarks.diner.records import Recipe
-from lm_eval_ext.benchmarks.diner.training import prepare
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.missing import PLACEHOLDER
+from lm_eval_ext.training.recipe import prepare as of_source
 
 GLOSSARY = Glossary(diner_own.GLOSSARY)
 FAMILIES = yaml.safe_load(Path(__file__).with_name("diner_cases.yaml").read_text("utf-8"))
@@ -209,6 +210,7 @@ def test_any_mixture_of_what_the_rule_knows_gives_a_name(answer: str) -> None:
 
 
 MINI = {"corpus": "mini", "generated": 60}
+prepare = partial(of_source, training.__name__)
 QUESTIONS = ("主要操作", "主要风味", "主要食材")
 
 

@@ -21,6 +21,7 @@ from lm_eval.api.model import LM
 from support.databases import written
 from support.generated import built, lexicon_of
 
+from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import own
 from lm_eval_ext.benchmarks.magnifico.generate import folder, profile
 from lm_eval_ext.benchmarks.magnifico.generate.draw import meanings_of
@@ -49,6 +50,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_question_runs_and_contains_its_word(shop: Path) -> None:
+    assert sha256_of(shop / folder.EXAMPLES)[:16] == "442130f6e494b140", "what a seed draws stays"
     rows = rows_of(shop)
     with closing(sqlite3.connect(shop / "shop.sqlite")) as connection:
         for row in rows:
