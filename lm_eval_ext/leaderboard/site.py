@@ -33,7 +33,7 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Cell:
-    """A value with its interval; ``best``: no other model is significantly better.
+    """A value with its interval; ``best``: not significantly beaten.
 
     ``why`` says why there is no value or no interval, ``badge`` how many documents of a trial were
     asked, ``note`` why the model was not compared.

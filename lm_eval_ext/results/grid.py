@@ -20,7 +20,7 @@ Section: TypeAlias = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 BEST, LOWER = "*", " ↓"
 """What :data:`LEADS` says; lower is better."""
 
-LEADS = "no other model is significantly better (paired tests, 5 %, Holm)"
+LEADS = "better than nothing and not significantly beaten (paired tests, 5 %, Holm)"
 """The one rule for marks, bold and shade (docs/statistics.md)."""
 
 WIDTH = 80
