@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
-from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, having, read_models
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ class Results:
     folder: "TemporaryDirectory[str] | None" = None
 
     @property
-    def _runs(self) -> list[tuple[str, str, ResultsFile]]:
-        return [(one.label, task, run) for one in self.models for task, run in one.runs.items()]
+    def _runs(self) -> list[tuple[str, Run]]:
+        return [(one.label, run) for one in self.models for run in one.runs.values()]
 
     @property
     def tasks(self) -> list[str]:
         """The tasks that any of the models has scores of."""
-        return list(dict.fromkeys(task for _, task, _ in self._runs))
+        return list(dict.fromkeys(run.task for _, run in self._runs))
 
     def to_dataframe(
         self,
@@ -71,27 +71,27 @@ class Results:
         asked = Asked(tuple(metrics), value, tuple(where), by)
         found: list[dict[str, object]] = []
         problems: list[LmEvalExtError] = []
-        for model, task, run in self._runs:
-            card, (scored, total) = run.card(task), run.documents(task)
+        for model, run in self._runs:
+            card, (scored, total) = run.card, run.documents
             try:
                 found += [
                     {
                         "model": model,
                         "benchmark": card.name if card else None,
-                        "task": task,
+                        "task": run.task,
                         "metric": one.name,
                         **one.part,
                         "title": one.title,
-                        "headline": not asked.is_question and one.name == run.headline(task),
+                        "headline": not asked.is_question and one.name == run.headline,
                         "unit": one.question.measure.unit,
                         "higher_is_better": not one.question.measure.lower_is_better,
                         **vars(one.figure),
                         "scored": scored,
                         "total": total,
-                        "signature": run.signature(task),
-                        "run": str(run.path),
+                        "signature": run.signature,
+                        "run": str(run.file.path),
                     }
-                    for one in answers(run, task, asked)
+                    for one in answers(run, asked)
                 ]
             except (OptionError, DataError) as error:
                 problems.append(error)
@@ -120,7 +120,7 @@ class Results:
 
         from lm_eval_ext.results.table import rows
 
-        found = {(str(run.path), model, task): rows(run, task) for model, run in self._having(task)}
+        found = {(str(run.file.path), model, task): rows(run) for model, run in self._having(task)}
         names = ["run", "model", "task"]
         return pd.concat(found, names=names).reset_index(names).reset_index(drop=True)
 
@@ -139,12 +139,10 @@ class Results:
         from lm_eval_ext.results.table import samples
 
         return pd.DataFrame(
-            {"model": model, **row}
-            for model, run in self._having(task)
-            for _, row in samples(run, task)
+            {"model": model, **row} for model, run in self._having(task) for _, row in samples(run)
         )
 
-    def _having(self, task: str) -> Iterable[tuple[str, ResultsFile]]:
+    def _having(self, task: str) -> Iterable[tuple[str, Run]]:
         if task not in self.tasks:
             raise OptionError(f"no task {task!r} in these results; there is {self.tasks}")
         return having(self.models, task).items()

@@ -88,7 +88,7 @@ def _samples(models: "Sequence[Model]", effect: "Effect") -> "Runs":
     left = [model for model in models if set(effect.tasks) <= model.runs.keys()]
     tables: dict[str, Any] = {}
     for task in effect.tasks:
-        tables[task], refused = align(task, having(left, task))
+        tables[task], refused = align(having(left, task))
         for error in refused.values():
             get_logger(__name__).warning("left out: %s", error)
         left = [model for model in left if model.label in tables[task]]

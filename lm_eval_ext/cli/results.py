@@ -50,7 +50,7 @@ def show(
     typer.echo(text(shown(models, asked, named)), nl=False)
     for task in choose_tasks(models, named, least=1) if signatures else ():
         for model, run in having(models, task).items():
-            typer.echo(f"{model}: " * (len(models) > 1) + run.signature(task))
+            typer.echo(f"{model}: " * (len(models) > 1) + run.signature)
 
 
 def tasks(

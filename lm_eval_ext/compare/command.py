@@ -97,7 +97,7 @@ def leaderboard(paths: Sequence[Path], out: Path) -> str:
     models = read_models(paths)
     found = overview(models)
     tasks = found.drop_duplicates("task")["task"]
-    signatures = [run.signature(task) for task in tasks for run in having(models, task).values()]
+    signatures = [run.signature for task in tasks for run in having(models, task).values()]
     titles = [f"{one.task}: {one.title}" for one in found.drop_duplicates("task").itertuples()]
     trials = "; below trials the number of their documents" * bool(
         (found.scored < found.total).any()

@@ -10,7 +10,7 @@ from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.results.align import align, align_tasks
 from lm_eval_ext.results.ask import Asked, check, leading, recomputes
-from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS, Interval, interval, mean_estimate
 from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, Measure, Question
@@ -174,7 +174,7 @@ def _compared(
     report: Report,
     name: str,
     group: str,
-    runs: Mapping[str, ResultsFile],
+    runs: Mapping[str, Run],
     asked: Asked,
     *,
     across_settings: bool,
@@ -184,28 +184,27 @@ def _compared(
     """The tables of a task, or of two tasks within a model; runs that are left out are noted."""
     import pandas as pd
 
-    of = {label: label if within else name for label in runs}
-    task, run = next(iter(runs.items())) if within else (name, leading(name, runs))
-    wanted = asked.questions(task, run)
+    run = next(iter(runs.values())) if within else leading(runs)
+    wanted = asked.questions(run)
     if within:
         systems = align_tasks(runs)
     else:
-        systems, refused = align(name, runs, across_settings=across_settings)
+        systems, refused = align(runs, across_settings=across_settings)
         for error in refused.values():
             report.refuse(error)
         if len(systems) < min(2, len(runs)):
             return []
     together = pd.concat(list(systems.values()))
-    counts = [runs[label].documents(of[label]) for label in systems]
-    total = max(of for _, of in counts) if any(s < of for s, of in counts) else None
+    counts = [runs[label].documents for label in systems]
+    total = max(own for _, own in counts) if any(one < own for one, own in counts) else None
     for label in systems:
-        report.signatures.setdefault(of[label], runs[label].signature(of[label]))
+        report.signatures.setdefault(runs[label].task, runs[label].signature)
     found: list[Table] = []
     for title, question in wanted:
         check(name, together, question, asked.filter)
-        known = all(recomputes(runs[n], of[n], systems[n], question) for n in systems)
+        known = all(recomputes(runs[n], systems[n], question) for n in systems)
         same = {"task": name, "model": group, "title": title, "total": total}
-        found += _tables(same, question, systems, run.card(task), known=known, pool=seeds)
+        found += _tables(same, question, systems, run.card, known=known, pool=seeds)
     return found
 
 

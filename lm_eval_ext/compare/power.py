@@ -136,9 +136,9 @@ def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
     if others:
         raise OptionError(f"{wanted.task} is {', '.join([task, *others])}; name one of them")
     runs = having(models, task)
-    run = leading(task, runs)
-    metric = wanted.metric or run.headline(task)
-    question = question_of(run, task, metric)
+    run = leading(runs)
+    metric = wanted.metric or run.headline
+    question = question_of(run, metric)
     low, high = question.measure.limits
     if low is not None and high is not None and wanted.difference >= high - low:
         raise OptionError(
@@ -157,4 +157,4 @@ def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
     if not known:
         raise DataError(f"{task}, {metric}: no standard error; {table.note}")
     variance = math.fsum(known) / len(known) * table.clusters
-    return metric, variance, table.documents / table.clusters, source, run.card(task)
+    return metric, variance, table.documents / table.clusters, source, run.card

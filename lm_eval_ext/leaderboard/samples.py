@@ -19,7 +19,7 @@ from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.ask import question_of
-from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 from lm_eval_ext.results.table import samples
 from lm_eval_ext.stats.statistics import of_documents
@@ -50,15 +50,12 @@ class Logged(NamedTuple):
     scores: Sequence[Mapping[str, float]]
 
 
-def logged(
-    run: ResultsFile, task: str, table: "DataFrame", own: Sequence["Score"], most: int
-) -> Logged:
+def logged(run: Run, table: "DataFrame", own: Sequence["Score"], most: int) -> Logged:
     """Some samples of a run, evenly spread over all.
 
     Args:
-        run: The results file.
-        task: One of its tasks.
-        table: Of this run and task, from :func:`~lm_eval_ext.results.table.rows`.
+        run: Its samples are read.
+        table: Of this run, from :func:`~lm_eval_ext.results.table.rows`.
         own: The task's scores.
         most: Samples; of several filters' those of the first.
 
@@ -67,9 +64,9 @@ def logged(
         KeyError: A sample lacks what lm-eval logs.
         TypeError: It has something else there.
     """
-    step = math.ceil(run.documents(task)[0] / most) or 1
+    step = math.ceil(run.documents[0] / most) or 1
     first = {*table["filter"][:1]}
-    of_first = (row for _, row in samples(run, task) if row["filter"] in first)
+    of_first = (row for _, row in samples(run) if row["filter"] in first)
     kept = {}
     seen: Counter[str] = Counter()
     for place, row in enumerate(of_first):
@@ -82,13 +79,13 @@ def logged(
                 _text(row["target"]),
                 tuple(_text(answer) for answer in row["filtered_resps"]),
             )
-    return Logged(kept, [_scores(run, task, table, one.metrics[0]) for one in own])
+    return Logged(kept, [_scores(run, table, one.metrics[0]) for one in own])
 
 
-def _scores(run: ResultsFile, task: str, table: "DataFrame", metric: str) -> Mapping[str, float]:
+def _scores(run: Run, table: "DataFrame", metric: str) -> Mapping[str, float]:
     """By document; none where a run has no such metric, or its samples no such values."""
     try:
-        return dict(of_documents(table, question_of(run, task, metric)).dropna().round(3))
+        return dict(of_documents(table, question_of(run, metric)).dropna().round(3))
     except (OptionError, KeyError):
         return {}
 
@@ -123,12 +120,12 @@ class Score:
     kind: str
 
 
-def scores_of(run: ResultsFile, task: str) -> list[Score]:
+def scores_of(run: Run) -> list[Score]:
     """A task's scores; metrics that say the same of a sample share one."""
-    card = run.card(task) if run.is_current(task) else None
+    card = run.card if run.is_current else None
     found: dict[Any, Score] = {}
-    for metric in run.scores(task):
-        own = question_of(run, task, metric)
+    for metric in run.scores:
+        own = question_of(run, metric)
         measure = own.measure
         key = (measure.value, str(own.filter), str(measure.weights))
         differs = any(weight < 0 for weight in measure.weights.values())

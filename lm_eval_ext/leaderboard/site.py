@@ -17,7 +17,7 @@ from lm_eval_ext.plots.theme import css
 from lm_eval_ext.results.about import About, about
 from lm_eval_ext.results.align import usual
 from lm_eval_ext.results.ask import leading, overview, question_of, reason_for, representatives
-from lm_eval_ext.results.files import ResultsFile, Tokens, finite, model_file
+from lm_eval_ext.results.files import Run, Tokens, finite, model_file
 from lm_eval_ext.results.grid import csv
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
 from lm_eval_ext.results.table import rows
@@ -157,23 +157,23 @@ def _read(
         read = cache(rows)
         found.append(overview(models, tasks=[task], read=read))
         every = having(models, task)
-        runs = {label: every[label] for label in every if label in usual(task, every)}
+        runs = {label: every[label] for label in every if label in usual(every)}
         first = next(iter(runs.values()))
-        card, scores, kept = first.card(task), scores_of(first, task), {}
+        card, scores, kept = first.card, scores_of(first), {}
         for label, run in runs.items() if most else ():
             try:
-                own = logged(run, task, read(run, task), scores, most)
+                own = logged(run, read(run), scores, most)
                 if own.samples:
                     kept[label] = own
             except (LmEvalExtError, KeyError, TypeError) as error:
-                problems.setdefault(run.path, str(error))
+                problems.setdefault(run.file.path, str(error))
         if kept:
             about = {
                 "task": task,
                 "title": f"{card.short_title} · {card.title_of_task(task)}" if card else task,
                 "models": list(kept),
                 "scores": list(map(vars, scores)),
-                "total": first.documents(task)[0],
+                "total": first.documents[0],
             }
             shown.append((about, pack(card, task, kept)))
     for problem in problems.values():
@@ -210,7 +210,7 @@ def _render(
         cells[one.model, one.task, one.metric] = Cell(
             value, low, high, one.best, one.why, trial, note
         )
-    owners = {task: leading(task, having(models, task)) for task in found["task"].unique()}
+    owners = {task: leading(having(models, task)) for task in found["task"].unique()}
     heads = _heads(representatives(models).values(), owners, 0)
     return environment.get_template("page.html").render(
         title=title,
@@ -219,7 +219,7 @@ def _render(
         sections=list(_sections(models, tasks, owners, cells)),
         samples=shown,
         signatures={
-            task: [(run.signature(task), label) for label, run in having(models, task).items()]
+            task: [(run.signature, label) for label, run in having(models, task).items()]
             for task in tasks
         },
         asset=_asset,
@@ -230,11 +230,11 @@ def _render(
 
 def _row(model: Model) -> Row:
     run = next(iter(model.runs.values()))
-    texts = (model_file(run).get("notes"), run.content["config"].get("model_args"))
-    counted = [one.tokens(task) for task, one in model.runs.items()]
+    texts = (model_file(run.file).get("notes"), run.file.content["config"].get("model_args"))
+    counted = [one.tokens for one in model.runs.values()]
     known = [tokens for tokens in counted if tokens]
     tokens = Tokens(*map(sum, zip(*known, strict=True))) if len(known) == len(counted) else None
-    return Row(about(run), one_line(" · ".join(str(t) for t in texts if t)), tokens)
+    return Row(about(run.file), one_line(" · ".join(str(t) for t in texts if t)), tokens)
 
 
 def _of_headlines(
@@ -256,25 +256,22 @@ def _place(cells: Sequence[Cell], columns: Sequence[Column]) -> tuple[float, ...
     return lacking, -sum(cell.best for cell in cells), sign * (cells[0].value or 0.0)
 
 
-def _column(run: ResultsFile, task: str, metric: str, level: int) -> Column:
+def _column(run: Run, metric: str, level: int) -> Column:
     """Headed by the benchmark (0), the task (1) or the metric (2), with the rest below."""
-    card = run.card(task)
-    title = run.title(task, metric)
+    card, task, title = run.card, run.task, run.title(metric)
     names = [card.short_title, card.title_of_task(task), title] if card else [task, task, title]
     head, *more = dict.fromkeys(names[level:])
-    measure = question_of(run, task, metric).measure
+    measure = question_of(run, metric).measure
     return Column(task, metric, head, " · ".join(more), measure)
 
 
-def _heads(tasks: Iterable[str], owners: Mapping[str, ResultsFile], level: int) -> list[Column]:
+def _heads(tasks: Iterable[str], owners: Mapping[str, Run], level: int) -> list[Column]:
     """The headlines of tasks."""
-    return [
-        _column(run, task, run.headline(task), level) for task in tasks if (run := owners.get(task))
-    ]
+    return [_column(run, run.headline, level) for task in tasks if (run := owners.get(task))]
 
 
 def _sections(
-    models: Sequence[Model], tasks: Sequence[str], owners: Mapping[str, ResultsFile], cells: Cells
+    models: Sequence[Model], tasks: Sequence[str], owners: Mapping[str, Run], cells: Cells
 ) -> Iterator[Section]:
     try:
         require_extra("plot", "drawing", "altair", "vl_convert")
@@ -284,7 +281,7 @@ def _sections(
         drawn = []
     of_card: dict[str, tuple[Card | None, list[str]]] = {}
     for task in tasks:
-        card = next(iter(having(models, task).values())).card(task)
+        card = next(iter(having(models, task).values())).card
         of_card.setdefault(card.name if card else "others", (card, []))[1].append(task)
     for name, (card, own) in of_card.items():
         made = [_of_task(task, card, models, cells) for task in own]
@@ -303,8 +300,8 @@ def _of_task(task: str, card: Card | None, models: Sequence[Model], cells: Cells
     """A task's models on all its metrics, with published values."""
     columns: dict[str, Column] = {}
     for run in having(models, task).values():
-        for metric in run.scores(task):
-            columns.setdefault(metric, _column(run, task, metric, 2))
+        for metric in run.scores:
+            columns.setdefault(metric, _column(run, metric, 2))
     lines = [
         (one.label, [_cell(one, column, cells) for column in columns.values()])
         for one in models
@@ -322,9 +319,9 @@ def _of_task(task: str, card: Card | None, models: Sequence[Model], cells: Cells
 def _cell(model: Model, column: Column, cells: Cells) -> Cell:
     """A model's value of a metric; trials and notes stand beside the task's headline alone."""
     run = model.runs.get(column.task)
-    one = run.scores(column.task).get(column.metric) if run else None
+    one = run.scores.get(column.metric) if run else None
     if run is None or one is None:
         return Cell()
-    why = reason_for(run, column.task, column.measure, one)
+    why = reason_for(run, column.measure, one)
     headline = cells.get((model.label, column.task, column.metric), Cell())
     return Cell(one.value, one.low, one.high, headline.best, why)

@@ -24,7 +24,7 @@ from lm_eval_ext.plots.theme import THEMES, Theme
 from lm_eval_ext.reading import Strict
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.ask import leading, question_of
-from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import NONE, number
@@ -399,12 +399,12 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
         for metric_title, metric in about.metrics.items() if runs else ():
             same = {"task": title, "line": line, "metric": metric_title}
             try:
-                question = _question(about, leading(task, runs), task, metric)
+                question = _question(about, leading(runs), metric)
             except LmEvalExtError as error:
                 missing.append(str(error))
                 continue
             measures.append(question.measure)
-            own = list(_rows(runs, task, question, card, missing))
+            own = list(_rows(runs, question, card, missing))
             own.sort(key=lambda row: order.index(row["part"]) if order else 0)
             parts = {row["part"] for row in own}
             rows += [{**same, **row} for row in (*own, *_published(about, task, question, card))
@@ -418,26 +418,26 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
     return Figure(about, values, measures[0], [*dict.fromkeys(missing)])
 
 
-def _question(about: Declared, run: ResultsFile, task: str, metric: str) -> Question:
-    own = question_of(run, task, metric)
+def _question(about: Declared, run: Run, metric: str) -> Question:
+    own = question_of(run, metric)
     where = {**own.where, **about.where, about.by: about.values}
     by = tuple(filter(None, [about.by]))
     return Question(own.measure, {name: one for name, one in where.items() if one}, by)
 
 
 def _rows(
-    runs: Mapping[str, ResultsFile], task: str, question: Question, card: Card, missing: list[str]
+    runs: Mapping[str, Run], question: Question, card: Card, missing: list[str]
 ) -> Iterator[dict[str, Any]]:
     """The values of models; those that lack some are noted."""
     for label, run in runs.items():
         try:
-            found = asked_figures(run, task, question)
+            found = asked_figures(run, question)
         except LmEvalExtError as error:
             missing.append(f"{label}: {error}")
             continue
         for part, one in found:
             if one.value is None:
-                missing.append(f"{label}, {task}: {NONE}, since {question.measure.undefined}")
+                missing.append(f"{label}, {run.task}: {NONE}, since {question.measure.undefined}")
                 continue
             yield {
                 "model": label, "part": ", ".join(map(card.word, part.values())),

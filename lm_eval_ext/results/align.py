@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import DOCUMENT
 
@@ -32,21 +32,19 @@ class RefusedError(DataError):
 
 
 def align(
-    task: str,
-    runs: Mapping[str, ResultsFile],
+    runs: Mapping[str, Run],
     *,
     across_settings: bool = False,
-    read: "Callable[[ResultsFile, str], DataFrame]" = rows,
+    read: "Callable[[Run], DataFrame]" = rows,
 ) -> "tuple[dict[str, DataFrame], dict[str, DataError]]":
     """The long tables of the runs on a task that measured the same, and why others are left out.
 
     Documents are matched by lm-eval's hashes; those that only some runs have stay.
 
     Args:
-        task: Its name.
         runs: By model. If they differ, the largest group that measured the same is taken.
         across_settings: Prompts may differ, and the parts of signatures in ``SETTINGS``.
-        read: Reads the long table of a run and task.
+        read: Reads the long table of a run.
 
     Returns:
         The tables; and by model an error, a :class:`RefusedError` where it measured something else.
@@ -56,16 +54,12 @@ def align(
     groups: list[list[str]] = []
 
     def differ(first: str, second: str) -> RefusedError | None:
-        return _differ(
-            task,
-            {name: runs[name].signature(task) for name in (first, second)},
-            (tables[first], tables[second]),
-            across_settings=across_settings,
-        )
+        both = {name: runs[name] for name in (first, second)}
+        return _differ(both, tables[first], tables[second], across_settings=across_settings)
 
     for name, run in runs.items():
         try:
-            tables[name] = read(run, task)
+            tables[name] = read(run)
         except DataError as error:
             refused[name] = error
             continue
@@ -83,14 +77,11 @@ def align(
 
 
 def _differ(
-    task: str,
-    signatures: Mapping[str, str],
-    tables: "tuple[DataFrame, DataFrame]",
-    *,
-    across_settings: bool,
+    runs: Mapping[str, Run], first: "DataFrame", second: "DataFrame", *, across_settings: bool
 ) -> RefusedError | None:
     """Why two runs cannot be compared, if they cannot."""
-    names = " and ".join(signatures)
+    signatures = {name: run.signature for name, run in runs.items()}
+    names = f"{next(iter(runs.values())).task}: {' and '.join(runs)}"
     free = FREE | SETTINGS if across_settings else FREE
     one, two = (parts_of(signature, free) for signature in signatures.values())
     parts = [
@@ -100,23 +91,23 @@ def _differ(
     ]
     if parts:
         what = f"did not measure the same; their signatures differ in {', '.join(parts)}"
-        return RefusedError(f"{task}: {names} {what}", signatures)
+        return RefusedError(f"{names} {what}", signatures)
     keys = [FILTER, DOCUMENT]
-    first, second = (own[[*keys, "target", "prompt"]].drop_duplicates(keys) for own in tables)
-    both = first.merge(second, on=keys)
+    asked = (own[[*keys, "target", "prompt"]].drop_duplicates(keys) for own in (first, second))
+    both = next(asked).merge(next(asked), on=keys)
     if both.empty:
-        return RefusedError(f"{task}: {names} share no document", signatures)
+        return RefusedError(f"{names} share no document", signatures)
     for what, column in {"right answers": "target", "prompts": "prompt"}.items():
         different = both[both[f"{column}_x"] != both[f"{column}_y"]]
         if len(different) and not (across_settings and column == "prompt"):
             document = f"(doc_hash {different[DOCUMENT].iloc[0][:12]}…)"
             return RefusedError(
-                f"{task}: {names} had different {what} for the same document {document}", signatures
+                f"{names} had different {what} for the same document {document}", signatures
             )
     return None
 
 
-def align_tasks(runs: Mapping[str, ResultsFile]) -> "dict[str, DataFrame]":
+def align_tasks(runs: Mapping[str, Run]) -> "dict[str, DataFrame]":
     """The long tables of two tasks of one benchmark, whose ``document`` is the item asked about.
 
     Prompts may differ: such a comparison is about that.
@@ -127,12 +118,11 @@ def align_tasks(runs: Mapping[str, ResultsFile]) -> "dict[str, DataFrame]":
     Raises:
         RefusedError: If documents of the two cannot be matched one to one.
     """
-    signatures = {task: run.signature(task) for task, run in runs.items()}
+    signatures = {task: run.signature for task, run in runs.items()}
     first, second = runs
     found = {}
     for task, run in runs.items():
-        card = run.card(task)
-        found[task] = read = rows(run, task, items=card.item if card else ())
+        found[task] = read = rows(run, items=run.card.item if run.card else ())
         counts = read.groupby(DOCUMENT)["doc_hash"].nunique()
         if "" in counts or counts.max() > 1:
             raise RefusedError(
@@ -152,7 +142,7 @@ def parts_of(signature: str, free: frozenset[str] = FREE) -> dict[str, str]:
     return {key: value for key, value in parts.items() if key not in free}
 
 
-def usual(task: str, runs: Mapping[str, ResultsFile]) -> frozenset[str]:
+def usual(runs: Mapping[str, Run]) -> frozenset[str]:
     """The runs that were asked what most were; of as many, those of the first.
 
     A trial was asked something else than a whole run, which may lack a few answers, and two whole
@@ -160,9 +150,9 @@ def usual(task: str, runs: Mapping[str, ResultsFile]) -> frozenset[str]:
     """
     measured = {
         name: (
-            run.is_whole(task),
-            run.documents(task)[1],
-            *parts_of(run.signature(task)).items(),
+            run.is_whole,
+            run.documents[1],
+            *parts_of(run.signature).items(),
         )
         for name, run in runs.items()
     }

@@ -12,7 +12,7 @@ from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.names import UNIT
 from lm_eval_ext.results.align import RefusedError, align, usual
-from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
@@ -73,13 +73,13 @@ class Asked:
             found[facet] = tuple(values.split(","))
         return found
 
-    def questions(self, task: str, run: ResultsFile) -> list[tuple[str, Question]]:
+    def questions(self, run: Run) -> list[tuple[str, Question]]:
         """The questions about a task, each with its title.
 
         Raises:
             OptionError: An option cannot be read, or the task has no such metric or facet.
         """
-        card = run.card(task)
+        card = run.card
         where, by = self.filter, tuple(names_in(self.by))
         for name in (*where, *by):
             if card is None:
@@ -89,8 +89,8 @@ class Asked:
                 raise OptionError(f"{card.name} has no facet {name}; it has {there}")
         found = []
         words = [", ".join(values).replace("_", " ") for values in where.values()]
-        for metric in self.metrics or (run.headline(task),):
-            own = question_of(run, task, metric)
+        for metric in self.metrics or (run.headline,):
+            own = question_of(run, metric)
             measure = own.measure
             if taken := own.where.keys() & where.keys():
                 raise OptionError(
@@ -104,12 +104,12 @@ class Asked:
                 )
             if self.value:
                 measure = measure.model_copy(update={"value": (self.value,)})
-            title = ", ".join(filter(None, [run.title(task, metric), self.value, *words]))
+            title = ", ".join(filter(None, [run.title(metric), self.value, *words]))
             found.append((title, Question(measure, {**own.where, **where}, by)))
         return found
 
 
-def question_of(run: ResultsFile, task: str, metric: str = "") -> Question:
+def question_of(run: Run, metric: str = "") -> Question:
     """The question behind a task's metric or measure; without one, its headline.
 
     Of tasks that aren't ours, and of older files, a metric is the mean of documents' values.
@@ -117,30 +117,28 @@ def question_of(run: ResultsFile, task: str, metric: str = "") -> Question:
     Raises:
         OptionError: The task has neither.
     """
-    card, scores = run.card(task), run.scores(task)
-    name = metric or run.headline(task)
-    own = card if run.is_current(task) or not scores else None
+    name, scores = metric or run.headline, run.scores
+    own = run.card if run.is_current or not scores else None
     if own and (name in own.metrics or name in own.measures):
         return own.question_of(name)
     if name not in scores:
         there = ", ".join(list(dict.fromkeys([*(own.measures if own else ()), *scores]))[:16])
-        raise OptionError(f"{task} has no metric {name}; it has {there}")
+        raise OptionError(f"{run.task} has no metric {name}; it has {there}")
     column, _, filter_name = name.partition(",")
-    listed = run.content["configs"][task].get("metric_list") or ()
+    listed = run.config.get("metric_list") or ()
     unit: Any = {one.get("metric"): one.get(UNIT) for one in listed}.get(column) or "number"
-    lower = (run.content.get("higher_is_better", {}).get(task) or {}).get(column) is False
+    lower = (run.file.content.get("higher_is_better", {}).get(run.task) or {}).get(column) is False
     measure = Measure(name=name, title=name, value=(column,), unit=unit, lower_is_better=lower)
     return Question(measure, {"filter": (filter_name,)} if filter_name else {})
 
 
 def figures(
-    run: ResultsFile, task: str, question: Question, wanted: Filter = MappingProxyType({})
+    run: Run, question: Question, wanted: Filter = MappingProxyType({})
 ) -> list[tuple[dict[str, str], Figure]]:
     """The figure of each part; one without parts that lm-eval has as a metric needs no samples.
 
     Args:
-        run: The results file.
-        task: One of its tasks.
+        run: Of a task.
         question: About the task.
         wanted: The values that a user asks for.
 
@@ -148,10 +146,10 @@ def figures(
         OptionError: The samples lack the values or parts that are asked for.
         DataError: Samples are needed, and were not logged or cannot be read.
     """
-    if (known := _noted(run, task, question)) is not None:
+    if (known := _noted(run, question)) is not None:
         return [({}, known)]
-    table = rows(run, task)
-    check(task, table, question, wanted)
+    table = rows(run)
+    check(run.task, table, question, wanted)
     return [(part, figure(table, own)) for part, own in parts(table, question)]
 
 
@@ -168,7 +166,7 @@ class Answer(NamedTuple):
     figure: Figure
 
 
-def answers(run: ResultsFile, task: str, asked: Asked) -> Iterator[Answer]:
+def answers(run: Run, asked: Asked) -> Iterator[Answer]:
     """The figures that are asked for; without a question all metrics.
 
     Raises:
@@ -176,18 +174,18 @@ def answers(run: ResultsFile, task: str, asked: Asked) -> Iterator[Answer]:
         DataError: Samples are needed, and were not logged or cannot be read.
     """
     if not asked.is_question:
-        for name, one in run.scores(task).items():
-            yield Answer(name, run.title(task, name), {}, question_of(run, task, name), one)
+        for name, one in run.scores.items():
+            yield Answer(name, run.title(name), {}, question_of(run, name), one)
         return
-    for title, question in asked.questions(task, run):
-        for part, one in figures(run, task, question, asked.filter):
+    for title, question in asked.questions(run):
+        for part, one in figures(run, question, asked.filter):
             yield Answer(question.measure.name, title, part, question, one)
 
 
-def _noted(run: ResultsFile, task: str, question: Question) -> Figure | None:
+def _noted(run: Run, question: Question) -> Figure | None:
     asked = question.measure, question.filter
-    for name, one in run.scores(task).items() if not question.by else ():
-        own = question_of(run, task, name)
+    for name, one in run.scores.items() if not question.by else ():
+        own = question_of(run, name)
         if (own.measure, own.filter) == asked:
             return one
     return None
@@ -224,25 +222,25 @@ def check(task: str, table: "DataFrame", question: Question, wanted: Filter) -> 
             )
 
 
-def recomputes(run: ResultsFile, task: str, table: "DataFrame", question: Question) -> bool:
+def recomputes(run: Run, table: "DataFrame", question: Question) -> bool:
     """Whether the samples give the value in the results file.
 
     Those of ours do. A metric of other tasks, or of an older version, is taken for the mean of
     documents' values, and need not be.
     """
-    if run.is_current(task):
+    if run.is_current:
         return True
-    reported = run.scores(task).get(question.measure.name)
+    reported = run.scores.get(question.measure.name)
     if reported is None or reported.value is None or question.measure.value[0] not in table:
         return False
     found = of_documents(table, question)
     return math.isclose(found.mean(), reported.value, rel_tol=1e-9, abs_tol=1e-9)
 
 
-def reason_for(run: ResultsFile, task: str, measure: Measure, found: Figure) -> str:
+def reason_for(run: Run, measure: Measure, found: Figure) -> str:
     """Why a figure has no value or no interval; "" if it has."""
-    card = run.card(task)
-    if card is None or not run.is_current(task) or found.low is not None:
+    card = run.card
+    if card is None or not run.is_current or found.low is not None:
         return ""
     if found.value is None:
         text = measure.undefined if found.documents else "no document has a value"
@@ -265,7 +263,7 @@ def overview(
     models: Sequence[Model],
     *,
     tasks: Sequence[str] = (),
-    read: "Callable[[ResultsFile, str], DataFrame]" = rows,
+    read: "Callable[[Run], DataFrame]" = rows,
 ) -> "DataFrame":
     """A row for each model and benchmark that it has results of.
 
@@ -278,7 +276,7 @@ def overview(
     Args:
         models: As :func:`~lm_eval_ext.results.models.read_models` finds them.
         tasks: Instead of the representatives.
-        read: Reads the long table of a run and task. Tests need samples; without them nothing is
+        read: Reads the long table of a run. Tests need samples; without them nothing is
             best.
     """
     import pandas as pd
@@ -286,62 +284,61 @@ def overview(
     made = []
     for task in tasks or representatives(models).values():
         runs = having(models, task)
-        first = leading(task, runs)
-        metric, card = first.headline(task), first.card(task)
+        first = leading(runs)
+        metric, card = first.headline, first.card
         if not metric:
             continue
-        question = question_of(first, task, metric)
-        values = {name: run.scores(task).get(metric) for name, run in runs.items()}
-        tested, untested = _tested(task, runs, question, read)
+        question = question_of(first, metric)
+        values = {name: run.scores.get(metric) for name, run in runs.items()}
+        tested, untested = _tested(runs, question, read)
         known = {name: one.value if one else None for name, one in values.items()}
         compared = {name for pair in tested for name in (pair.first, pair.second)}
         marked = best(known, tested, question.measure) & compared
-        title = first.title(task, metric) + ", lower is better" * question.measure.lower_is_better
+        title = first.title(metric) + ", lower is better" * question.measure.lower_is_better
         about = card.name if card else task, task, metric, title, question.measure.unit
         for name, run in runs.items():
             found = values[name] or Figure(None)
-            why = reason_for(run, task, question.measure, found)
+            why = reason_for(run, question.measure, found)
             why = why if values[name] else f"results of an older version, without {metric}"
             marks = name in marked, untested.get(name, "")
             numbers = found.value, found.low, found.high, why
-            made.append((name, *about, *numbers, *marks, *run.documents(task)))
+            made.append((name, *about, *numbers, *marks, *run.documents))
     return pd.DataFrame(made, columns=list(COLUMNS))
 
 
-def leading(task: str, runs: Mapping[str, ResultsFile]) -> ResultsFile:
+def leading(runs: Mapping[str, Run]) -> Run:
     """The run whose metrics a report has: the first with the headline that most runs have.
 
     Files of older versions have other metrics, so they decide only where there are no others.
     """
-    current = [run for run in runs.values() if run.is_current(task)] or [*runs.values()]
-    ((metric, _),) = Counter(run.headline(task) for run in current).most_common(1)
-    return next(run for run in current if run.headline(task) == metric)
+    current = [run for run in runs.values() if run.is_current] or [*runs.values()]
+    ((metric, _),) = Counter(run.headline for run in current).most_common(1)
+    return next(run for run in current if run.headline == metric)
 
 
 def _tested(
-    task: str,
-    runs: Mapping[str, ResultsFile],
+    runs: Mapping[str, Run],
     question: Question,
-    read: "Callable[[ResultsFile, str], DataFrame]",
+    read: "Callable[[Run], DataFrame]",
 ) -> tuple[list[Pair], dict[str, str]]:
     """All pairs of the models that measured what most did, and why others are not among them.
 
     So a trial does not take the documents from all others. Where each measured something else,
     those that share documents are tested.
     """
-    same, untested, other = usual(task, runs), dict[str, str](), "other settings, data or versions"
+    same, untested, other = usual(runs), dict[str, str](), "other settings, data or versions"
     if len(same) > 1:
-        whole = runs[min(same)].is_whole(task)
+        whole = runs[min(same)].is_whole
         for name in runs.keys() - same:
-            trial = "whole runs among trials" if runs[name].is_whole(task) else "trials"
-            untested[name] = other if whole == runs[name].is_whole(task) else trial
+            trial = "whole runs among trials" if runs[name].is_whole else "trials"
+            untested[name] = other if whole == runs[name].is_whole else trial
         runs = {name: run for name, run in runs.items() if name in same}
-    tables, refused = align(task, runs, read=read) if len(runs) > 1 else ({}, {})
+    tables, refused = align(runs, read=read) if len(runs) > 1 else ({}, {})
     for name, error in refused.items():
         untested[name] = other if isinstance(error, RefusedError) else "no readable samples"
     if len(tables) < 2:  # noqa: PLR2004
         return [], untested
-    known = all(recomputes(runs[name], task, own, question) for name, own in tables.items())
+    known = all(recomputes(runs[name], own, question) for name, own in tables.items())
     if not (found := pairs(tables, question) if known else []):
         untested |= dict.fromkeys(tables, "samples that do not give the value")
     return found, untested
@@ -353,7 +350,7 @@ def representatives(models: Sequence[Model]) -> dict[str, str]:
     A task that isn't ours stands for itself.
     """
     counts = Counter(task for model in models for task in model.runs)
-    cards_of = {task: run.card(task) for model in models for task, run in model.runs.items()}
+    cards_of = {task: run.card for model in models for task, run in model.runs.items()}
     found: dict[str, list[str]] = {name: [] for name in cards()}
     for task, card in cards_of.items():
         found.setdefault(card.name if card else task, []).append(task)

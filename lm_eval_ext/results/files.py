@@ -75,104 +75,120 @@ class ResultsFile:
         """The model as lm-eval names it, fit for a terminal."""
         return one_line(str(self.content.get("model_name") or self.content["config"].get("model")))
 
-    @property
-    def tasks(self) -> list[str]:
+    @cached_property
+    def runs(self) -> "list[Run]":
         """The tasks that have scores, without groups."""
-        return [task for task in self.content["results"] if task in self.content["configs"]]
+        tasks = self.content["results"].keys()
+        return [Run(self, task) for task in tasks if task in self.content["configs"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a results file has of one task."""
+
+    file: ResultsFile
+    task: str
 
     @cached_property
-    def _scores(self) -> dict[str, dict[str, Figure]]:
-        return {task: self._read_scores(task) for task in self.tasks}
-
-    def scores(self, task: str) -> dict[str, Figure]:
+    def scores(self) -> dict[str, Figure]:
         """Scores by metric; where a task has several filters, ``metric,filter``."""
-        return self._scores[task]
-
-    def _read_scores(self, task: str) -> dict[str, Figure]:
         values = {
             name: value
-            for name, value in self.content["results"][task].items()
+            for name, value in self.file.content["results"][self.task].items()
             if "," in name
             and not name.partition(",")[0].endswith((STDERR, LOW, HIGH))
             and (isinstance(value, (int, float)) or value == NONE)
         }
         filters = {name.partition(",")[2] for name in values}
         return {
-            one_line(name.partition(",")[0] if len(filters) == 1 else name): self._score(task, name)
+            one_line(name.partition(",")[0] if len(filters) == 1 else name): self._score(name)
             for name in values
         }
 
-    def _score(self, task: str, name: str) -> Figure:
+    def _score(self, name: str) -> Figure:
         """A metric's figure, with the interval that the task noted beside it.
 
         Tasks that aren't ours have noted none, nor have results of ours of older versions, whose
         intervals were too narrow.
         """
-        entries = self.content["results"][task]
+        entries = self.file.content["results"][self.task]
         value, stderr = map(
             finite, (entries[name], entries.get(name.replace(",", f"{STDERR},", 1)))
         )
-        noted = self._metadata(task).get(INTERVALS, {}).get(name, {})
+        noted = self._metadata.get(INTERVALS, {}).get(name, {})
         return _FIGURE.validate_python({"value": value, "stderr": stderr, **noted})
 
-    def _metadata(self, task: str) -> Mapping[str, Any]:
-        return self.content["configs"][task].get("metadata") or {}
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Of the task, as lm-eval wrote it."""
+        config: Mapping[str, Any] = self.file.content["configs"][self.task]
+        return config
 
-    def card(self, task: str) -> Card | None:
-        """The card that a task's metrics are from; also of users' own and generated tasks.
+    @property
+    def _metadata(self) -> Mapping[str, Any]:
+        return self.config.get("metadata") or {}
+
+    @property
+    def card(self) -> Card | None:
+        """The card that the metrics are from; also of users' own and generated tasks.
 
         Raises:
             DataError: The file has a card of its own, which is malformed.
         """
-        own = self._metadata(task).get(CARD)
+        own = self._metadata.get(CARD)
         if own:
             return _own_card(json.dumps(own))
-        return card_of(task) or cards().get(str(self._metadata(task).get(BENCHMARK)))
+        return card_of(self.task) or cards().get(str(self._metadata.get(BENCHMARK)))
 
-    def is_current(self, task: str) -> bool:
+    @property
+    def is_current(self) -> bool:
         """Whether the metrics are those of the card, and not of an older version."""
-        return BENCHMARK in self._metadata(task)
+        return BENCHMARK in self._metadata
 
-    def title(self, task: str, metric: str) -> str:
+    def title(self, metric: str) -> str:
         """A metric in words, where the card has any."""
-        card = self.card(task)
-        return card.title_of(metric) if card else metric
+        return self.card.title_of(metric) if self.card else metric
 
-    def headline(self, task: str) -> str:
-        """The metric that stands for a task: the card's, or the first; "" if there is none."""
-        scores = self.scores(task)
-        card = self.card(task) if self.is_current(task) else None
-        return (card.headline_of(scores) if card else "") or next(iter(scores), "")
+    @property
+    def headline(self) -> str:
+        """The metric that stands for the task: the card's, or the first; "" if there is none."""
+        own = self.card.headline_of(self.scores) if self.card and self.is_current else ""
+        return own or next(iter(self.scores), "")
 
-    def is_whole(self, task: str) -> bool:
+    @property
+    def is_whole(self) -> bool:
         """Whether all documents were asked: without ``--limit``, or with one that took all."""
-        settings = self.content["config"]
-        scored, total = self.documents(task)
+        settings = self.file.content["config"]
+        scored, total = self.documents
         return scored == total or not (settings.get("limit") or settings.get("samples"))
 
-    def documents(self, task: str) -> tuple[int, int]:
+    @property
+    def documents(self) -> tuple[int, int]:
         """The number of documents that were scored, and that the task has."""
-        counts = self.content["n-samples"].get(task, {})
+        counts = self.file.content["n-samples"].get(self.task, {})
         return int(counts.get("effective", 0)), int(counts.get("original", 0))
 
-    def tokens(self, task: str) -> Tokens | None:
+    @property
+    def tokens(self) -> Tokens | None:
         """What the task takes, if that was counted."""
         try:
-            found = self.content[TOKENS][task]
+            found = self.file.content[TOKENS][self.task]
             return Tokens(int(found["input"]), int(found["output"]))
         except (KeyError, TypeError, ValueError):
             return None
 
-    def not_scorable(self, task: str) -> dict[str, list[str]]:
+    @property
+    def not_scorable(self) -> dict[str, list[str]]:
         """By cause, the ids of examples that could not be scored and are in no metric."""
-        named = self._metadata(task).get(NOT_SCORABLE) or {}
+        named = self._metadata.get(NOT_SCORABLE) or {}
         return {
             one_line(str(cause)): [one_line(str(i)) for i in ids] for cause, ids in named.items()
         }
 
-    def signature(self, task: str) -> str:
+    @property
+    def signature(self) -> str:
         """What was asked and how it was scored, in one line."""
-        return signature.of_result(self.content, task)
+        return signature.of_result(self.file.content, self.task)
 
 
 @cache
@@ -230,9 +246,8 @@ def _read(file: Path) -> ResultsFile:
     try:
         content = _Content.model_validate_json(file.read_bytes()).model_dump(by_alias=True)
         results = ResultsFile(file, content)
-        for task in results.tasks:
-            results.signature(task), results.documents(task), results.scores(task)
-            results.card(task), results.not_scorable(task)
+        for run in results.runs:
+            _ = run.signature, run.documents, run.scores, run.card, run.not_scorable
     except (
         OSError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError
     ) as error:  # fmt: skip

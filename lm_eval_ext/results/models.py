@@ -10,7 +10,7 @@ from pathlib import Path
 from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import (
-    ResultsFile,
+    Run,
     find,
     identity,
     label,
@@ -22,13 +22,13 @@ from lm_eval_ext.text import one_line
 
 @dataclass(frozen=True)
 class Model:
-    """A model under a unique label, with the results file that counts for each task."""
+    """A model under a unique label, with the run that counts for each task."""
 
     label: str
-    runs: Mapping[str, ResultsFile]
+    runs: Mapping[str, Run]
 
 
-def having(models: Iterable[Model], task: str) -> dict[str, ResultsFile]:
+def having(models: Iterable[Model], task: str) -> dict[str, Run]:
     """The runs on a task, by model."""
     return {model.label: model.runs[task] for model in models if task in model.runs}
 
@@ -50,7 +50,7 @@ def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
         OptionError: If a path holds no results.
         DataError: If no file can be read; others are left out with a warning.
     """
-    found: dict[tuple[str, str, int | None], tuple[Path, dict[str, ResultsFile]]] = {}
+    found: dict[tuple[str, str, int | None], tuple[Path, dict[str, Run]]] = {}
     for argument, path in enumerate(paths):
         for results in find(path):
             name, which = label(results), identity(results.content["config"])
@@ -59,9 +59,9 @@ def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
                 which = "" if joined else str(model_file_path(results))
             key = (name, which, None if joined else argument)
             _, runs = found.setdefault(key, (results.path.parent, {}))
-            for task in results.tasks:
-                if task not in runs or _rank(results, task) > _rank(runs[task], task):
-                    runs[task] = results
+            for run in results.runs:
+                if run.task not in runs or _rank(run) > _rank(runs[run.task]):
+                    runs[run.task] = run
     counts = Counter(name for name, *_ in found)
     seen: Counter[str] = Counter()
     models = []
@@ -94,6 +94,6 @@ def choose_tasks(models: Iterable[Model], patterns: Sequence[str], *, least: int
     return chosen
 
 
-def _rank(results: ResultsFile, task: str) -> tuple[bool, list[int], str]:
-    version = re.findall(r"\d+", str(results.content["versions"].get(task, "")))
-    return results.is_whole(task), [int(number) for number in version], results.path.name
+def _rank(run: Run) -> tuple[bool, list[int], str]:
+    version = re.findall(r"\d+", str(run.file.content["versions"].get(run.task, "")))
+    return run.is_whole, [int(number) for number in version], run.file.path.name

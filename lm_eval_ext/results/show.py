@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.ask import Asked, answers, leading, overview, reason_for
-from lm_eval_ext.results.files import ResultsFile
+from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import BEST, LEADS, LOWER, Section, interval, matrix, value
 from lm_eval_ext.results.models import Model, choose_tasks, having
 from lm_eval_ext.stats.measures import Question
@@ -24,7 +24,7 @@ class _Shown(NamedTuple):
 
     name: str
     model: str
-    run: ResultsFile
+    run: Run
     question: Question
     figure: Figure
 
@@ -48,7 +48,7 @@ def tables(models: Sequence[Model], asked: Asked, tasks: Sequence[str] = ()) -> 
     problems = []
     for task in chosen:
         try:
-            yield from _task(task, having(models, task), asked)
+            yield from _task(having(models, task), asked)
         except (DataError, OptionError) as error:  # the other tasks still show
             problems.append(error)
     if len(problems) == len(chosen):
@@ -86,18 +86,18 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
     yield "\n".join(notes), (), ()
 
 
-def _task(task: str, runs: Mapping[str, ResultsFile], asked: Asked) -> Iterator[Section]:
+def _task(runs: Mapping[str, Run], asked: Asked) -> Iterator[Section]:
     """One table: a row for each metric or part, and model; then published values and notes."""
     every: list[_Shown] = []
     problems: dict[str, Exception] = {}
     for model, run in runs.items():
         try:
-            every += _figures(task, model, run, asked)
+            every += _figures(model, run, asked)
         except (DataError, OptionError) as error:  # without samples, say; the others still show
             problems[model] = error
     if problems and not every:
         raise next(iter(problems.values()))
-    first = leading(task, runs)
+    first = leading(runs)
     found: dict[str, list[_Shown]] = {one.name: [] for one in every if one.run is first}
     for one in every:
         found.setdefault(one.name, []).append(one)
@@ -111,27 +111,26 @@ def _task(task: str, runs: Mapping[str, ResultsFile], asked: Asked) -> Iterator[
             label = f"  {one.model}" if len(runs) > 1 else shown
             lines.append([label, value(one.figure.value, unit), ends])
     counts = (
-        (model, "{:,} of {:,} documents".format(*run.documents(task)))
-        for model, run in runs.items()
+        (model, "{:,} of {:,} documents".format(*run.documents)) for model, run in runs.items()
     )
-    titles = dict.fromkeys(title for title, _ in asked.questions(task, first)) if asked.by else {}
-    heading = [one_line(task), *(runs if len(runs) == 1 else ())]
+    titles = dict.fromkeys(title for title, _ in asked.questions(first)) if asked.by else {}
+    heading = [one_line(first.task), *(runs if len(runs) == 1 else ())]
     heading += ["; ".join(grouped(counts, len(runs))), *(titles if len(titles) == 1 else ())]
     columns = asked.by.replace(",", ", ") or "metric", "value", "95 % interval"
     yield " · ".join(heading), columns if lines else (), lines
     notes = [] if lines else ["no document was scored"]
-    notes += _published(task, first, found, asked)
-    card = first.card(task)
+    notes += _published(first, found, asked)
+    card = first.card
     levels = [one.figure.level for one in every if one.figure.low is not None]
     if card and levels:
         notes.append(f"intervals are clustered by {card.cluster.unit_at(max(levels))}")
     reasons = (
         (f"{one.name} ({one.model})" if len(runs) > 1 else one.name,
-         reason_for(one.run, task, one.question.measure, one.figure))
+         reason_for(one.run, one.question.measure, one.figure))
         for one in every
     )  # fmt: skip
     notes += grouped(reasons, len(every))
-    of_runs = [(model, note) for model, run in runs.items() for note in _about(run, task)]
+    of_runs = [(model, note) for model, run in runs.items() for note in _about(run)]
     notes += grouped([*of_runs, *((model, str(one)) for model, one in problems.items())], len(runs))
     yield "\n".join(notes), (), ()
 
@@ -148,8 +147,8 @@ def grouped(notes: Iterable[tuple[str, str]], every: int) -> Iterator[str]:
         yield f"{', '.join(names[:_SOME])}{more}: {note}" if len(own) < every else note
 
 
-def _figures(task: str, model: str, run: ResultsFile, asked: Asked) -> Iterator[_Shown]:
-    found = list(answers(run, task, asked))
+def _figures(model: str, run: Run, asked: Asked) -> Iterator[_Shown]:
+    found = list(answers(run, asked))
     several = len({one.title for one in found}) > 1
     for one in found:
         names = [one.title] * (several or not one.part) + [*one.part.values()]
@@ -157,20 +156,18 @@ def _figures(task: str, model: str, run: ResultsFile, asked: Asked) -> Iterator[
         yield _Shown(name, model, run, one.question, one.figure)
 
 
-def _published(
-    task: str, run: ResultsFile, found: Mapping[str, list[_Shown]], asked: Asked
-) -> Iterator[str]:
+def _published(run: Run, found: Mapping[str, list[_Shown]], asked: Asked) -> Iterator[str]:
     """Published values of the headline, or of what was asked."""
-    card = run.card(task)
+    card = run.card
     for name, (one, *_) in found.items():
-        if card and (asked.is_question or name == run.headline(task)):
+        if card and (asked.is_question or name == run.headline):
             unit = one.question.measure.unit
-            values = card.published(task, one.question).items()
+            values = card.published(run.task, one.question).items()
             if told := "; ".join(f"{label} {value(of, unit).strip()}" for label, of in values):
                 yield f"published {name}: {told}"
 
 
-def _about(run: ResultsFile, task: str) -> Iterator[str]:
-    for cause, ids in run.not_scorable(task).items():
+def _about(run: Run) -> Iterator[str]:
+    for cause, ids in run.not_scorable.items():
         some = ", ".join(ids[:_SOME]) + ", ..." * (len(ids) > _SOME)
         yield f"not scored: {len(ids)} examples, {cause} ({some})"

@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.names import ROWS
 from lm_eval_ext.harness.signature import digest
-from lm_eval_ext.results.files import ResultsFile, finite
+from lm_eval_ext.results.files import Run, finite
 from lm_eval_ext.stats.table import Scored, frame
 from lm_eval_ext.text import one_line
 
@@ -27,20 +27,19 @@ Sample = Mapping[str, Any]
 """A line of lm-eval's file of samples."""
 
 
-def rows(run: ResultsFile, task: str, *, items: tuple[str, ...] = ()) -> "DataFrame":
-    """The long table of one run and task.
+def rows(run: Run, *, items: tuple[str, ...] = ()) -> "DataFrame":
+    """The long table of a run.
 
     Args:
-        run: The results file.
-        task: One of its tasks.
+        run: Its samples are read.
         items: Columns of the documents that name a document instead of lm-eval's hash; "" where
             one is missing.
 
     Raises:
         DataError: If samples were not logged, or one cannot be read; file and line are named.
     """
-    card = run.card(task)
-    own = card is not None and card.asks_own(task)
+    card = run.card
+    own = card is not None and card.asks_own(run.task)
     seen: Counter[tuple[str, str]] = Counter()
 
     def read(sample: Sample) -> Scored:
@@ -64,7 +63,7 @@ def rows(run: ResultsFile, task: str, *, items: tuple[str, ...] = ()) -> "DataFr
         return document, id_, clusters, [{**always, **row} for row in scored]
 
     found = []
-    for place, sample in samples(run, task):
+    for place, sample in samples(run):
         try:
             if sample["metrics"]:  # an answer was missing
                 found.append(read(sample))
@@ -85,23 +84,25 @@ def _digest_of_prompts(sample: Sample) -> str:
     return digest([sample["prompt_hash"], *texts])
 
 
-def samples_file(results: ResultsFile, task: str) -> Path:
+def samples_file(run: Run) -> Path:
     """The file beside the results in which lm-eval logs a task's samples."""
-    date = results.path.stem.rpartition("_")[2]
-    name = f"samples_{task}_{date}.jsonl".replace("/", "_")  # a name from a file leads nowhere else
-    return results.path.with_name(name)
+    date = run.file.path.stem.rpartition("_")[2]
+    name = f"samples_{run.task}_{date}.jsonl".replace(
+        "/", "_"
+    )  # a name from a file leads nowhere else
+    return run.file.path.with_name(name)
 
 
-def samples(results: ResultsFile, task: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def samples(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields a task's samples as lm-eval wrote them, each with its place (file and line).
 
     Raises:
         DataError: If they were not logged, or a line cannot be read.
     """
-    file = samples_file(results, task)
+    file = samples_file(run)
     if not file.is_file():
         raise DataError(
-            f"{results.path}: no {file.name} beside it; this needs the samples that lm_eval "
+            f"{run.file.path}: no {file.name} beside it; this needs the samples that lm_eval "
             "writes with --log_samples"
         )
     try:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import make, results_in
+from made_runs import make
+from support.asking import run_in
 
 from lm_eval_ext.plots.figures import Figure
 from lm_eval_ext.results.table import samples_file
@@ -39,13 +40,14 @@ def changed(runs: Path, tmp_path: Path) -> Callable[..., Path]:
     ) -> Path:
         folder = tmp_path / "changed"
         shutil.copytree(runs / "good", folder)
-        results = results_in(folder)
+        run = run_in(folder, task)
+        path = run.file.path
         if edit_results:
-            content = json.loads(results.path.read_text())
+            content = json.loads(path.read_text())
             edit_results(content)
-            results.path.write_text(json.dumps(content))
+            path.write_text(json.dumps(content))
         if edit_row:
-            file = samples_file(results, task)
+            file = samples_file(run)
             rows = map(json.loads, file.read_text().splitlines())
             edited = (edit_row(number, row) for number, row in enumerate(rows))
             file.write_text("".join(json.dumps(row) + "\n" for row in edited if row is not None))

@@ -12,7 +12,6 @@ from support import legal, logged
 
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.results.ask import Asked
-from lm_eval_ext.results.files import ResultsFile, find
 
 
 class Guesser(LM):
@@ -83,8 +82,3 @@ def compared(*paths: Path, asked: Asked = HEADLINES, **options: Any) -> dict[str
     pairs = [{**one, **pair} for one in tables for pair in one["pairs"]]
     legal.check_pairs(pairs)
     return {"figures": figures, "pairs": pairs}
-
-
-def results_in(folder: Path) -> ResultsFile:
-    (found,) = find(folder)
-    return found

@@ -26,7 +26,7 @@ def test_what_is_marked_is_bold_and_second_lines_are_small() -> None:
         r"m1 & N/A & $+$0.250 \\",
         r"\bottomrule",
     ]
-    assert r"\caption{of $\downarrow$; bold: no other model" in text and "\n% a b\n" in text
+    assert r"\caption{of $\downarrow$; bold: better than nothing" in text and "\n% a b\n" in text
     assert "bold" not in latex(["", "c"], [["m", "0.5 "]], "c", label="l")
 
 

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from made_runs import compared, results_in
+from made_runs import compared
 from support import legal
+from support.asking import run_in
 from support.tex import compiled
 from typer.testing import CliRunner
 
@@ -27,7 +28,7 @@ def test_explicit_against_implicit_novelty(recorded_lieder: Path) -> None:
     assert set(rows) == {"gpt2", "llama2_7B", "babbage-002"}
     for model, row in rows.items():
         diff, base = (
-            results_in(recorded_lieder / e / model).scores(f"lieder_{e}")[metric].value or 0
+            run_in(recorded_lieder / e / model, f"lieder_{e}").scores[metric].value or 0
             for e in ("diff", "base")
         )
         assert row["value"] == pytest.approx(diff - base)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import compared, make, results_in
+from made_runs import compared, make
+from support.asking import run_in
 
 from lm_eval_ext.cards import card_of
 from lm_eval_ext.compare.command import leaderboard, rendered, run
@@ -16,6 +17,7 @@ from lm_eval_ext.compare.comparison import Report, Table
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard.site import build
 from lm_eval_ext.results.ask import Asked, overview
+from lm_eval_ext.results.files import find
 from lm_eval_ext.results.grid import text as grid
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.table import rows
@@ -25,15 +27,14 @@ from lm_eval_ext.stats.statistics import Figure
 
 def test_values_are_those_of_the_results_files(runs: Path) -> None:
     """Every metric of every task, with lm-eval's own interval."""
-    by_model = {name: results_in(runs / name) for name in ("good", "poor", "same")}
     checked = 0
-    for task in by_model["good"].tasks:
-        metrics = by_model["good"].scores(task)
+    for own in find(runs / "good")[0].runs:
+        task, metrics = own.task, own.scores
         card = card_of(task)
         assert card
         titles = {card.title_of(metric): metric for metric in metrics}
         for row in compared(runs, tasks=task, asked=Asked(tuple(metrics)))["figures"]:
-            score = by_model[row["system"]].scores(task)[titles[row["title"]]]
+            score = run_in(runs / row["system"], task).scores[titles[row["title"]]]
             assert (row["value"], row["low"], row["high"]) == pytest.approx(
                 (score.value, score.low, score.high), rel=1e-9
             ), row
@@ -143,7 +144,7 @@ def test_a_task_that_is_not_ours(tmp_path: Path) -> None:
     assert (plain["documents"], plain["clusters"], plain["cluster"]) == (45, 45, "document")
     assert plain["test"] == "mcnemar" and plain["p"] < 0.01
     assert words["value"] == 0
-    file = results_in(tmp_path / "runs" / "1").path
+    (file,) = (tmp_path / "runs" / "1").rglob("results_*.json")
     file.write_text(file.read_text().replace('"exact_match,plain": 0.', '"exact_match,plain": 0.0'))
     found = compared(tmp_path / "runs", asked=Asked(both.metrics[:1]))
     assert found["pairs"] == [] and "has another value" in found["figures"][0]["note"]
@@ -156,15 +157,15 @@ def test_documents_that_one_run_lacks_do_not_count(runs: Path, tmp_path: Path) -
     found = compared(runs / "poor", short, tasks="lieder_mini")
     assert {row["documents"] for row in found["figures"]} == {21}
     values = {row["system"]: row["value"] for row in found["figures"]}
-    assert values["short"] == results_in(short).scores("lieder_mini")["direct"].value
-    asked = set(rows(results_in(short), "lieder_mini")["document"])
-    own = rows(results_in(runs / "poor"), "lieder_mini").query("metric == 'direct'")
+    assert values["short"] == run_in(short, "lieder_mini").scores["direct"].value
+    asked = set(rows(run_in(short, "lieder_mini"))["document"])
+    own = rows(run_in(runs / "poor", "lieder_mini")).query("metric == 'direct'")
     own = own[(own["requirement"] != "distance") & own["document"].isin(asked)]
     assert values["poor"] == pytest.approx(own.groupby("document")["correct"].mean().mean())
 
 
 def test_parts_are_those_of_show(runs: Path) -> None:
-    scores = results_in(runs / "poor").scores("magnifico_mini")
+    scores = run_in(runs / "poor", "magnifico_mini").scores
     by_form = compared(runs, tasks="magnifico_mini", asked=Asked(by="form"))["figures"]
     only = compared(runs, tasks="magnifico_mini", asked=Asked(where=("form=foreign",)))["figures"]
     one, two = (
@@ -173,7 +174,7 @@ def test_parts_are_those_of_show(runs: Path) -> None:
     )
     assert one == two == [scores["relative_performance/foreign"].value]
     for row in compared(runs, tasks="conceptual_mini", asked=Asked(value="accuracy"))["figures"]:
-        own = results_in(runs / row["system"]).scores("conceptual_mini")
+        own = run_in(runs / row["system"], "conceptual_mini").scores
         assert row["value"] == own["gain/accuracy"].value
     every = compared(runs, asked=Asked(by="family"))["figures"]
     assert {row["task"] for row in every} == {"lieder_mini"}, "the others have no such facet"
@@ -257,9 +258,7 @@ def test_mean_and_spread_by_seed(tmp_path: Path) -> None:
     for seed in (1, 2, 3):
         make(tmp_path / str(seed), ["lieder_mini"], seed=seed, name=f"tiny, seed {seed}")
     (row,) = rows_of(run([tmp_path], Asked(), seeds=True, format_="csv")[0])
-    values = [
-        results_in(tmp_path / str(n)).scores("lieder_mini")["direct"].value for n in (1, 2, 3)
-    ]
+    values = [run_in(tmp_path / str(n), "lieder_mini").scores["direct"].value for n in (1, 2, 3)]
     assert (row["condition"], row["seeds"]) == ("tiny", "3")
     assert (float(row["mean"]), float(row["sd"])) == pytest.approx((fmean(values), stdev(values)))
     assert float(row["low"]) < fmean(values) < float(row["high"])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from lm_eval import simple_evaluate
+from support.asking import run_in
 
-from lm_eval_ext.results.files import find
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.runs.tasks import own_manager
 
@@ -90,10 +90,9 @@ def test_the_recorded_models_give_every_published_accuracy(
     for expected in (shared_data / "lieder/recorded").glob("*.expected_*.json"):
         run, metric = expected.stem.split(".expected_")
         experiment, _, model = run.partition("_")
-        (file,) = find(recorded_lieder / experiment / model)
-        task = f"lieder_{experiment}"
-        assert {one.clusters for one in file.scores(task).values()} == {16}, "nouns"
-        scored = rows(file, task)
+        own = run_in(recorded_lieder / experiment / model, f"lieder_{experiment}")
+        assert {one.clusters for one in own.scores.values()} == {16}, "nouns"
+        scored = rows(own)
         shares = scored[scored["metric"] == metric].groupby("comparison")["correct"].mean()
         published = json.loads(expected.read_text()).items()
         assert {name: one["correct"] / one["n"] for name, one in published} == dict(shares)

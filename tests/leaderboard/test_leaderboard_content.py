@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.asking import run_in
 from support.page import answers, samples_in
 from support.results_files import rows, write_run
 from support.tasks import load_task
@@ -15,7 +16,6 @@ from support.tasks import load_task
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.leaderboard.samples import scores_of
 from lm_eval_ext.leaderboard.site import Column, build
-from lm_eval_ext.results.files import find
 from lm_eval_ext.stats.measures import Measure
 
 pytestmark = pytest.mark.usefixtures("kept_cache")
@@ -225,8 +225,8 @@ def test_a_score_is_named_for_what_it_is_of_a_sample(tmp_path: Path) -> None:
     ]  # fmt: skip
     more = {"relative_performance/foreign,none": 50.0, "sql_no_query,none": 0.0}
     write_run(tmp_path, "one", "magnifico_mini", scored, metric="relative_performance", more=more)
-    (run,) = find(tmp_path)
-    told = [(one.metrics[0], one.title, one.kind) for one in scores_of(run, "magnifico_mini")]
+    run = run_in(tmp_path, "magnifico_mini")
+    told = [(one.metrics[0], one.title, one.kind) for one in scores_of(run)]
     assert told == [
         ("relative_performance", "Execution accuracy", "more"),
         ("relative_performance/foreign", "Execution accuracy, foreign", "more"),

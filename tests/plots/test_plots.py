@@ -68,10 +68,10 @@ def test_values_are_answers_to_the_question(models: list[Model]) -> None:
     shown = figure.values.set_index(["model", "part"])
     (model, *_) = models
     run = model.runs["lieder_mini"]
-    ((_, question),) = Asked(by="requirement").questions("lieder_mini", run)
+    ((_, question),) = Asked(by="requirement").questions(run)
     found = {
         cards()["lieder"].word(part["requirement"]): [one.value, one.low, one.high]
-        for part, one in asked_figures(run, "lieder_mini", question)
+        for part, one in asked_figures(run, question)
     }
     for part, numbers in shown.loc[model.label, ["value", "low", "high"]].iterrows():
         assert list(numbers) == found[part]

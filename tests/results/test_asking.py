@@ -7,13 +7,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from support.asking import run_in
 from support.results_files import rows as made_rows
 from support.results_files import write_run
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.ask import Asked, overview, representatives
 from lm_eval_ext.results.ask import figures as asked_figures
-from lm_eval_ext.results.files import ResultsFile, find
+from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import Measure, Question
@@ -64,31 +65,30 @@ def test_which_run_counts_whatever_the_order_of_folders(
         run_of(folder, "m", date, version=version, right=right, count=count, limit=limit)
     for paths in ([tmp_path], *permutations(folders)):
         (model,) = read_models(paths, joined=True)
-        scores = model.runs["cogs_mini_gen"].scores("cogs_mini_gen")
+        scores = model.runs["cogs_mini_gen"].scores
         assert scores["exact_match"].value == expected, why
 
 
 def test_rewritten_samples_are_read_again(tmp_path: Path) -> None:
     run_of(tmp_path, "m", "2026-01-01T00-00-00", version="1.1", right=3, count=4)
-    (run,) = find(tmp_path)
-    assert rows(run, "cogs_mini_gen")["exact_match"].sum() == 3
+    run = run_in(tmp_path, "cogs_mini_gen")
+    assert rows(run)["exact_match"].sum() == 3
     run_of(tmp_path, "m", "2026-01-01T00-00-00", version="1.1", right=1, count=4)
-    assert rows(run, "cogs_mini_gen")["exact_match"].sum() == 1
+    assert rows(run)["exact_match"].sum() == 1
 
 
-def a_run(tmp_path: Path) -> ResultsFile:
+def a_run(tmp_path: Path) -> Run:
     made = [
         {**row, "facets": {"type": "ab"[number % 2], "kind": "lexical"}}
         for number, row in enumerate(made_rows(20, 10))
     ]
     write_run(tmp_path, "m", "cogs_mini_gen", made)
-    (run,) = find(tmp_path)
-    return run
+    return run_in(tmp_path, "cogs_mini_gen")
 
 
-def figures(run: ResultsFile, **options: Any) -> Any:
-    ((_, question),) = Asked(**options).questions("cogs_mini_gen", run)
-    found = asked_figures(run, "cogs_mini_gen", question, Asked(**options).filter)
+def figures(run: Run, **options: Any) -> Any:
+    ((_, question),) = Asked(**options).questions(run)
+    found = asked_figures(run, question, Asked(**options).filter)
     return pd.DataFrame({**part, **vars(one)} for part, one in found)
 
 

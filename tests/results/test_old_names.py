@@ -57,7 +57,7 @@ def rows_of(run: str, task: str) -> Any:
     from support.tasks import load_task
 
     from lm_eval_ext.benchmarks.magnifico import score
-    from lm_eval_ext.results.files import ResultsFile
+    from lm_eval_ext.results.files import ResultsFile, Run
     from lm_eval_ext.results.table import rows
     from lm_eval_ext.stats.table import frame
 
@@ -67,7 +67,7 @@ def rows_of(run: str, task: str) -> Any:
                         enumerate(one["arguments"])}})
                   for one in content["samples"][task]]  # fmt: skip
         with patch("lm_eval_ext.results.table.samples", lambda *_: logged):
-            return rows(ResultsFile(Path(), content), task)
+            return rows(Run(ResultsFile(Path(), content), task))
     named = ("correct", "wrong", *map("prediction_{}".format, ("error", "timeout", "too_large")))
     names: dict[str, Any] = dict(zip("cwetl", named, strict=True))
     verdicts = FIGURES[run]["verdicts"]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.asking import run_in
 from support.results_files import rows as made_rows
 from support.results_files import write_run
 
@@ -13,7 +14,7 @@ from lm_eval_ext.cli.task_list import task_rows
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.signature import of_config
 from lm_eval_ext.results.ask import Asked, question_of, reason_for
-from lm_eval_ext.results.files import ResultsFile, find
+from lm_eval_ext.results.files import Run, find
 from lm_eval_ext.results.grid import text
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.show import tables
@@ -53,9 +54,10 @@ def a_file(folder: Path, name: str = "results_2026-01-01T00-00-00.json", **chang
     return file
 
 
-def read(folder: Path, **changes: Any) -> ResultsFile:
-    (found,) = find(a_file(folder, **changes))
-    return found
+def read(folder: Path, **changes: Any) -> Run:
+    """Of the only task; a group without scores is none."""
+    ((run,),) = (one.runs for one in find(a_file(folder, **changes)))
+    return run
 
 
 def foreign(task: str, values: dict[str, float], documents: int = 46) -> dict[str, Any]:
@@ -87,20 +89,19 @@ def words(*files: Path, **asked: Any) -> str:
 
 def test_scores_and_counts(tmp_path: Path) -> None:
     run = read(tmp_path)
-    assert run.model == "org/a-model"
-    assert run.tasks == ["lieder_base"], "a group without scores is not a task"
-    assert run.scores("lieder_base") == {
+    assert (run.file.model, run.task) == ("org/a-model", "lieder_base")
+    assert run.scores == {
         "direct/mean": Figure(0.5, 0.125),
         "relative/mean": Figure(0.25),
         "direct/pos_neg_s>pos_pos_s": Figure(0.75),
     }
-    assert run.documents("lieder_base") == (46, 48)
-    assert run.signature("lieder_base") == (
+    assert run.documents == (46, 48)
+    assert run.signature == (
         f"task:lieder_base|seed:7|version:1.0|config:{of_config({})}|docs:46/48|shots:0"
         "|chat:0123456789ab|system:no|lm-eval:0.4.13"
     )
     several = read(tmp_path / "b", **foreign("t", {"acc,strict": 0.1, "acc,loose": 0.2}))
-    assert set(several.scores("t")) == {"acc,strict", "acc,loose"}
+    assert set(several.scores) == {"acc,strict", "acc,loose"}
 
 
 @pytest.mark.parametrize(
@@ -169,8 +170,7 @@ def test_noted_intervals_are_shown(tmp_path: Path) -> None:
     }  # fmt: skip
     metrics = {"direct": 0.5, "direct_stderr": 0.125, "relative": 0.25}
     file = current(tmp_path, metrics=metrics, intervals=intervals)
-    (run,) = find(file)
-    assert run.scores("lieder_base") == {
+    assert run_in(file, "lieder_base").scores == {
         "direct": Figure(0.5, 0.125, 48, 16, 0, 0.25, 0.75, "wilson"),
         "relative": Figure(0.25, documents=9, clusters=3),
     }
@@ -202,7 +202,7 @@ def test_why_there_is_none(tmp_path: Path, noted: Any, limit: int | None, said: 
     )
     value, documents, clusters, *ends = noted
     found = Figure(value, 0.0, documents, clusters, 0, *ends)
-    reason = reason_for(run, name, question_of(run, name, key).measure, found)
+    reason = reason_for(run, question_of(run, key).measure, found)
     assert said in reason and bool(said) == bool(reason)
 
 

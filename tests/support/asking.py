@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.cards import Card, cards
+from lm_eval_ext.results.files import Run, find
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import Figure, figure
 from lm_eval_ext.stats.table import Scored, frame
@@ -36,10 +37,14 @@ def pick(rows: Iterable[Row], value: str, **facets: str) -> Any:
 
 def of_file(folder: Path, task: str, metric: str, **where: str) -> Any:
     """The value of a question to the samples of the only run of a task in a folder."""
-    from lm_eval_ext.results.files import find
     from lm_eval_ext.results.table import rows
 
-    (run,) = (one for one in find(folder) if task in one.tasks)
-    card = run.card(task)
-    assert card is not None
-    return _figure(card, rows(run, task), metric, "", where).value
+    run = run_in(folder, task)
+    assert run.card is not None
+    return _figure(run.card, rows(run), metric, "", where).value
+
+
+def run_in(folder: Path, task: str) -> Run:
+    """The only run of a task in a folder, or of a file."""
+    (run,) = (run for file in find(folder) for run in file.runs if run.task == task)
+    return run
