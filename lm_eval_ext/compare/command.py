@@ -26,7 +26,7 @@ from lm_eval_ext.results.grid import (
     text,
     value,
 )
-from lm_eval_ext.results.models import choose_tasks, having, read_models
+from lm_eval_ext.results.models import choose_tasks, read_models
 from lm_eval_ext.results.show import grouped, overview_table
 from lm_eval_ext.stats.intervals import Interval
 from lm_eval_ext.stats.statistics import NONE, Pair, number, probability
@@ -84,27 +84,21 @@ def run(
         if len(benchmarks) > 1 and not named and not asked.is_question:
             chosen = [task for task in benchmarks.values() if task in chosen] or chosen
         report = compare(models, chosen, asked, across_settings=across_settings)
-    refused = "; ".join(report.refused)
+    refused = "; ".join(dict.fromkeys(report.refused))
     if not report.tables:
-        signatures = {name: one for own in report.refused.values() for name, one in own.items()}
-        shown = f" ({'; '.join(map(': '.join, signatures.items()))})" if signatures else ""
-        raise DataError(refused + shown)
+        raise DataError(refused)
     return _written((rendered_seeds if seeds else rendered)(report, format_), out), refused
 
 
 def leaderboard(paths: Sequence[Path], out: Path) -> str:
     """Writes the table of models by benchmarks in LaTeX."""
-    models = read_models(paths)
-    found = overview(models)
-    tasks = found.drop_duplicates("task")["task"]
-    signatures = [run.signature for task in tasks for run in having(models, task).values()]
-    titles = [f"{one.task}: {one.title}" for one in found.drop_duplicates("task").itertuples()]
-    trials = "; below trials the number of their documents" * bool(
-        (found.scored < found.total).any()
-    )
-    caption, comments = "; ".join(titles) + trials, dict.fromkeys(signatures)
-    table = latex(*overview_table(found), caption, label="overview", comments=comments)
-    return _written(table, out)
+    found = overview(read_models(paths))
+    caption, columns, rows = overview_table(found)
+    if (found["scored"] < found["total"]).any():
+        caption.append("below trials the number of their documents")
+    signatures = found["signature"].unique()
+    text = latex(columns, rows, "; ".join(caption), label="overview", comments=signatures)
+    return _written(text, out)
 
 
 def _written(text: str, out: Path | None) -> str:
@@ -199,9 +193,8 @@ def _below(report: Report, names: Sequence[str]) -> Iterator[Section]:
     """Notes, and what could not be compared."""
     if notes := "\n".join(_notes(report, names)):
         yield notes, (), ()
-    for why, signatures in report.refused.items():
-        lines = [f"{one_line(name)}: {text}" for name, text in signatures.items()]
-        yield "\n  ".join([f"not compared: {one_line(why)}", *lines]), (), ()
+    for why in dict.fromkeys(report.refused):
+        yield f"not compared: {one_line(why)}", (), ()
 
 
 def _named(tables: Sequence[Table]) -> tuple[str, list[str]]:

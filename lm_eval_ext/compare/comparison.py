@@ -95,18 +95,14 @@ class Report:
     Attributes:
         systems: In the order in which they were named.
         tables: One for each question about each task, and part.
-        refused: Why a task or a run could not be compared, with the signatures if they differ.
+        refused: Why a task or a run could not be compared.
         signatures: Of each task.
     """
 
     systems: Sequence[str]
     tables: list[Table] = field(default_factory=list)
-    refused: dict[str, dict[str, str]] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
     signatures: dict[str, str] = field(default_factory=dict)
-
-    def refuse(self, error: LmEvalExtError) -> None:
-        """Notes why a run or a task is left out."""
-        self.refused[str(error)] = getattr(error, "signatures", {})
 
 
 _SEED = re.compile(r"[\s,·_-]*\(?seed[\s_=:-]*(\d+)\)?$", re.IGNORECASE)
@@ -160,7 +156,7 @@ def compare(
             )
         except LmEvalExtError as error:
             if isinstance(error, DataError) or not asked.is_question:
-                report.refuse(error)
+                report.refused.append(str(error))
             else:  # of many tasks only some have the metric or the facet
                 wrong = error
     if wrong and not report.tables and not report.refused:
@@ -190,8 +186,7 @@ def _compared(
         systems = align_tasks(runs)
     else:
         systems, refused = align(runs, across_settings=across_settings)
-        for error in refused.values():
-            report.refuse(error)
+        report.refused += map(str, refused.values())
         if len(systems) < min(2, len(runs)):
             return []
     together = pd.concat(list(systems.values()))

@@ -122,7 +122,6 @@ class Score:
 
 def scores_of(run: Run) -> list[Score]:
     """A task's scores; metrics that say the same of a sample share one."""
-    card = run.card if run.is_current else None
     found: dict[Any, Score] = {}
     for metric in run.scores:
         own = question_of(run, metric)
@@ -130,23 +129,10 @@ def scores_of(run: Run) -> list[Score]:
         key = (measure.value, str(own.filter), str(measure.weights))
         differs = any(weight < 0 for weight in measure.weights.values())
         kind = (("more", "less"), ("gain", "loss"))[differs][measure.lower_is_better]
-        score = found.setdefault(key, Score([], _title(card, metric, measure), kind))
+        title = run.title(metric).replace(measure.title, measure.of_sample or measure.title)
+        score = found.setdefault(key, Score([], title, kind))
         score.metrics.append(metric)
     return list(found.values())
-
-
-def _title(card: Card | None, metric: str, measure: Any) -> str:
-    """Of the sample's own score; of a ratio of means it is that of the mean."""
-    if card is None:
-        return metric
-    title = card.title_of(metric).removesuffix(", bootstrap")
-    if measure.statistic == "micro_f1":
-        return title.replace(measure.title, "F1")
-    if measure.statistic in ("relative", "mean_of_groups"):
-        means = (one for one in card.measures.values() if one.statistic == "mean")
-        plain = next((one.title for one in means if one.value == measure.value), measure.title)
-        return title.replace(measure.title, plain)
-    return title
 
 
 def pack(card: Card | None, task: str, kept: Mapping[str, Logged]) -> str:

@@ -24,11 +24,7 @@ SETTINGS = frozenset({"config", "system", "multiturn", "instruction", "stops"})
 
 
 class RefusedError(DataError):
-    """Runs that cannot be compared, with their signatures by the run's name."""
-
-    def __init__(self, message: str, signatures: Mapping[str, str]) -> None:
-        super().__init__(message)
-        self.signatures = dict(signatures)
+    """Runs that cannot be compared."""
 
 
 def align(
@@ -80,10 +76,9 @@ def _differ(
     runs: Mapping[str, Run], first: "DataFrame", second: "DataFrame", *, across_settings: bool
 ) -> RefusedError | None:
     """Why two runs cannot be compared, if they cannot."""
-    signatures = {name: run.signature for name, run in runs.items()}
     names = f"{next(iter(runs.values())).task}: {' and '.join(runs)}"
     free = FREE | SETTINGS if across_settings else FREE
-    one, two = (parts_of(signature, free) for signature in signatures.values())
+    one, two = (parts_of(run.signature, free) for run in runs.values())
     parts = [
         f"{key} ({one.get(key, 'none')} / {two.get(key, 'none')})"
         for key in dict.fromkeys([*one, *two])
@@ -91,19 +86,17 @@ def _differ(
     ]
     if parts:
         what = f"did not measure the same; their signatures differ in {', '.join(parts)}"
-        return RefusedError(f"{names} {what}", signatures)
+        return RefusedError(f"{names} {what}")
     keys = [FILTER, DOCUMENT]
     asked = (own[[*keys, "target", "prompt"]].drop_duplicates(keys) for own in (first, second))
     both = next(asked).merge(next(asked), on=keys)
     if both.empty:
-        return RefusedError(f"{names} share no document", signatures)
+        return RefusedError(f"{names} share no document")
     for what, column in {"right answers": "target", "prompts": "prompt"}.items():
         different = both[both[f"{column}_x"] != both[f"{column}_y"]]
         if len(different) and not (across_settings and column == "prompt"):
             document = f"(doc_hash {different[DOCUMENT].iloc[0][:12]}…)"
-            return RefusedError(
-                f"{names} had different {what} for the same document {document}", signatures
-            )
+            return RefusedError(f"{names} had different {what} for the same document {document}")
     return None
 
 
@@ -118,7 +111,6 @@ def align_tasks(runs: Mapping[str, Run]) -> "dict[str, DataFrame]":
     Raises:
         RefusedError: If documents of the two cannot be matched one to one.
     """
-    signatures = {task: run.signature for task, run in runs.items()}
     first, second = runs
     found = {}
     for task, run in runs.items():
@@ -128,7 +120,6 @@ def align_tasks(runs: Mapping[str, Run]) -> "dict[str, DataFrame]":
             raise RefusedError(
                 f"{task}: the documents of {first} and {second} cannot be matched one to one by "
                 "their items",
-                signatures,
             )
     if not set(found[first][DOCUMENT]) & set(found[second][DOCUMENT]):
         raise DataError(f"{first} and {second} are not about the same items")

@@ -159,6 +159,7 @@ class Answer(NamedTuple):
     ``name`` is the metric's, ``title`` the same in words, with the conditions of the question.
     """
 
+    run: Run
     name: str
     title: str
     part: Mapping[str, str]
@@ -175,11 +176,11 @@ def answers(run: Run, asked: Asked) -> Iterator[Answer]:
     """
     if not asked.is_question:
         for name, one in run.scores.items():
-            yield Answer(name, run.title(name), {}, question_of(run, name), one)
+            yield Answer(run, name, run.title(name), {}, question_of(run, name), one)
         return
     for title, question in asked.questions(run):
         for part, one in figures(run, question, asked.filter):
-            yield Answer(question.measure.name, title, part, question, one)
+            yield Answer(run, question.measure.name, title, part, question, one)
 
 
 def _noted(run: Run, question: Question) -> Figure | None:
@@ -255,7 +256,7 @@ def reason_for(run: Run, measure: Measure, found: Figure) -> str:
 
 COLUMNS = (
     "model", "benchmark", "task", "metric", "title", "unit", "value", "low", "high", "why",
-    "best", "untested", "scored", "total",
+    "best", "untested", "scored", "total", "signature",
 )  # fmt: skip
 
 
@@ -271,7 +272,7 @@ def overview(
     (the benchmark's representative, and its headline), ``title`` (the metric in words), ``unit``,
     ``value``, ``low`` and ``high``, ``why`` there is none of them, ``best`` (whether no other
     model is significantly better), ``untested`` (why the model was not compared, "" if it was),
-    ``scored`` documents of ``total``.
+    ``scored`` documents of ``total``, ``signature``.
 
     Args:
         models: As :func:`~lm_eval_ext.results.models.read_models` finds them.
@@ -302,7 +303,7 @@ def overview(
             why = why if values[name] else f"results of an older version, without {metric}"
             marks = name in marked, untested.get(name, "")
             numbers = found.value, found.low, found.high, why
-            made.append((name, *about, *numbers, *marks, *run.documents))
+            made.append((name, *about, *numbers, *marks, *run.documents, run.signature))
     return pd.DataFrame(made, columns=list(COLUMNS))
 
 

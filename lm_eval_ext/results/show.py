@@ -1,15 +1,13 @@
 """``lm-eval-ext show``: models by benchmarks, then on request a task's metrics, or a question."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.ask import Asked, answers, leading, overview, reason_for
+from lm_eval_ext.results.ask import Answer, Asked, answers, leading, overview, reason_for
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import BEST, LEADS, LOWER, Section, interval, matrix, value
 from lm_eval_ext.results.models import Model, choose_tasks, having
-from lm_eval_ext.stats.measures import Question
-from lm_eval_ext.stats.statistics import Figure
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
@@ -17,16 +15,6 @@ if TYPE_CHECKING:
 
 _SOME = 3
 """Names that a note has before it counts the rest."""
-
-
-class _Shown(NamedTuple):
-    """A figure of one model: of a metric, or of a part."""
-
-    name: str
-    model: str
-    run: Run
-    question: Question
-    figure: Figure
 
 
 def tables(models: Sequence[Model], asked: Asked, tasks: Sequence[str] = ()) -> Iterator[Section]:
@@ -56,20 +44,21 @@ def tables(models: Sequence[Model], asked: Asked, tasks: Sequence[str] = ()) -> 
     yield "\n".join(dict.fromkeys(map(str, problems))), (), ()
 
 
-def overview_table(found: "DataFrame") -> tuple[list[str], list[list[str]]]:
-    """Columns and rows of an overview, with the number of documents below the value of a trial."""
+def overview_table(found: "DataFrame") -> tuple[list[str], list[str], list[list[str]]]:
+    """What the tasks measure, columns and rows; below a trial's value the number of documents."""
+    titles = [f"{one.task}: {one.title}" for one in found.drop_duplicates("task").itertuples()]
     cells: dict[str, dict[str, str]] = {}
     for one in found.itertuples():
         trial = f"\n{one.scored}/{one.total} " * (one.scored < one.total)
         shown = value(one.value, one.unit, best=one.best) + trial
         cells.setdefault(one.benchmark, {})[one.model] = shown
-    return matrix(cells, turned=len(cells) <= found["model"].nunique())
+    return titles, *matrix(cells, turned=len(cells) <= found["model"].nunique())
 
 
 def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section]:
     found = overview(models)
-    yield "", *overview_table(found)
-    notes = [f"{one.task}: {one.title}" for one in found.drop_duplicates("task").itertuples()]
+    notes, columns, lines = overview_table(found)
+    yield "", columns, lines
     if found["best"].any():
         notes.append(f"{BEST} {LEADS}")
     for why, left in found[found["untested"] != ""].groupby("untested", sort=False):
@@ -88,28 +77,33 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
 
 def _task(runs: Mapping[str, Run], asked: Asked) -> Iterator[Section]:
     """One table: a row for each metric or part, and model; then published values and notes."""
-    every: list[_Shown] = []
+    every: list[tuple[str, Answer]] = []
     problems: dict[str, Exception] = {}
     for model, run in runs.items():
         try:
-            every += _figures(model, run, asked)
+            every += ((model, one) for one in _figures(run, asked))
         except (DataError, OptionError) as error:  # without samples, say; the others still show
             problems[model] = error
     if problems and not every:
         raise next(iter(problems.values()))
     first = leading(runs)
-    found: dict[str, list[_Shown]] = {one.name: [] for one in every if one.run is first}
-    for one in every:
-        found.setdefault(one.name, []).append(one)
-    lines = []
+    found: dict[str, dict[str, Answer]] = {one.name: {} for _, one in every if one.run is first}
+    for model, one in every:
+        found.setdefault(one.name, {})[model] = one
+    card, lines, published = first.card, [], []
     for name, own in found.items():
-        shown = name + LOWER * own[0].question.measure.lower_is_better
+        question = next(iter(own.values())).question
+        unit = question.measure.unit
+        shown = name + LOWER * question.measure.lower_is_better
         lines += [[shown, "", ""]] * (len(runs) > 1)
-        for one in own:
-            unit = one.question.measure.unit
+        for model, one in own.items():
             ends = interval(one.figure.low, one.figure.high, unit)
-            label = f"  {one.model}" if len(runs) > 1 else shown
+            label = f"  {model}" if len(runs) > 1 else shown
             lines.append([label, value(one.figure.value, unit), ends])
+        if card and (asked.is_question or name == first.headline):
+            values = card.published(first.task, question).items()
+            told = [f"{label} {value(of, unit).strip()}" for label, of in values]
+            published += [f"published {name}: {'; '.join(told)}"] * bool(told)
     counts = (
         (model, "{:,} of {:,} documents".format(*run.documents)) for model, run in runs.items()
     )
@@ -118,16 +112,14 @@ def _task(runs: Mapping[str, Run], asked: Asked) -> Iterator[Section]:
     heading += ["; ".join(grouped(counts, len(runs))), *(titles if len(titles) == 1 else ())]
     columns = asked.by.replace(",", ", ") or "metric", "value", "95 % interval"
     yield " · ".join(heading), columns if lines else (), lines
-    notes = [] if lines else ["no document was scored"]
-    notes += _published(first, found, asked)
-    card = first.card
-    levels = [one.figure.level for one in every if one.figure.low is not None]
+    notes = published if lines else ["no document was scored"]
+    levels = [one.figure.level for _, one in every if one.figure.low is not None]
     if card and levels:
         notes.append(f"intervals are clustered by {card.cluster.unit_at(max(levels))}")
     reasons = (
-        (f"{one.name} ({one.model})" if len(runs) > 1 else one.name,
+        (f"{one.name} ({model})" if len(runs) > 1 else one.name,
          reason_for(one.run, one.question.measure, one.figure))
-        for one in every
+        for model, one in every
     )  # fmt: skip
     notes += grouped(reasons, len(every))
     of_runs = [(model, note) for model, run in runs.items() for note in _about(run)]
@@ -147,24 +139,13 @@ def grouped(notes: Iterable[tuple[str, str]], every: int) -> Iterator[str]:
         yield f"{', '.join(names[:_SOME])}{more}: {note}" if len(own) < every else note
 
 
-def _figures(model: str, run: Run, asked: Asked) -> Iterator[_Shown]:
+def _figures(run: Run, asked: Asked) -> Iterator[Answer]:
     found = list(answers(run, asked))
     several = len({one.title for one in found}) > 1
     for one in found:
         names = [one.title] * (several or not one.part) + [*one.part.values()]
         name = ", ".join(names) if asked.is_question else one.name
-        yield _Shown(name, model, run, one.question, one.figure)
-
-
-def _published(run: Run, found: Mapping[str, list[_Shown]], asked: Asked) -> Iterator[str]:
-    """Published values of the headline, or of what was asked."""
-    card = run.card
-    for name, (one, *_) in found.items():
-        if card and (asked.is_question or name == run.headline):
-            unit = one.question.measure.unit
-            values = card.published(run.task, one.question).items()
-            if told := "; ".join(f"{label} {value(of, unit).strip()}" for label, of in values):
-                yield f"published {name}: {told}"
+        yield one._replace(name=name)
 
 
 def _about(run: Run) -> Iterator[str]:

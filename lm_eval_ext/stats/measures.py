@@ -54,6 +54,7 @@ class Measure(Strict):
         best_of: See there.
         seeds: Of the bootstrap, by value of ``facet``; without any the same documents are drawn for
             all of its values.
+        of_sample: A sample's own score in words, where the figure is no mean of these.
         undefined: When there is no value, to follow "N/A, since".
     """
 
@@ -73,6 +74,7 @@ class Measure(Strict):
     unit: Unit = "share"
     lower_is_better: bool = False
     chance: float | None = None
+    of_sample: str = ""
     undefined: str = "it is not defined"
 
     @property

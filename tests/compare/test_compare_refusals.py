@@ -30,9 +30,8 @@ def other(number: int, row: dict[str, Any], key: str) -> dict[str, Any]:
 def test_other_prompts_and_answers_are_refused(changed: Changed, runs: Path, key: str) -> None:
     folder = changed(edit_row=lambda number, row: other(number, row, key))
     what = "right answers" if key == "target_hash" else "prompts"
-    with pytest.raises(DataError, match=f"had different {what}") as caught:
+    with pytest.raises(DataError, match=f"had different {what}"):
         against(folder, runs)
-    assert str(caught.value).count("task:lieder_mini|") == 2, "both signatures are shown"
     if what == "prompts":
         assert "Accuracy" in against(folder, runs, across_settings=True)[0]
 
