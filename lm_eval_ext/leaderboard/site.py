@@ -13,7 +13,6 @@ from lm_eval_ext.errors import LmEvalExtError, OptionError, require_extra, writi
 from lm_eval_ext.leaderboard.samples import logged, pack, scores_of
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.figures import Figure, figures
-from lm_eval_ext.plots.theme import css
 from lm_eval_ext.results.about import About, about
 from lm_eval_ext.results.align import usual
 from lm_eval_ext.results.ask import leading, overview, question_of, reason_for, representatives
@@ -223,7 +222,6 @@ def _render(
             for task in tasks
         },
         asset=_asset,
-        colours=css(),
         size=size_text,
     )
 

@@ -20,7 +20,6 @@ from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.cards import Card, cards, in_benchmarks
 from lm_eval_ext.errors import LmEvalExtError, OptionError, nearest, require_extra, writing
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.plots.theme import THEMES, Theme
 from lm_eval_ext.reading import Strict
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.ask import leading, question_of
@@ -59,6 +58,27 @@ _WIDTH, _FONT = 936, 12
 
 _KEY = 130
 """Characters of a line of the key below the title."""
+
+INK, MUTED, GRID, PAPER = "#1a1a1a", "#5f5f5f", "#e4e4e4", "#ffffff"
+"""Colours: of text; of chance and axes; of the lines behind marks; of the inside of hollow ones."""
+
+PALETTE = (
+    "#0072b2", "#d55e00", "#009e73", "#882255", "#3292a6", "#801500", "#4662eb", "#0000eb",
+)  # fmt: skip
+"""Of series. The first three are of Okabe and Ito (2008); all have a contrast of 3 with the paper,
+and differ by 20 in CIELAB also for people who see no red or no green."""
+
+_SMALL = {"fill": INK, "fontSize": 11, "fontWeight": "normal"}
+
+CONFIG: Mapping[str, Any] = {
+    "font": "sans-serif", "background": "transparent", "aria": False,
+    "axis": {"gridColor": GRID, "domainColor": MUTED, "tickColor": MUTED},
+    "view": {"stroke": GRID}, "legend": {"symbolSize": 6 * _FONT},
+    "style": {"guide-label": _SMALL, "guide-title": _SMALL},
+    "title": {"color": INK, "fontSize": 14, "anchor": "start", "offset": _FONT,
+              "subtitleColor": INK, "subtitleFontSize": 11},
+}  # fmt: skip
+"""Vega-Lite's."""
 
 _ROLES = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 """Vega's, of groups without a name: the whole has one."""
@@ -192,7 +212,7 @@ class Figure:
         value, low, high = (number(x, self.measure.unit) for x in (one.value, one.low, one.high))
         return f"{one.model} {value}" + f" [{low}, {high}]" * (not math.isnan(one.low))
 
-    def spec(self, theme: str = "light", width: float = _WIDTH) -> dict[str, Any]:
+    def spec(self, width: float = _WIDTH, *, page: bool = False) -> dict[str, Any]:
         """The figure as Vega-Lite that fits the width: panels are measured with their labels.
 
         Below the title is the key of what marks and lines mean; the page says it beside the figure.
@@ -203,23 +223,24 @@ class Figure:
         require_extra("plot", "drawing", "altair", "vl_convert")
         import vl_convert
 
-        chart = self.chart(THEMES[theme], width)
+        chart = self.chart(width)
         svg = vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=_VERSION)
         inner = 2 * width - float(_MEASURED.findall(svg)[0])
-        chart = self.chart(THEMES[theme], max(inner, 3 * _FONT))
-        title = {"text": self.title, "subtitle": wrap(self.caption, _KEY)}
-        own = {} if theme == "page" else {"title": title}
-        return {**chart.to_dict(), **own, "description": self.alt}
+        chart = self.chart(max(inner, 3 * _FONT))
+        spec: dict[str, Any] = {**chart.to_dict(), "description": self.alt}
+        if not page:
+            spec["background"] = PAPER
+            spec["title"] = {"text": self.title, "subtitle": wrap(self.caption, _KEY)}
+        return spec
 
-    def svg(self, *, theme: str = "light", width: float = _WIDTH) -> str:
+    def svg(self, width: float = _WIDTH, *, page: bool = False) -> str:
         """Draws the figure with vl-convert: Vega-Lite without a browser or a network.
 
         Args:
-            theme: ``light``, ``dark``, or ``page``, with the colours of
-                :func:`~lm_eval_ext.plots.theme.css` and without a title.
             width: Of the whole, in points.
+            page: Without a title, and transparent.
         """
-        spec = self.spec(theme, width)
+        spec = self.spec(width, page=page)
         import vl_convert
 
         label = escape(self.alt, quote=True)
@@ -255,7 +276,7 @@ class Figure:
     def _repr_svg_(self) -> str:
         return self.svg()
 
-    def chart(self, theme: Theme, width: float) -> Any:
+    def chart(self, width: float) -> Any:
         """The figure as an Altair chart; ``width`` is that of all panels, in points."""
         import altair as alt
 
@@ -270,7 +291,7 @@ class Figure:
         # Vega reads dots and brackets in names of fields only: data may have any text.
         tall = rows > 2 or height > _TALL * font  # noqa: PLR2004
         data = self.values.assign(chance=self.measure.chance)
-        drawn = alt.layer(*self._layers(theme, width, tall=tall), data=data)
+        drawn = alt.layer(*self._layers(width, tall=tall), data=data)
         found: Any = drawn.properties(width=each, height=round(height, 2))
         if panels != [""]:
             # What is compared stands on two lines.
@@ -278,25 +299,25 @@ class Figure:
             header = alt.Header(title=None, labelLimit=each, labelExpr=lines)
             facet = alt.Facet(f"{about.panels}:N", sort=panels, header=header)
             found = found.facet(facet=facet, columns=columns)
-        return found.configure(**theme.config(font))
+        return found.configure(**CONFIG)
 
-    def _layers(self, theme: Theme, width: float, *, tall: bool) -> Iterator[Any]:
+    def _layers(self, width: float, *, tall: bool) -> Iterator[Any]:
         import altair as alt
 
         about, font = self.declared, _FONT
-        colour: dict[str, Any] = {"color": alt.value(theme.palette[0])}
+        colour: dict[str, Any] = {"color": alt.value(PALETTE[0])}
         marks: dict[str, Any] = {}
         names = list(self.values[about.lines].unique())
         sort = self.order() if about.lines == "model" else names
         axis = alt.Axis(labelLimit=int(font * 18), title=None, ticks=False)
         base = alt.Chart().encode(y=alt.Y(f"{about.lines}:N", sort=sort, axis=axis))
         if self.measure.chance is not None:
-            dotted = alt.Chart().mark_rule(strokeDash=[2, 3], color=theme.muted)
+            dotted = alt.Chart().mark_rule(strokeDash=[2, 3], color=MUTED)
             yield dotted.encode(x="chance:Q")
         if self.ends[0] < 0:
-            yield alt.Chart().mark_rule(color=theme.muted).encode(x=alt.datum(0))
+            yield alt.Chart().mark_rule(color=MUTED).encode(x=alt.datum(0))
         if about.joined:
-            yield base.mark_line(color=theme.muted).encode(x="value:Q", detail=f"{about.lines}:N")
+            yield base.mark_line(color=MUTED).encode(x="value:Q", detail=f"{about.lines}:N")
         if about.colours:
             field = f"{about.colours}:N"
             names = list(self.values[about.colours].unique())
@@ -306,7 +327,7 @@ class Figure:
                 title=None, orient="top", columns=3 if width > _PHONE else 1, labelLimit=240
             )
             legend = several if len(names) > 1 else None
-            scale = alt.Scale(domain=names, range=list(theme.palette))
+            scale = alt.Scale(domain=names, range=list(PALETTE))
             colour = {"color": alt.Color(field, scale=scale, legend=legend)}
             marks = {"shape": alt.Shape(field, scale=alt.Scale(domain=names), legend=legend)}
         base = base.encode(**colour)
@@ -319,7 +340,7 @@ class Figure:
         base = base.encode(x=x, tooltip=tooltip, **marks)
         same = {"size": font * 5, "opacity": 1}
         yield base.transform_filter("!datum.published").mark_point(filled=True, **same)
-        yield base.transform_filter("datum.published").mark_point(fill=theme.paper, **same)
+        yield base.transform_filter("datum.published").mark_point(fill=PAPER, **same)
 
 
 def attempts(models: Sequence[Model]) -> "Iterator[tuple[Declared, Figure | str]]":

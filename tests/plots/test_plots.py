@@ -15,6 +15,7 @@ from support.made_answers import MadeAnswers
 from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.plots.figures import (
+    PAPER,
     Declared,
     Figure,
     declared,
@@ -23,7 +24,6 @@ from lm_eval_ext.plots.figures import (
     listed,
     write,
 )
-from lm_eval_ext.plots.theme import LIGHT, css
 from lm_eval_ext.results.ask import Asked
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.models import Model, read_models
@@ -176,12 +176,10 @@ def test_an_exported_figure_has_the_key_of_its_lines(figure: Figure) -> None:
     assert "Hollow marks" not in drawn and not figure.values["published"].any()
 
 
-def test_an_svg_for_a_page_takes_its_colours(figure: Figure) -> None:
-    svg = figure.svg(theme="page")
-    used = set(re.findall(r"var\((--[a-z0-9-]+)\)", svg))
-    assert {"--plot-ink", "--plot-paper", "--plot-1"} <= used
-    assert all(f"{name}:" in css() for name in used)
-    assert not re.findall(r"#[0-9a-f]{6}", svg)
+def test_an_svg_for_a_page_is_transparent_and_has_no_title(figure: Figure) -> None:
+    svg = figure.svg(page=True)
+    paper = f'fill="{PAPER}"'
+    assert paper in figure.svg() and paper not in svg
     assert 'role="img" aria-label="Accuracy by requirement' in svg
     assert figure.title not in re.sub('aria-label="[^"]*"', "", svg)
     assert "<script" not in svg
@@ -190,7 +188,7 @@ def test_an_svg_for_a_page_takes_its_colours(figure: Figure) -> None:
 def test_the_command_writes_all_or_one(models: list[Model], tmp_path: Path) -> None:
     one = tmp_path / "new" / "one.svg"
     assert list(write(models, ["conceptual-4"], one)) == [one]
-    assert LIGHT.paper in one.read_text() and 'aria-label="ROUGE-L, from random' in one.read_text()
+    assert PAPER in one.read_text() and 'aria-label="ROUGE-L, from random' in one.read_text()
     names = ["conceptual-2", "conceptual-4"]
     assert [path.stem for path in write(models, names, tmp_path / "all")] == names
 
