@@ -1,7 +1,7 @@
 """``lm-eval-ext leaderboard``: from folders of results to one HTML page that needs no network."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +16,7 @@ from lm_eval_ext.plots.figures import Figure, figures
 from lm_eval_ext.results.about import About, about
 from lm_eval_ext.results.align import usual
 from lm_eval_ext.results.ask import leading, overview, question_of, reason_for, representatives
-from lm_eval_ext.results.files import Run, Tokens, finite, model_file
+from lm_eval_ext.results.files import Run, Tokens, model_file
 from lm_eval_ext.results.grid import csv
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
 from lm_eval_ext.results.table import rows
@@ -48,7 +48,7 @@ class Cell:
 
 
 Cells = Mapping[tuple[str, str, str], Cell]
-"""By model, task and metric: those of the tasks' headlines."""
+"""By model, task and metric."""
 
 
 @dataclass(frozen=True)
@@ -201,14 +201,19 @@ def _render(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         loader=FunctionLoader(_asset),
     )  # fmt: skip
-    cells = {}
-    for one in found.itertuples():
-        value, low, high = map(finite, (one.value, one.low, one.high))
+    cells = {
+        (model.label, run.task, metric): Cell(
+            one.value, one.low, one.high,
+            why=reason_for(run, question_of(run, metric).measure, one),
+        )
+        for model in models for run in model.runs.values() for metric, one in run.scores.items()
+    }  # fmt: skip
+    for one in found.itertuples():  # the headlines
+        key = one.model, one.task, one.metric
         trial = f"{one.scored:,}/{one.total:,}" * (one.scored < one.total)
         note = f"not compared: {one.untested}" * bool(one.untested)
-        cells[one.model, one.task, one.metric] = Cell(
-            value, low, high, one.best, one.why, trial, note
-        )
+        own = cells.get(key, Cell(why=one.why))
+        cells[key] = replace(own, best=one.best, badge=trial, note=note)
     owners = {task: leading(having(models, task)) for task in found["task"].unique()}
     heads = _heads(representatives(models).values(), owners, 0)
     return environment.get_template("page.html").render(
@@ -239,12 +244,18 @@ def _of_headlines(
     name: str, title: str, columns: Sequence[Column], models: Sequence[Model], cells: Cells
 ) -> Table:
     """Models by the headlines of tasks, those that miss none and are best most often first."""
-    lines = [
-        (one.label, [cells.get((one.label, c.task, c.metric), Cell()) for c in columns])
-        for one in models
-    ]
-    kept = [(label, cells) for label, cells in lines if any(cell != Cell() for cell in cells)]
-    return Table(name, title, columns, sorted(kept, key=lambda row: _place(row[1], columns)))
+    lines = sorted(_lines(models, columns, cells), key=lambda row: _place(row[1], columns))
+    return Table(name, title, columns, lines)
+
+
+def _lines(
+    models: Sequence[Model], columns: Sequence[Column], cells: Cells
+) -> Iterator[tuple[str, list[Cell]]]:
+    """The rows of the models that have any of the columns."""
+    for one in models:
+        own = [cells.get((one.label, column.task, column.metric), Cell()) for column in columns]
+        if any(cell != Cell() for cell in own):
+            yield one.label, own
 
 
 def _place(cells: Sequence[Cell], columns: Sequence[Column]) -> tuple[float, ...]:
@@ -300,11 +311,7 @@ def _of_task(task: str, card: Card | None, models: Sequence[Model], cells: Cells
     for run in having(models, task).values():
         for metric in run.scores:
             columns.setdefault(metric, _column(run, metric, 2))
-    lines = [
-        (one.label, [_cell(one, column, cells) for column in columns.values()])
-        for one in models
-        if task in one.runs
-    ]
+    lines = list(_lines(models, [*columns.values()], cells))
     published: dict[str, list[Cell]] = {}
     for place, metric in enumerate(columns):
         if card and metric in card.metrics:
@@ -312,14 +319,3 @@ def _of_task(task: str, card: Card | None, models: Sequence[Model], cells: Cells
                 published.setdefault(label, [Cell()] * len(columns))[place] = Cell(value)
     title = card.title_of_task(task) if card else task
     return Table(f"task-{task}", title, [*columns.values()], lines, [*published.items()])
-
-
-def _cell(model: Model, column: Column, cells: Cells) -> Cell:
-    """A model's value of a metric; trials and notes stand beside the task's headline alone."""
-    run = model.runs.get(column.task)
-    one = run.scores.get(column.metric) if run else None
-    if run is None or one is None:
-        return Cell()
-    why = reason_for(run, column.measure, one)
-    headline = cells.get((model.label, column.task, column.metric), Cell())
-    return Cell(one.value, one.low, one.high, headline.best, why)

@@ -34,10 +34,7 @@ def frame(documents: Iterable[Scored]) -> "DataFrame":
     if not made:
         names = "document id cluster filter prompt target doc_hash"
         return pd.DataFrame(columns=names.split())
-    columns = {}
-    for name in dict.fromkeys(name for row in made for name in row):
-        values = [row.get(name) for row in made]
-        kinds = {*map(type, values)}
-        numbers = all(issubclass(one, (int, float, type(None))) for one in kinds)
-        columns[name] = pd.Series(values, dtype="float64" if numbers else object)
-    return pd.DataFrame(columns)
+    table = pd.DataFrame(made, dtype=object)
+    kinds = bool, int, float, type(None)
+    numbers = [name for name in table if table[name].map(type).isin(kinds).all()]
+    return table.astype(dict.fromkeys(numbers, float))
