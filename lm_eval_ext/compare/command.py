@@ -23,6 +23,7 @@ from lm_eval_ext.results.grid import (
     latex,
     markdown,
     matrix,
+    notes,
     text,
     value,
 )
@@ -191,10 +192,8 @@ def _sections(report: Report) -> Iterator[Section]:
 
 def _below(report: Report, names: Sequence[str]) -> Iterator[Section]:
     """Notes, and what could not be compared."""
-    if notes := "\n".join(_notes(report, names)):
-        yield notes, (), ()
-    for why in dict.fromkeys(report.refused):
-        yield f"not compared: {one_line(why)}", (), ()
+    yield notes(_notes(report, names))
+    yield notes(f"not compared: {one_line(why)}" for why in report.refused)
 
 
 def _named(tables: Sequence[Table]) -> tuple[str, list[str]]:
@@ -268,8 +267,8 @@ def _matrix(
 
 def _notes(report: Report, names: Sequence[str]) -> Iterator[str]:
     tables = report.tables
-    notes = ((name, one.note) for name, one in zip(names, tables, strict=True))
-    yield from map(one_line, grouped(notes, len(tables)))
+    own = ((name, one.note) for name, one in zip(names, tables, strict=True))
+    yield from map(one_line, grouped(own, len(tables)))
     tasks = {one.task: one.title for one in tables}
     if len(set(tasks.values())) > 1:
         yield from (one_line(f"{task}: {title}") for task, title in tasks.items())

@@ -31,9 +31,6 @@ from lm_eval_ext.text import counted
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-MEANS = ("mean", "contrast")
-"""Statistics of which documents have a value."""
-
 
 @dataclass
 class Table:
@@ -251,7 +248,7 @@ def _tables(
             best=sorted(best(values, tested, measure), key=ranked.index),
             published=card.published(same["task"], own) if card else {},
             note=_note(found, measure, unit, known=known, tested=bool(tested)),
-            pooled=pooled(kept, own) if pool and measure.statistic in MEANS else None,
+            pooled=pooled(kept, own) if pool else None,
         )
 
 
@@ -273,11 +270,13 @@ def _note(
     return ""
 
 
-def pooled(systems: "Mapping[str, DataFrame]", question: Question) -> Interval:
+def pooled(systems: "Mapping[str, DataFrame]", question: Question) -> Interval | None:
     """That of the mean over documents, whose values are means over the systems."""
     import pandas as pd
 
     measure = question.measure
+    if measure.statistic not in ("mean", "contrast"):  # documents have no value
+        return None
     kept = shared_documents(systems, question).values()
     own = pd.concat([document_values(rows, measure) for rows in kept])
     means = own.groupby([DOCUMENT, CLUSTER], sort=False).mean().reset_index()

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lm_eval_ext.cards import Card, card_of, cards
+from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.compare.comparison import compare
 from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
 from lm_eval_ext.log import get_logger
@@ -89,7 +89,7 @@ def needed(paths: Sequence[Path], **options: Any) -> Answer:
     stated = wanted.model_fields_set & {"rate", "icc", "per_cluster"}
     if bool(paths) == (wanted.rate is not None) or (paths and stated):
         raise OptionError("give results of a pilot run; or --rate, with --icc and --per-cluster")
-    metric, variance, per_cluster, source, card = (
+    metric, unit, variance, per_cluster, source = (
         _pilot(wanted, read_models(paths)) if paths else _stated(wanted)
     )
     if not variance > SAME**2:
@@ -99,20 +99,17 @@ def needed(paths: Sequence[Path], **options: Any) -> Answer:
     level = ALPHA / math.comb(wanted.models, 2)
     clusters = clusters_needed(wanted.difference, variance, alpha=level, power=wanted.power)
     documents = clusters and math.ceil(clusters * per_cluster)
-    return Answer(metric, _unit(card), clusters, documents, math.sqrt(variance), source)
+    return Answer(metric, unit, clusters, documents, math.sqrt(variance), source)
 
 
-def _unit(card: Card | None) -> str:
-    return card.cluster.unit if card else "cluster"
-
-
-_Spread = tuple[str, float, float, str, Card | None]
-"""The metric, the variance of a cluster's mean difference, documents per cluster, the source, and
-the benchmark."""
+_Spread = tuple[str, str, float, float, str]
+"""The metric, what a cluster is, the variance of a cluster's mean difference, documents per
+cluster, the source."""
 
 
 def _stated(wanted: Wanted) -> _Spread:
     card, rate = card_of(wanted.task), wanted.rate or 0.0
+    unit = card.cluster.unit if card else "cluster"
     ours = (task for one in cards().values() for task in one.tasks)
     if card is None and (hint := nearest(wanted.task, ours, cutoff=0.8)):
         raise OptionError(f"no task {wanted.task}{hint}")
@@ -124,10 +121,10 @@ def _stated(wanted: Wanted) -> _Spread:
         )
     source = (
         f"stated: rates {low:g} and {high:g}, intra-cluster correlation {wanted.icc:g}, "
-        f"documents per {_unit(card)} {wanted.per_cluster:g}"
+        f"documents per {unit} {wanted.per_cluster:g}"
     )
     variance = stated_variance((low, high), wanted.icc, wanted.per_cluster)
-    return "", variance, wanted.per_cluster, source, card
+    return "", unit, variance, wanted.per_cluster, source
 
 
 def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
@@ -157,4 +154,4 @@ def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
     if not known:
         raise DataError(f"{task}, {metric}: no standard error; {table.note}")
     variance = math.fsum(known) / len(known) * table.clusters
-    return metric, variance, table.documents / table.clusters, source, run.card
+    return metric, table.cluster, variance, table.documents / table.clusters, source

@@ -61,16 +61,6 @@ class Column:
     title: str
     measure: Measure
 
-    def place(self, value: float) -> str:
-        """On the axis of a share or percentage, in hundredths of its length; never outside."""
-        end = self.measure.limits[1] or 1.0
-        return f"{min(max(100 * value / end, 0.0), 100.0):.3g}"
-
-    def number(self, value: float) -> str:
-        """As text, without its unit."""
-        signed = self.measure.unit in ("points", "change")
-        return number(value, self.measure.unit, signed=signed).replace("-", "\N{MINUS SIGN}")
-
 
 @dataclass(frozen=True)
 class Table:
@@ -228,6 +218,7 @@ def _render(
         },
         asset=_asset,
         size=size_text,
+        text_of=number,
     )
 
 

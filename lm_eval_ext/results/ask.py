@@ -2,10 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lm_eval_ext.cards import cards
@@ -53,7 +52,7 @@ class Asked:
     @property
     def is_question(self) -> bool:
         """Whether something else than the tasks' headlines is asked."""
-        return bool(self.metrics or self.value or self.where or self.by)
+        return self != Asked()
 
     @cached_property
     def filter(self) -> Filter:
@@ -133,14 +132,14 @@ def question_of(run: Run, metric: str = "") -> Question:
 
 
 def figures(
-    run: Run, question: Question, wanted: Filter = MappingProxyType({})
+    run: Run, question: Question, wanted: Collection[str] = ()
 ) -> list[tuple[dict[str, str], Figure]]:
     """The figure of each part; one without parts that lm-eval has as a metric needs no samples.
 
     Args:
         run: Of a task.
         question: About the task.
-        wanted: The values that a user asks for.
+        wanted: Facets whose values a user names; every one must exist.
 
     Raises:
         OptionError: The samples lack the values or parts that are asked for.
@@ -192,7 +191,7 @@ def _noted(run: Run, question: Question) -> Figure | None:
     return None
 
 
-def check(task: str, table: "DataFrame", question: Question, wanted: Filter) -> None:
+def check(task: str, table: "DataFrame", question: Question, wanted: Collection[str]) -> None:
     """Checks that a table answers a question.
 
     Raises:

@@ -1,5 +1,6 @@
 """Tables of text for a terminal, and the same for a document."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from shutil import get_terminal_size
@@ -55,6 +56,11 @@ def matrix(
     lines.insert(0, ["", *columns])
     head, *body = map(list, zip(*lines, strict=True)) if turned else lines
     return head, body
+
+
+def notes(lines: Iterable[str]) -> Section:
+    """Text without a table; each line once."""
+    return "\n".join(dict.fromkeys(lines)), (), ()
 
 
 def text(found: Iterable[Section], width: int = 0) -> str:
@@ -124,9 +130,7 @@ def _line(cells: Iterable[str]) -> str:
 
 def _escaped(text: str) -> str:
     """Escapes text for Markdown, so that a model's name is neither mark-up nor HTML."""
-    for character in "\\`*_[]<>|#~":
-        text = text.replace(character, "\\" + character)
-    return text
+    return re.sub(r"[\\`*_\[\]<>|#~]", r"\\\g<0>", text)
 
 
 # For papers.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.ask import Answer, Asked, answers, leading, overview, reason_for
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.grid import BEST, LEADS, LOWER, Section, interval, matrix, value
+from lm_eval_ext.results.grid import BEST, LEADS, LOWER, Section, interval, matrix, notes, value
 from lm_eval_ext.results.models import Model, choose_tasks, having
 from lm_eval_ext.text import one_line
 
@@ -41,7 +41,7 @@ def tables(models: Sequence[Model], asked: Asked, tasks: Sequence[str] = ()) -> 
             problems.append(error)
     if len(problems) == len(chosen):
         raise problems[0]
-    yield "\n".join(dict.fromkeys(map(str, problems))), (), ()
+    yield notes(map(str, problems))
 
 
 def overview_table(found: "DataFrame") -> tuple[list[str], list[str], list[list[str]]]:
@@ -57,22 +57,22 @@ def overview_table(found: "DataFrame") -> tuple[list[str], list[str], list[list[
 
 def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section]:
     found = overview(models)
-    notes, columns, lines = overview_table(found)
+    told, columns, lines = overview_table(found)
     yield "", columns, lines
     if found["best"].any():
-        notes.append(f"{BEST} {LEADS}")
+        told.append(f"{BEST} {LEADS}")
     for why, left in found[found["untested"] != ""].groupby("untested", sort=False):
         of_models = left.groupby("model", sort=False)["task"]
         names = ((model, f"not tested on {', '.join(own)} ({why})") for model, own in of_models)
-        notes += grouped(names, len(found))
+        told += grouped(names, len(found))
     if absent := {model.label for model in models}.difference(found["model"]):
-        notes.append(f"without results of these: {', '.join(sorted(absent))}")
+        told.append(f"without results of these: {', '.join(sorted(absent))}")
     lacking = found[found["value"].isna()].itertuples()
-    notes += grouped(((f"{one.model} ({one.benchmark})", one.why) for one in lacking), len(found))
-    notes.append(
+    told += grouped(((f"{one.model} ({one.benchmark})", one.why) for one in lacking), len(found))
+    told.append(
         f"{len(tasks)} tasks: a task's metrics with --tasks TASK, its parts with --by FACET"
     )
-    yield "\n".join(notes), (), ()
+    yield notes(told)
 
 
 def _task(runs: Mapping[str, Run], asked: Asked) -> Iterator[Section]:
@@ -102,8 +102,8 @@ def _task(runs: Mapping[str, Run], asked: Asked) -> Iterator[Section]:
             lines.append([label, value(one.figure.value, unit), ends])
         if card and (asked.is_question or name == first.headline):
             values = card.published(first.task, question).items()
-            told = [f"{label} {value(of, unit).strip()}" for label, of in values]
-            published += [f"published {name}: {'; '.join(told)}"] * bool(told)
+            of_others = [f"{label} {value(of, unit).strip()}" for label, of in values]
+            published += [f"published {name}: {'; '.join(of_others)}"] * bool(of_others)
     counts = (
         (model, "{:,} of {:,} documents".format(*run.documents)) for model, run in runs.items()
     )
@@ -112,19 +112,19 @@ def _task(runs: Mapping[str, Run], asked: Asked) -> Iterator[Section]:
     heading += ["; ".join(grouped(counts, len(runs))), *(titles if len(titles) == 1 else ())]
     columns = asked.by.replace(",", ", ") or "metric", "value", "95 % interval"
     yield " · ".join(heading), columns if lines else (), lines
-    notes = published if lines else ["no document was scored"]
+    told = published if lines else ["no document was scored"]
     levels = [one.figure.level for _, one in every if one.figure.low is not None]
     if card and levels:
-        notes.append(f"intervals are clustered by {card.cluster.unit_at(max(levels))}")
+        told.append(f"intervals are clustered by {card.cluster.unit_at(max(levels))}")
     reasons = (
         (f"{one.name} ({model})" if len(runs) > 1 else one.name,
          reason_for(one.run, one.question.measure, one.figure))
         for model, one in every
     )  # fmt: skip
-    notes += grouped(reasons, len(every))
+    told += grouped(reasons, len(every))
     of_runs = [(model, note) for model, run in runs.items() for note in _about(run)]
-    notes += grouped([*of_runs, *((model, str(one)) for model, one in problems.items())], len(runs))
-    yield "\n".join(notes), (), ()
+    told += grouped([*of_runs, *((model, str(one)) for model, one in problems.items())], len(runs))
+    yield notes(told)
 
 
 def grouped(notes: Iterable[tuple[str, str]], every: int) -> Iterator[str]:

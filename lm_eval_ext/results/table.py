@@ -48,9 +48,11 @@ def rows(run: Run, *, items: tuple[str, ...] = ()) -> "DataFrame":
         document = f"{which[1]}#{seen[which]}"
         seen[which] += 1
         clusters = card.cluster.names(doc, own=own) if card else (document,)
+        # lm-eval's prompt_hash is that of a document's first request; here all of them count.
+        parts = (part for request in sample["arguments"].values() for part in request.values())
         always = {
             "filter": which[0],
-            "prompt": _digest_of_prompts(sample),
+            "prompt": digest([sample["prompt_hash"], *(p for p in parts if isinstance(p, str))]),
             "target": str(sample["target_hash"]),
             "doc_hash": which[1],
         }
@@ -71,17 +73,6 @@ def rows(run: Run, *, items: tuple[str, ...] = ()) -> "DataFrame":
             problem = one_line(f"{type(error).__name__}: {error}", limit=200)
             raise DataError(f"{place}: not a sample that lm_eval logged ({problem})") from None
     return frame(found)
-
-
-def _digest_of_prompts(sample: Sample) -> str:
-    """lm-eval's ``prompt_hash`` is that of a document's first request; here all of them count."""
-    texts = [
-        text
-        for arguments in sample["arguments"].values()
-        for text in arguments.values()
-        if isinstance(text, str)
-    ]
-    return digest([sample["prompt_hash"], *texts])
 
 
 def samples_file(run: Run) -> Path:

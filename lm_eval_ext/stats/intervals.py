@@ -20,7 +20,7 @@ errors, too narrow or lead it out of the legal range. Here
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,11 +77,11 @@ class Estimate:
 
 
 class Interval(NamedTuple):
-    """An interval, and the method that it is made with; None where none can be had."""
+    """An interval, and its method, ``wilson``, ``t`` or ``own``; None where none can be had."""
 
     low: float | None = None
     high: float | None = None
-    method: Literal["wilson", "t", "own"] | None = None
+    method: str | None = None
 
 
 def mean_estimate(scores: Iterable[float], clusters: Iterable[str]) -> Estimate | None:

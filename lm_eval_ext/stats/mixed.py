@@ -12,10 +12,9 @@ LARGEST = 20.0
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A fixed effect with its standard error, Wald interval and two-sided p-value."""
+    """A fixed effect with its Wald interval and two-sided p-value."""
 
     value: float
-    stderr: float
     low: float
     high: float
     p: float
@@ -55,4 +54,4 @@ def mixed_linear(
         low, high = map(float, fit.conf_int()[1])
     if not (np.isfinite(value) and 0 < stderr < LARGEST):
         return None
-    return Coefficient(value, stderr, low, high, p)
+    return Coefficient(value, low, high, p)

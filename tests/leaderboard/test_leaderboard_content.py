@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jinja2 import Environment
 from support.asking import run_in
 from support.page import answers, samples_in
 from support.results_files import rows, write_run
@@ -15,8 +16,9 @@ from support.tasks import load_task
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.leaderboard.samples import scores_of
-from lm_eval_ext.leaderboard.site import Column, build
+from lm_eval_ext.leaderboard.site import Column, _asset, build
 from lm_eval_ext.stats.measures import Measure
+from lm_eval_ext.stats.statistics import number
 
 pytestmark = pytest.mark.usefixtures("kept_cache")
 
@@ -213,7 +215,8 @@ def test_the_table_beside_the_page_is_no_formula(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_scale_and_digits_go_by_the_unit(unit: Any, value: float, place: str, text: str) -> None:
     column = Column("", "", "", "", Measure(title="", value=("v",), unit=unit))
-    assert (column.place(value), column.number(value)) == (place, text)
+    macros = Environment().from_string(_asset("macros.html")).make_module({"text_of": number})
+    assert (macros.place(column, value), macros.number(column, value)) == (place, text)
 
 
 def test_a_score_is_named_for_what_it_is_of_a_sample(tmp_path: Path) -> None:
