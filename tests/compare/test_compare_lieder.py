@@ -94,6 +94,9 @@ def test_three_tables_for_a_paper(recorded_lieder: Path, tmp_path: Path) -> None
     one, two, three = (file.read_text(), *(done.stdout for done in tables[1:]))
     assert one.count(r"llama2\_7B") == one.count("textbf") == 1, "one model is the best"
     assert "lieder\\_base: Accuracy" in one, "the caption says what the metric is"
+    assert one.count("\n% task:lieder_base|") == 1, "the signature, which is that of all three"
+    assert CliRunner().invoke(app, [*commands[0][:-1], f"{file}.pdf"]).exit_code
+    assert not file.with_suffix(".tex.pdf").exists()
     assert "humans (published) & 0.938" in two
     assert two.count(r"\textbf") == 4, "on novelty the models are not significantly different"
     assert r"$+$0.204 & {[}$+$0.117, $+$0.292{]} & \textless{}0.001" in three

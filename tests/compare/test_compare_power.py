@@ -39,6 +39,7 @@ def test_the_spread_of_several_models_is_the_mean_over_all_pairs(runs: Path) -> 
 def test_stated_rates() -> None:
     found = needed([], task="lieder_base", difference=0.05, rate=0.8, icc=0.2, per_cluster=3)
     assert (found.clusters, found.documents, found.unit) == (469, 1407, "item")
+    assert needed([], task="lieder_base", difference=0.05, rate=0.8, per_cluster=1.5).documents
     other = needed([], task="mmlu", difference=0.05, rate=0.8)
     assert other.unit == "cluster" and other.documents == other.clusters
 
