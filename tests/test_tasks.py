@@ -58,10 +58,11 @@ def manager() -> TaskManager:
 def by_worker(name: str) -> Any:
     """All tests of a task run in one worker: each would load it, for seconds, anew.
 
-    COGS in context chooses the same demonstrations in every lexicon, once per worker.
+    COGS in context chooses the same demonstrations in every lexicon, once per worker, and
+    MAGNIFICo's test suites are made once, while other workers would wait.
     """
-    in_context, split = name.startswith("cogs_icl"), name.rpartition("_")[2]
-    group = f"cogs_icl {split}" if in_context else f"task {name}"
+    alike = TASKS[name].sources and name.startswith(("cogs_icl", "magnifico"))
+    group = name[:9] if alike else f"task {name}"
     marks = [pytest.mark.xdist_group(group)]
     if TASKS[name].sources or name == "conceptual_openbookqa":
         marks.append(pytest.mark.slow)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from lm_eval_ext.cli.questions import Json
+
 
 def sql_score(
     *,
@@ -39,7 +41,7 @@ def sql_score(
         ),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Number of processes.")] = 2,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Execute SQL queries safely and compare their results with those of gold queries."""
     from lm_eval_ext.cli import resumable
