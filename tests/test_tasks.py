@@ -235,6 +235,9 @@ def signed(folder: Path, yaml_text: str = "", **metadata: Any) -> dict[str, str]
 
 def test_what_changes_prompts_or_scores_changes_the_signature(tmp_path: Path) -> None:
     plain = signed(tmp_path)
+    page = Path(__file__).parents[1].joinpath("docs/discovery.md").read_text(encoding="utf-8")
+    quoted = {f"|{key}:{plain[key]}|" for key in ("version", "data", "sha256", "config")}
+    assert all(one in page for one in quoted), quoted
     # lm-eval lays --metadata and --model_args over a task's metadata.
     laid = {"version": "7", "lm_eval_ext": {"prompt": "x"}, "seed": 3, "config": "y", "sha256": "z"}
     assert signed(tmp_path, **laid) == plain
