@@ -46,7 +46,7 @@ def first_problem(error: "ValidationError") -> str:
     elif first["type"] == "json_invalid":
         message = first["msg"]
     else:
-        message = f"{first['msg']}, got {first['input']!r:.80}"
+        message = f"{first['msg'].removeprefix('Value error, ')}, got {first['input']!r:.80}"
     more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
     return f"{key}: {message}{more}"
 
@@ -88,7 +88,7 @@ def require_extra(extra: str, what: str, *libraries: str) -> None:
     missing = [name for name in libraries if find_spec(name) is None]
     if missing:
         raise OptionError(
-            f"{what} needs {' and '.join(missing)}: pip install 'lm-eval-ext[{extra}]'"
+            f"{what} needs {' and '.join(missing)}: pip install '.[{extra}]' in the checkout"
         )
 
 

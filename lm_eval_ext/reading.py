@@ -65,10 +65,10 @@ def read_yaml(
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
     except ValidationError as error:
-        problem = first_problem(error)
+        problem = "the file is empty" if content is None else first_problem(error)
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
         problem = f"not valid YAML: {error}"  # also not UTF-8
-    raise DataError(one_line(f"{path}: {problem}"))
+    raise DataError(one_line(f"{path}: {problem}").replace('"<unicode string>", ', ""))
 
 
 @cache
@@ -97,11 +97,11 @@ def checked(schema: type[Checked], content: Mapping[str, Any], place: str) -> Ch
         return schema.model_validate(content)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        text = first_problem(error).replace(": Value error, ", ": ")
+        text = first_problem(error)
         if problem["type"] == "value_error" and isinstance(problem["input"], Mapping):  # long
             text = f"{'.'.join(map(str, problem['loc']))}: {problem['ctx']['error']}".lstrip(": ")
         if problem["type"] == "extra_forbidden":
-            text += nearest(str(problem["loc"][-1]), _keys(schema))
+            text += nearest(name := str(problem["loc"][-1]), _keys(schema) - {name})
         raise OptionError(f"{place}: {one_line(text, limit=600)}") from None
 
 

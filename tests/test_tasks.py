@@ -58,10 +58,11 @@ def manager() -> TaskManager:
 def by_worker(name: str) -> Any:
     """All tests of a task run in one worker: each would load it, for seconds, anew.
 
-    COGS in context chooses the same demonstrations in every lexicon, once per worker.
+    COGS in context chooses the same demonstrations in every lexicon, once per worker, and
+    MAGNIFICo's test suites are made once, while other workers would wait.
     """
-    in_context, split = name.startswith("cogs_icl"), name.rpartition("_")[2]
-    group = f"cogs_icl {split}" if in_context else f"task {name}"
+    alike = TASKS[name].sources and name.startswith(("cogs_icl", "magnifico"))
+    group = name[:9] if alike else f"task {name}"
     marks = [pytest.mark.xdist_group(group)]
     if TASKS[name].sources or name == "conceptual_openbookqa":
         marks.append(pytest.mark.slow)
@@ -234,6 +235,9 @@ def signed(folder: Path, yaml_text: str = "", **metadata: Any) -> dict[str, str]
 
 def test_what_changes_prompts_or_scores_changes_the_signature(tmp_path: Path) -> None:
     plain = signed(tmp_path)
+    page = Path(__file__).parents[1].joinpath("docs/discovery.md").read_text(encoding="utf-8")
+    quoted = {f"|{key}:{plain[key]}|" for key in ("version", "data", "sha256", "config")}
+    assert all(one in page for one in quoted), quoted
     # lm-eval lays --metadata and --model_args over a task's metadata.
     laid = {"version": "7", "lm_eval_ext": {"prompt": "x"}, "seed": 3, "config": "y", "sha256": "z"}
     assert signed(tmp_path, **laid) == plain

@@ -30,7 +30,7 @@ def main() -> None:
                 error.show()
                 sys.exit(2)
             path = error.ctx.command_path if error.ctx else "lm-eval-ext"
-            said = one_line(error.format_message()).rstrip(".")
+            said = one_line(error.format_message()).rstrip(".").replace("Value error, ", "")
             print(f"lm-eval-ext: error: {said}; see {path} --help", file=sys.stderr)
             sys.exit(2)
 

@@ -47,10 +47,8 @@ def substitute(
 ) -> None:
     """Replace the key words in a COGS file, or in all of cogs_mini's."""
     from lm_eval_ext.benchmarks.cogs import load
-    from lm_eval_ext.benchmarks.cogs.records import Corpus
 
-    corpus: Corpus = "cogs" if source else "mini"
-    style = load.Style(corpus=corpus, lexicon=lexicon, seed=seed, shape=shape)
+    style = load.Style(corpus="cogs" if source else "mini", lexicon=lexicon, seed=seed, shape=shape)
     if source:
         load.write_rows(output, load.read_rows(source), style)
     else:

@@ -32,8 +32,8 @@ def list_sources(
     typer.echo(f"{'source':20} {'files':>5} {'size':>8}  {'local':5}  licence")
     for name, source in data.sources().items():
         local = "yes" if data.available(name) else "no"
-        size, licence = size_of(source), one_line(source.licence, limit=37)
-        typer.echo(f"{name:20} {len(source.files):>5} {size:>8}  {local:5}  {licence}")
+        licence = one_line(source.licence, limit=37)
+        typer.echo(f"{name:20} {len(source.files):>5} {size_of(source):>8}  {local:5}  {licence}")
     typer.echo(f"They are in {data.data_folder()}; --json has revisions, files and paths.")
 
 

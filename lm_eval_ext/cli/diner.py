@@ -39,18 +39,13 @@ def build(
 ) -> None:
     """Build the dataset and its TMCD and random splits."""
     from pandas import DataFrame
-    from pydantic import ValidationError
 
     from lm_eval_ext.benchmarks.diner.build import REPORT, Options
     from lm_eval_ext.benchmarks.diner.build import build as build_dataset
-    from lm_eval_ext.errors import OptionError, first_problem
+    from lm_eval_ext.reading import checked
 
-    try:
-        given = {"divergence": divergence, "compounds": compounds, "seed": seed}
-        options = Options.model_validate(given)
-    except ValidationError as error:
-        raise OptionError(f"--{first_problem(error)}") from None
-    report = build_dataset(corpus, out, glossary, options)
+    asked = {"divergence": divergence, "compounds": compounds, "seed": seed}
+    report = build_dataset(corpus, out, glossary, checked(Options, asked, "diner build"))
     typer.echo(DataFrame(report["figures"]).map("{:,.6g}".format).to_string())
     first, last = report["course"][0], report["course"][-1]
     typer.echo(

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from lm_eval_ext.cli.questions import Json
+from lm_eval_ext.errors import DataError, OptionError
+
 if TYPE_CHECKING:
     from lm_eval_ext.benchmarks.lieder.effects import Effect, Finding, Runs
     from lm_eval_ext.results.models import Model
@@ -33,17 +36,16 @@ def test(
     metric: Annotated[
         Literal["direct", "relative"], typer.Option(help="The metric: direct or relative.")
     ] = "direct",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Test the paper's effects VERSION (explicit against implicit novelty) and DISTANCE."""
     from lm_eval_ext.benchmarks.lieder.effects import ALL, EFFECTS, analyse, on_fresh_items
     from lm_eval_ext.benchmarks.lieder.records import FAMILIES
-    from lm_eval_ext.errors import OptionError
     from lm_eval_ext.results.grid import text
     from lm_eval_ext.results.models import read_models
 
-    if family not in (*FAMILIES, ALL):
-        raise OptionError(f"--family {family} is none of {', '.join((*FAMILIES, ALL))}")
+    if family not in (legal := (*FAMILIES, ALL)):
+        raise OptionError(f"--family {family} is none of {', '.join(legal)}")
     models = read_models(paths)
     every = [*EFFECTS.values(), *map(on_fresh_items, EFFECTS.values())]
     there = [one for one in every if any(set(one.tasks) <= model.runs.keys() for model in models)]
@@ -80,7 +82,6 @@ def _samples(models: "Sequence[Model]", effect: "Effect") -> "Runs":
     Raises:
         DataError: No model has samples.
     """
-    from lm_eval_ext.errors import DataError
     from lm_eval_ext.log import get_logger
     from lm_eval_ext.results.align import align
     from lm_eval_ext.results.models import having
@@ -104,12 +105,11 @@ def _cells(row: "Finding") -> tuple[str, ...]:
     from lm_eval_ext.stats.statistics import number, probability
 
     who = row.model if row.models == 1 else f"{row.model} ({row.models})"
-    limits = interval(row.low, row.high, "", signed=True)
     return (
         who,
         row.test,
         number(row.estimate, "", signed=True),
-        limits,
+        interval(row.low, row.high, "", signed=True),
         probability(row.p),
         str(row.items),
     )

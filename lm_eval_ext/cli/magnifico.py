@@ -42,8 +42,7 @@ def populate(
 ) -> None:
     """Build test suites: databases on which answers are judged in addition to the original.
 
-    DIR gets a folder per database with its small databases and suite.json, which lists those that
-    judge each gold query; and a populated copy where rows ship with the package.
+    DIR gets a folder per database: small databases, suite.json (which of them judge which gold).
     """
     from lm_eval_ext.benchmarks.magnifico import corpora, populating
     from lm_eval_ext.sql import suite
@@ -78,8 +77,7 @@ def generate(
 ) -> None:
     """Generate questions on a database for the tasks magnifico_own_...
 
-    Every question runs, is not empty, and its query differs from each of its mutants on the
-    databases of its test suite. What was dropped is counted by reason.
+    Every query runs, is not empty, and differs from its mutants on its suite; drops are counted.
     """
     import shlex
 

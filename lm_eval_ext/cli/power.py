@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from lm_eval_ext.cli.questions import Json
+
 
 def power(
     task: Annotated[str, typer.Argument(metavar="TASK", help="The task.")],
@@ -37,7 +39,7 @@ def power(
             help="Number of models compared; the level is divided by the number of pairs."
         ),
     ] = 2,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Estimate how many items are needed to show a difference between two models."""
     from lm_eval_ext.compare.power import needed
@@ -58,7 +60,6 @@ def power(
     unit = answer.unit
     count = counted(answer.clusters, unit) if answer.clusters else f"more than a billion {unit}s"
     documents = f", {answer.documents:,} documents" if answer.documents else ""
-    level = f"level 0.05, {models} models"
-    typer.echo(f"needed: {count}{documents}; power {power:g}, {level}")
+    typer.echo(f"needed: {count}{documents}; power {power:g}, level 0.05, {models} models")
     spread = f"spread: {answer.spread:.3g} per {unit}; {answer.source}"
     typer.echo(fill(spread, WIDTH, subsequent_indent="  ", break_long_words=False))

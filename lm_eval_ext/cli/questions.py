@@ -1,4 +1,4 @@
-"""Options that ``show`` and ``compare`` share: a question to the table of scores."""
+"""Options that several commands have."""
 
 from typing import Annotated
 
@@ -21,4 +21,5 @@ Where = Annotated[
         metavar="FACET=VALUE", help="Only rows with this value, such as form=foreign; repeatable."
     ),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Value = Annotated[str, typer.Option(help="Another column of the scores, such as accuracy.")]

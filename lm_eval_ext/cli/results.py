@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lm_eval_ext.cli.questions import By, Metric, Value, Where
+from lm_eval_ext.cli.questions import By, Json, Metric, Value, Where
 from lm_eval_ext.text import names_in
 
 
@@ -62,7 +62,7 @@ def tasks(
         ),
     ] = "",
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
     folder: Annotated[
         bool,
         typer.Option("--folder", help="Print the folder of the task files."),

@@ -92,11 +92,9 @@ def _print_plan(plan: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
 
     found = [one for one in plan if one["tasks"]]
     for one in found:
-        if as_json:
-            typer.echo(json.dumps(one, ensure_ascii=False))
-        else:
-            known = f" ({one['present']} have results)" if one["present"] else ""
-            typer.echo(f"{one['model']}: {', '.join(one['tasks'])}{known}")
+        known = f" ({one['present']} have results)" if one["present"] else ""
+        text = f"{one['model']}: {', '.join(one['tasks'])}{known}"
+        typer.echo(json.dumps(one, ensure_ascii=False) if as_json else text)
     if not as_json:
         models = counted(len(found), "model")
         typer.echo(f"{models} to evaluate" if found else "nothing to do")

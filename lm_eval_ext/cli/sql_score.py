@@ -1,10 +1,13 @@
 """``lm-eval-ext sql-score``: scoring SQL queries outside of lm-eval."""
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from lm_eval_ext.cli.questions import Json
 
 
 def sql_score(
@@ -37,13 +40,16 @@ def sql_score(
             help="Seconds of CPU time per query (PostgreSQL: real time); default: 10.",
         ),
     ] = None,
-    workers: Annotated[int, typer.Option(help="Number of processes.")] = 2,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Number of processes.")] = 2,
+    as_json: Json = False,
 ) -> None:
     """Execute SQL queries safely and compare their results with those of gold queries."""
     from lm_eval_ext.cli import resumable
+    from lm_eval_ext.errors import OptionError
     from lm_eval_ext.sql.scoring import score_file
 
+    if timeout is not None and not 0 < timeout < math.inf:
+        raise OptionError(f"--timeout {timeout:g}: must be a number above 0")
     with resumable():
         summary = score_file(
             predictions, databases, out, semantics=semantics, timeout_s=timeout, workers=workers

@@ -37,6 +37,7 @@ def train(
     ] = False,
 ) -> None:
     """Train one model or several by a recipe; finished models are not trained again."""
+    from lm_eval_ext.runs.tasks import select
     from lm_eval_ext.training.recipe import filled, parse_settings, planned, read_recipe, shipped
 
     if list_:
@@ -53,8 +54,13 @@ def train(
     if out is None:
         raise OptionError("name a folder for the model with -o")
     require_extra("train", "training", "accelerate", "torch", "transformers")
-    tasks = [filled(one.tasks, one.data) for one in models.values()]
-    _check_tasks(set(filter(None, tasks)))
+    tasks = (filled(one.tasks, one.data) for one in models.values())
+    wanted = ",".join(dict.fromkeys(filter(None, tasks)))
+    try:
+        if wanted:  # an unknown name is refused before hours of training
+            select(wanted)
+    except LmEvalExtError as error:
+        raise OptionError(f"the recipe's tasks: {error}") from None
     from lm_eval_ext.training import command
     from lm_eval_ext.training.starting import processes
 
@@ -75,17 +81,5 @@ def train(
             f"{len(failed)} of {len(trained)} models did not learn (gates in {command.RECORD}); "
             "reports leave them out"
         )
-    wanted = ",".join(dict.fromkeys(filter(None, tasks))) or "..."
-    files = out / command.MODELS
-    typer.echo(f"evaluate with: lm-eval-ext run --models {files} --tasks {wanted} --output results")
-
-
-def _check_tasks(names: set[str]) -> None:
-    """Refuses tasks that do not exist before hours of training."""
-    from lm_eval_ext.runs.tasks import select
-
-    for one in sorted(names):
-        try:
-            select(one)
-        except LmEvalExtError as error:
-            raise OptionError(f"the recipe's tasks: {error}") from None
+    words = f"--models {out / command.MODELS} --tasks {wanted or '...'} --output results"
+    typer.echo(f"evaluate with: lm-eval-ext run {words}")

@@ -17,7 +17,7 @@ from urllib.parse import quote, urljoin
 
 from pydantic import AfterValidator, Field, PositiveInt, TypeAdapter, model_validator
 
-from lm_eval_ext.errors import DataError
+from lm_eval_ext.errors import DataError, nearest
 from lm_eval_ext.reading import Exact, read_yaml
 from lm_eval_ext.text import one_line
 
@@ -125,6 +125,6 @@ def sources() -> Mapping[str, Source]:
 def find_source(name: str) -> Source:
     """Returns a source by name; the DataError of an unknown one names the legal ones."""
     if name not in sources():
-        legal = ", ".join(sources())
-        raise DataError(one_line(f"no data source {name!r}; the sources are: {legal}"))
+        hint = nearest(name, sources()) or f"; the sources are: {', '.join(sources())}"
+        raise DataError(one_line(f"no data source {name!r}{hint}"))
     return sources()[name]

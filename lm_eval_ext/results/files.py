@@ -34,6 +34,9 @@ _log = get_logger(__name__)
 TOKENS = "tokens"
 """The key of a results file with the tokens of each task, if they were counted."""
 
+KEYS = "run"
+"""The key with the digest of each name that ``run`` was asked for."""
+
 
 _FIGURE = TypeAdapter(Figure)
 
@@ -318,5 +321,6 @@ def model_file(results: ResultsFile) -> dict[str, Any]:
 
 
 def label(results: ResultsFile) -> str:
-    """The model's display name, fit for one line."""
-    return one_line(str(model_file(results).get("display_name") or results.model))
+    """The model's name, fit for one line: as its file has it, of ``run`` else its folder's."""
+    own = results.path.resolve().parent.name if KEYS in results.content else results.model
+    return one_line(str(model_file(results).get("display_name") or own))

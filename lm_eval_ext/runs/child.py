@@ -21,9 +21,6 @@ from typing import Any
 GRACE_S = 10
 """Seconds that an evaluation may take to end by itself."""
 
-KEYS = "run"
-"""Of a results file: for each name that was asked for, the digest that the run gave it."""
-
 
 def main() -> None:
     """Runs ``lm_eval run --config CONFIG``."""
@@ -77,7 +74,7 @@ def noting(evaluate: Callable[..., Any], keys: Mapping[str, str]) -> Callable[..
 
     def evaluate_and_note(*args: Any, **options: Any) -> Any:
         from lm_eval_ext.log import get_logger
-        from lm_eval_ext.results.files import TOKENS
+        from lm_eval_ext.results.files import KEYS, TOKENS
 
         results = evaluate(*args, **options)
         if not results:  # of another rank

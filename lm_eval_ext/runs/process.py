@@ -30,9 +30,6 @@ _REASONS = (
     re.compile(r"[\w-]+: error: "),  # of a scheduler, which comes last and says less
 )
 
-_KILLED = {-signal.SIGKILL, 128 + signal.SIGKILL}
-"""Statuses of a killed process, and of a launcher whose process was killed."""
-
 _REMEDIES = {
     r"\b(401|403)\b.*url": "put a valid key into the environment variable OPENAI_API_KEY",
     r"\b404\b.*url": "correct base_url, or model (its name at the server)",
@@ -89,11 +86,13 @@ def evaluate(
 
 def reason(log: Path, status: int) -> str:
     """Why an evaluation failed: the last line of its log that looks like an error."""
-    if status in _KILLED:
-        return f"killed by signal {signal.SIGKILL:d}, perhaps out of memory"
+    number = -status if status < 0 else status - 128  # the latter of a launcher
+    ended = f"killed by signal {number}" if number > 0 else f"it ended with status {status}"
+    if number == signal.SIGKILL:
+        return f"{ended}, perhaps out of memory"
     lines = _lines(log)
     errors = (line for one in _REASONS for line in reversed(lines) if one.match(line))
-    found = one_line(next(errors, f"it ended with status {status}"), limit=400)
+    found = one_line(next(errors, ended), limit=400)
     remedies = (remedy for code, remedy in _REMEDIES.items() if re.search(code, found))
     return "; ".join([found, *remedies])
 

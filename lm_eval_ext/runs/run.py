@@ -20,8 +20,14 @@ from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, writing
 from lm_eval_ext.harness.signature import digest
 from lm_eval_ext.reading import read_yaml
-from lm_eval_ext.results.files import MODEL_FILE, arguments_of, find, identity, metadata_of
-from lm_eval_ext.runs.child import KEYS
+from lm_eval_ext.results.files import (
+    KEYS,
+    MODEL_FILE,
+    arguments_of,
+    find,
+    identity,
+    metadata_of,
+)
 from lm_eval_ext.runs.model_files import ModelFile, lm_eval_config, read_model_files
 from lm_eval_ext.runs.process import evaluate, reason
 from lm_eval_ext.runs.tasks import select

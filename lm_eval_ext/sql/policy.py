@@ -136,7 +136,7 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not (value > 0 and math.isfinite(value)):
+            if not (isinstance(value, int | float) and 0 < value < math.inf):
                 raise OptionError(f"{field.name}={value}: must be a number above 0")
         if self.max_memory_bytes < 32 * _MIB:
             raise OptionError(

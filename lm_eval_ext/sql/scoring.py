@@ -205,7 +205,7 @@ class _Part:
                 f"{self._path.name}: the same command goes on from there"
             ) from None
         except OSError as error:
-            raise OptionError(f"cannot write {self._path}: {error.strerror}") from None
+            raise OptionError(f"cannot write {self._out}: {error.strerror}") from None
 
     def remove(self) -> None:
         """Removes the file, and those of other commands for the same output."""

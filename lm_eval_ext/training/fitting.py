@@ -207,7 +207,7 @@ def muon(model: Any, arguments: Any, rate: float | None) -> Any:
                 part.param_groups, part.state = [group], self.state
                 part.step()
 
-    return Both([*first.param_groups, *second.param_groups], {})
+    return Both([*first.param_groups, *second.param_groups], {"lr": speed})
 
 
 def _watch(resumed: str | None) -> Any:

@@ -55,7 +55,7 @@ def test_fetch(server: Server, tmp_path: Path) -> None:
     assert run("fetch", "lost") == ([], f"lost/old: {folder}/lost/old.txt: missing; {fake.REASON}")
     for command in ("fetch", "verify"):
         _, error = run(command, "toy", "tyo")
-        assert error == "no data source 'tyo'; the sources are: toy, many, lost"
+        assert error == "no data source 'tyo'; did you mean toy?"
     assert len(server.requests) == 32, "names are checked before any work"
 
 

@@ -18,6 +18,7 @@ from support.failing_server import model_file, serving
 
 from lm_eval_ext import _autoload
 from lm_eval_ext.errors import LmEvalExtError
+from lm_eval_ext.results.models import read_models
 from lm_eval_ext.runs import child, run
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
@@ -209,6 +210,8 @@ def test_two_runs_on_one_folder_share_the_work(
         "[1/2] first: lieder_mini", "[2/2] second: lieder_mini",
     ]  # fmt: skip
     assert len(list(tmp_path.glob("out/*/results_*.json"))) == 2
+    called = [model.label for model in read_models([tmp_path / "out"])]
+    assert sorted(called) == ["first", "second"], "though model and arguments are the same"
     assert not unfinished_folders(tmp_path)
     work = run.Work([models], "lieder_mini", tmp_path / "out", 2)
     done = run.plan(work)

@@ -85,6 +85,7 @@ OTHER = {"task": "stock", "dataset_path": "x"}
     [
         (["diner_mini_name"], {"fresh": 7}, "key fresh; keys of the chosen tasks are: diner_corp"),
         (["cogs_mini_fresh_gen", "diner_mini_name"], {"fresh": 7}, ""),
+        (["lieder_fresh_base", "lieder_mini"], {"fresh": 7}, "those of lieder_mini are fixed"),
         (["cogs_mini_fresh_gen"], {"fresh": 7, "cogs_seed": 3}, BOTH),
         (["cogs_mini_fresh_gen"], {"fresh": -1}, "fresh is -1; use a whole number"),
         (["lieder_mini"], {"lieder_experiment": "bse"}, "lieder_experiment: Input should be"),

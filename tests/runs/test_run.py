@@ -18,8 +18,9 @@ from yaml import safe_load
 
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.harness import provenance
+from lm_eval_ext.results.files import KEYS
 from lm_eval_ext.runs import process, run
-from lm_eval_ext.runs.child import KEYS, noting, own_first
+from lm_eval_ext.runs.child import noting, own_first
 from lm_eval_ext.runs.model_files import ModelFile, read_model_files
 from lm_eval_ext.runs.tasks import select
 
@@ -68,6 +69,7 @@ WRONG = {
     "model: hf": "the key 'model' is repeated",
     "1: 2": "1: unknown key",
     "notes: !!python/object:os.system x": "not valid YAML",
+    "notes: [": r"not valid YAML: while parsing a flow node( in line \d, column \d)?",
     "fewshot_as_multiturn: true": "apply_chat_template",
 }
 """Lines of a file that has ``model: hf``, too, with what is said about them."""
@@ -79,7 +81,7 @@ WRONG = {
         *((f"model: hf\n{line}\n", said) for line, said in WRONG.items()),
         ("model: hff", "model: no such model type; use one of .*hf.*recorded.*, got 'hff'"),
         ("- model: hf", "should be an object"),
-        ("", "should be an object"),
+        ("# only a comment", "the file is empty"),
         ("model_args: {a: 1}", "model: the key is missing"),
     ],
 )
@@ -109,7 +111,7 @@ def test_files_of_folders_have_different_names(tmp_path: Path) -> None:
     ("options", "said"),
     [
         *(({"limit": limit}, f"--limit {limit:g} must be") for limit in (float("nan"), 0.0, 1.5)),
-        ({"metadata": '{"fresh": 7}'}, "unknown metadata key fresh"),
+        ({"metadata": '{"fresh": 7}'}, "those of lieder_mini are fixed"),
     ],
 )
 def test_options_are_checked_before_anything_runs(tmp_path: Path, options: Any, said: str) -> None:
@@ -375,6 +377,7 @@ def test_a_full_disk_is_the_reason_whatever_the_log_says_last(
         ("a launcher's process was killed", "exit 137", "killed by signal 9"),
         ("ValueError: no such file\nRunning: 4%", "exit 3", "ValueError: no such file"),
         ("Running: 4%|", "exit 3", "it ended with status 3"),
+        ("Running: 4%|", "kill -11 $$", "killed by signal 11"),
         ("requests.exceptions.HTTPError: 401 Client Error for url: http://a\n", "exit 1",
          "OPENAI_API_KEY"),
         ("ValueError: 401 is no label\n", "exit 1", "ValueError: 401 is no label"),

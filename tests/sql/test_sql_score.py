@@ -54,6 +54,8 @@ def run(*arguments: str | Path) -> tuple[str, str]:
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     if result.exception is None:
         return result.stdout, ""
+    if isinstance(result.exception, SystemExit):
+        return result.stdout, result.stderr.splitlines()[-2]
     assert isinstance(result.exception, LmEvalExtError), result.output
     return result.stdout, str(result.exception)
 
@@ -116,10 +118,11 @@ def test_no_rows_and_no_row_that_can_be_scored(databases: Path, tmp_path: Path) 
         ({"-o": "{tmp}/folder.tsv"}, "this is a folder"),
         ({"--databases": "{tmp}/none"}, "databases='{tmp}/none' does not exist; name a SQLite"),
         ({"--databases": "{tmp}/bad.tsv"}, "bad.tsv: neither a SQLite nor a DuckDB database"),
-        ({"--timeout": "0"}, "timeout_s=0.0: must be a number above 0"),
-        ({"--timeout": "nan"}, "timeout_s=nan: must be"),
-        ({"--workers": "0"}, "workers=0: must be from 1 to 64"),
-        ({"--workers": "65"}, "workers=65: must be from 1 to 64"),
+        ({"--timeout": "0"}, "--timeout 0: must be a number above 0"),
+        ({"--timeout": "nan"}, "--timeout nan: must be"),
+        ({"--workers": "0"}, "Invalid value for '--workers'"),
+        ({"--workers": "65"}, "Invalid value for '--workers'"),
+        ({"-o": f"{{tmp}}/{'x' * 250}.tsv"}, "x.tsv: File name too long"),
     ],
 )
 def test_one_line_for_what_is_wrong_and_nothing_written(

@@ -46,5 +46,5 @@ def test_what_cannot_be_estimated_is_none() -> None:
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "statsmodels", None)
-    with pytest.raises(OptionError, match=r"pip install 'lm-eval-ext\[lieder\]'"):
+    with pytest.raises(OptionError, match=r"pip install '\.\[lieder\]'"):
         mixed_linear(*made(0.0))

@@ -403,6 +403,7 @@ def test_trainings_that_come_first_and_running_text(write: Any, tmp_path: Path) 
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("unknown key; did you mean learning_rate", {"training.lerning_rate": 1}),
     ("did you mean max_source_length", {"training.max_sorce_length": 9}),
+    (r"optim: unknown key[^?]*$", {"optim": "muon"}),
     (r"training: weight_decay: .*valid number", {"training.weight_decay": "much"}),
     (r"training.*sgdd", {"training.optim": "sgdd"}),
     (r"spans.tokens: .*valid number", {"training.spans.tokens": "many"}),
@@ -510,7 +511,8 @@ def test_the_command_line(write: Any, tmp_path: Path) -> None:
         assert isinstance(result.exception, OptionError)
         assert re.search(said, str(result.exception))
     assert not (tmp_path / "out").exists()
-    settings = ("tasks=cogs_mini_gen", "training.max_steps=1", "gates={}")
+    schedule = "training.lr_scheduler_type=polynomial"  # which asks Muon for its rate
+    settings = ("tasks=cogs_mini_gen", "training.max_steps=1", "gates={}", schedule)
     more = [text for one in settings for text in ("--set", one)]
     result = run(app, ["train", write(), *out, *more, "--seeds", "5,6"])
     assert "--tasks cogs_mini_gen --output results" in result.stdout

@@ -35,9 +35,11 @@ EXPECTED = {1: True, 0: False, -1: None}
 
 
 class Options(Exact):
-    """The options of a task with fixed items; ``mini`` are our own."""
+    """The options of a task with fixed items, which refuses seeds; ``mini`` are our own."""
 
     experiment: Literal["base", "diff", "two", "mini"] = "base"
+    seed: int | None = None
+    fresh: int | None = None
 
 
 class Drawn(Exact):
@@ -60,8 +62,14 @@ def documents(options: Options) -> Documents:
     """The groups of an experiment.
 
     Raises:
+        OptionError: There is a seed.
         DataError: The file is not available or not valid.
     """
+    if not options.seed is options.fresh is None:
+        raise OptionError(
+            f"a seed draws new items, and those of lieder_{options.experiment} are fixed; leave it "
+            "out, or use lieder_fresh"
+        )
     if options.experiment == "mini":
         return to_documents(items.mini(), "mini")
     file = require("lieder", options.experiment)

@@ -233,6 +233,8 @@ def _spread(values: Iterable[Value]) -> list[Value]:
 
 
 def _parsed(text: str, format_: str) -> datetime.datetime | None:
+    if not text[-1:].isdecimal():  # as all formats end, and most texts do not
+        return None
     try:
         day = datetime.datetime.strptime(text, format_)
     except ValueError:

@@ -7,7 +7,7 @@ rows with several children, one and none.
 
 import hashlib
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from lm_eval_ext.sql.schema import ForeignKey
@@ -72,6 +72,11 @@ class _Drawing:
         self._draws = draws = Draws(seed)
         self._order = source.tables
         self.rows: dict[str, list[Record]] = {table: [] for table in self._order}
+        self.columns = {
+            table: [c.name.casefold() for c in source.schema[table].columns if not c.generated]
+            for table in self._order
+        }
+        """Those that are stored, by table."""
         self._taken: dict[tuple[str, tuple[str, ...]], dict[tuple[Value, ...], Record]] = {}
         self._palettes: dict[Name, list[Value]] = {}
         self._wishes = [source.wishes[i] for i in first] * 4 or draws.shuffled(source.wishes)
@@ -174,13 +179,13 @@ class _Drawing:
         linked = {c.casefold() for link in self._source.links[table] for c in link.columns}
         for _ in range(_TRIES):
             record = {**wanted}
-            for column in self.columns(table):
+            for column in self.columns[table]:
                 if self._is_key((table, column)) and column not in {*record, *linked}:
                     record[column] = self._spelled(self._fresh((table, column)))
             self.rows[table].append(record)  # so that it may refer to itself, and its parents to it
             for link in self._source.links[table]:
                 self._link(table, record, link, depth)
-            for column in self.columns(table):
+            for column in self.columns[table]:
                 if column not in record:
                     record[column] = self._spelled(self._value((table, column)))
             if self._is_new(table, record):
@@ -191,12 +196,6 @@ class _Drawing:
     def _spelled(self, value: Value) -> Value:
         """A text in the case that this database has for it."""
         return self._spellings.get(value.casefold(), value) if isinstance(value, str) else value
-
-    def columns(self, table: str) -> Iterator[str]:
-        """The columns that are stored."""
-        for column in self._source.schema[table].columns:
-            if not column.generated:
-                yield column.name.casefold()
 
     def _is_new(self, table: str, record: Record) -> bool:
         schema = self._source.schema[table]
@@ -298,6 +297,6 @@ def draw(
     drawing = _Drawing(source, seed, first)
     drawing.run()
     return {
-        table: [tuple(record[c] for c in drawing.columns(table)) for record in rows]
+        table: [tuple(record[c] for c in drawing.columns[table]) for record in rows]
         for table, rows in drawing.rows.items()
     }

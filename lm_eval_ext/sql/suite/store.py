@@ -102,7 +102,7 @@ def content_hash(connection: sqlite3.Connection, schema: Schema) -> str:
         columns = sorted(table.columns, key=lambda c: c.name.casefold())
         names = quoted_all(column.name for column in columns)
         rows = connection.execute(f"SELECT {names} FROM {quoted(table.name)}")
-        written = sorted(json.dumps(row, default=_blob) for row in rows)
+        written = sorted(map(_WRITER.encode, rows))
         head = [table.name.casefold(), [column.name.casefold() for column in columns]]
         total.update("\n".join([json.dumps(head), *written, ""]).encode())
     return total.hexdigest()
@@ -110,6 +110,9 @@ def content_hash(connection: sqlite3.Connection, schema: Schema) -> str:
 
 def _blob(value: bytes) -> dict[str, str]:
     return {"blob": value.hex()}
+
+
+_WRITER = json.JSONEncoder(default=_blob)
 
 
 Added = Mapping[str, Sequence[Sequence[Any]]]
@@ -193,8 +196,8 @@ def populate(
     noted = shipped.seeds.get(key)
     try:
         suite = read(folder, db_id)
-        hashes = [content[:SHORT] for content in suite.databases.values()]
-        same = suite.key == key and (noted is None or noted["hashes"] == hashes)
+        there = [content[:SHORT] for content in suite.databases.values()]
+        same = suite.key == key and (noted is None or noted["hashes"] == there)
         if same and all(suite.path(name).is_file() for name in suite.databases):
             return suite
     except DataError:
@@ -202,12 +205,18 @@ def populate(
     source = Original(original, golds)
     with ExitStack() as stack:
         stack.callback(source.connection.close)
-        made = None if noted is None else _rebuilt(source, original, rows, noted)
-        if noted is not None and made is None:
+        for given in (noted, None):
+            databases, judges, seeds = (
+                _rebuilt(source, original, rows, given)
+                if given
+                else _searched(source, original, rows)
+            )
+            for one in databases.values():
+                stack.callback(one.close)
+            hashes = {n: content_hash(c, source.schema) for n, c in databases.items()}
+            if not given or [one[:SHORT] for one in hashes.values()] == given["hashes"]:
+                break
             _log.info("%s: other rows than shipped ones; its checks run anew", db_id)
-        databases, judges, seeds = made or _searched(source, original, rows)
-        for one in databases.values():
-            stack.callback(one.close)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if target.exists():
@@ -217,15 +226,16 @@ def populate(
                 for name, connection in databases.items():
                     file = part / f"{db_id if name == COPY else name}.sqlite"
                     with closing(sqlite3.connect(file)) as opened:
+                        opened.execute("PRAGMA journal_mode = OFF")  # the file is new
                         connection.backup(opened)
-                noted = {
+                record = {
                     "version": SUITE_VERSION,
                     "key": key,
-                    "databases": {n: content_hash(c, source.schema) for n, c in databases.items()},
+                    "databases": hashes,
                     "golds": judges,
                     "seeds": seeds,
                 }
-                (part / FILE).write_text(json.dumps(noted, indent=1) + "\n", "utf-8")
+                (part / FILE).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
         except (OSError, sqlite3.Error) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise OptionError(f"cannot write {target}: {reason}") from None
@@ -256,16 +266,11 @@ def _rebuilt(
     original: Path,
     rows: Added | None,
     noted: Mapping[str, Any],
-) -> Made | None:
-    """The databases of shipped seeds; None if their rows differ from those that were checked."""
+) -> Made:
+    """The databases of shipped seeds."""
     databases = {} if rows is None else {COPY: copied(original, source, rows)}
     for number, (seed, first) in enumerate(noted["seeds"]):
         databases[f"small-{number}"] = source.drawn(seed, first)
-    hashes = [content_hash(c, source.schema)[:SHORT] for c in databases.values()]
-    if hashes != noted["hashes"]:
-        for connection in databases.values():
-            connection.close()
-        return None
     names = list(databases)
     judges = {gold: [names[n] for n in numbers] for gold, numbers in noted["golds"].items()}
     return databases, judges, noted["seeds"]

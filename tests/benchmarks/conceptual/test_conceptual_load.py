@@ -120,7 +120,7 @@ def test_mini_has_six_concepts_with_enough_and_one_without() -> None:
     ("option", "value", "message"),
     [
         ("conceptual_dataset", "squad", "Input should be 'glue', .* got 'squad'"),
-        ("conceptual_dataset", "openbookqa", r"needs spacy: .*lm-eval-ext\[concepts\]"),
+        ("conceptual_dataset", "openbookqa", r"needs spacy: .*\.\[concepts\]"),
         ("conceptual_template", "nicest", "use options, choose, letter or all"),
         ("conceptual_max_words", -1, "should be greater than or equal to 0, got -1"),
         ("conceptual_max_word", 3, "unknown metadata key"),

@@ -139,7 +139,7 @@ def test_what_is_no_json_is_refused_in_one_line(tmp_path: Path) -> None:
         ({"diner_corpus": "mini", "diner_dir": "x"}, "diner_dir cannot be used with the mini"),
         (
             {"diner_corpus": "mini", "diner_demonstrations": "oracle"},
-            r"needs jieba and bm25s: .*'lm-eval-ext\[diner",
+            r"needs jieba and bm25s: .*'\.\[diner",
         ),
         ({"diner_foo": 1}, "unknown metadata key diner_foo"),
     ],

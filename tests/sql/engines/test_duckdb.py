@@ -185,9 +185,9 @@ def test_without_the_driver_its_extra_is_named(
     people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lm_eval_ext.errors.find_spec", lambda _: None)
-    with pytest.raises(OptionError, match=r"pip install 'lm-eval-ext\[duckdb\]'"):
+    with pytest.raises(OptionError, match=r"pip install '\.\[duckdb\]'"):
         databases_at(people)
-    with pytest.raises(OptionError, match=r"pip install 'lm-eval-ext\[postgres\]'"):
+    with pytest.raises(OptionError, match=r"pip install '\.\[postgres\]'"):
         databases_at("postgresql://reader@localhost/shop")
 
 

@@ -249,8 +249,8 @@ def test_the_wrong_line_is_named(tmp_path: Path, line: bytes, message: str) -> N
     ("options", "message"),
     [
         ({"corpus": Path("nowhere.jsonl")}, "nowhere.jsonl: cannot be read"),
-        ({"divergence": float("nan")}, "--divergence: "),
-        ({"compounds": "pairs"}, "--compounds: Input should be 'whole' or 'subsets'"),
+        ({"divergence": float("nan")}, "diner build: divergence: "),
+        ({"compounds": "pairs"}, "compounds: Input should be 'whole' or 'subsets'"),
         ({"glossary": Path("nowhere.json")}, "nowhere.json: cannot be read"),
         ({"out": Path(__file__) / "out"}, "cannot write .*out: Not a directory"),
     ],
