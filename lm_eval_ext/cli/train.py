@@ -38,7 +38,7 @@ def train(
 ) -> None:
     """Train one model or several by a recipe; finished models are not trained again."""
     from lm_eval_ext.runs.tasks import select
-    from lm_eval_ext.training.recipe import filled, parse_settings, planned, read_recipe, shipped
+    from lm_eval_ext.training.recipe import filled, parse_settings, read_recipe, shipped
 
     if list_:
         for name in shipped():
@@ -50,10 +50,13 @@ def train(
     if seeds and not all(one.strip().isdecimal() for one in seeds.split(",")):
         raise OptionError(f"--seeds {seeds}: write whole numbers with commas, such as 0,1,2")
     settings = parse_settings([*(set_ or []), *([f"seeds=[{seeds}]"] if seeds else [])])
-    models = planned(recipe, settings)
+    require_extra("train", "training", "accelerate", "torch", "transformers")
+    from lm_eval_ext.training import command
+    from lm_eval_ext.training.starting import processes
+
+    models = command.plan(recipe, settings)
     if out is None:
         raise OptionError("name a folder for the model with -o")
-    require_extra("train", "training", "accelerate", "torch", "transformers")
     tasks = (filled(one.tasks, one.data) for one in models.values())
     wanted = ",".join(dict.fromkeys(filter(None, tasks)))
     try:
@@ -61,9 +64,6 @@ def train(
             select(wanted)
     except LmEvalExtError as error:
         raise OptionError(f"the recipe's tasks: {error}") from None
-    from lm_eval_ext.training import command
-    from lm_eval_ext.training.starting import processes
-
     if dry_run:
         for name in models:
             there = command.Trained(out / name, command.record_of(out / name))

@@ -22,10 +22,10 @@ _DIGITS = 9
 
 
 def describe(files: Iterable["DataFile"]) -> "DatasetInfo":
-    """Describes documents that were read from these files of one source."""
+    """Describes documents that were read from these files, each with another name."""
     files = list(files)
     checksums = {file.name: file.sha256 for file in files}
-    return _info(files[0].source, files[0].revision, checksums)
+    return _info({file.source: file.revision for file in files}, checksums)
 
 
 def describe_many(
@@ -33,34 +33,32 @@ def describe_many(
 ) -> "DatasetInfo":
     """Describes documents that were read from several sources, such as texts and databases.
 
-    Source and revision are those of all, joined by ``+`` in the order given, commits with
-    nine digits if there are several; the checksum of each is the one over its files.
+    The checksum of each is the one over its files.
 
     Args:
         folders: Declared sources.
         own: The user's own files: what they are, and the SHA-256 of them.
     """
-    checksums = {folder.files[0].source: folder.sha256 for folder in folders}
-    revisions = [folder.files[0].revision for folder in folders]
-    if len(revisions) > 1:
-        revisions = [one[:_DIGITS] if _COMMIT.fullmatch(one) else one for one in revisions]
-    for what, checksum in (own or {}).items():
-        checksums[f"own {what}"] = checksum
-        revisions.append("own")
-    return _info("+".join(checksums), "+".join(revisions), checksums)
+    revisions = {one.files[0].source: one.files[0].revision for one in folders}
+    checksums = dict(zip(revisions, (folder.sha256 for folder in folders), strict=True))
+    users = {f"own {what}": checksum for what, checksum in (own or {}).items()}
+    return _info(revisions | dict.fromkeys(users, "own"), checksums | users)
 
 
 def describe_embedded(name: str, digest: str) -> "DatasetInfo":
     """Describes documents that ship in the package; ``digest`` is the SHA-256 of them."""
-    return _info(name, "embedded", {name: digest})
+    return _info({name: "embedded"}, {name: digest})
 
 
-def _info(source: str, revision: str, checksums: Mapping[str, str]) -> "DatasetInfo":
+def _info(revisions: Mapping[str, str], checksums: Mapping[str, str]) -> "DatasetInfo":
+    """Sources and revisions are joined by ``+``; of several, commits have nine digits."""
     from datasets import DatasetInfo
 
+    most = _DIGITS if len(revisions) > 1 else None
+    short = (one[:most] if _COMMIT.fullmatch(one) else one for one in revisions.values())
     return DatasetInfo(
-        dataset_name=source,
-        config_name=revision,
+        dataset_name="+".join(revisions),
+        config_name="+".join(short),
         download_checksums={name: {"checksum": one} for name, one in checksums.items()},
     )
 

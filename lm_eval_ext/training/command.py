@@ -70,6 +70,15 @@ class Trained(NamedTuple):
         return f"{self.folder}: trained in {self.record['seconds']:.0f} s; {told}"
 
 
+def plan(name: str, settings: Mapping[str, Any] | None = None) -> dict[str, Recipe]:
+    """The models of a recipe, as :func:`planned`, with the keys of ``training`` checked, too."""
+    models = planned(name, settings)
+    for recipe in models.values():
+        for one in (*recipe.before().values(), recipe):
+            fitting.arguments_of(one, Path())
+    return models
+
+
 def train(name: str, out: Path, *, settings: Mapping[str, Any] | None = None) -> list[Trained]:
     """Trains a recipe's models, those that are not there yet.
 
@@ -85,11 +94,8 @@ def train(name: str, out: Path, *, settings: Mapping[str, Any] | None = None) ->
         OptionError: Recipe, model or folder are wrong, or the disk is full.
         DataError: Data are missing.
     """
-    models = planned(name, settings)
+    models = plan(name, settings)
     out = out.expanduser().absolute()
-    for recipe in models.values():
-        for one in (*recipe.before().values(), recipe):
-            fitting.arguments_of(one, out)
     known: dict[Path, Trained] = {}
     found = []
     for place, (model, recipe) in enumerate(models.items(), 1):

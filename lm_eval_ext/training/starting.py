@@ -18,7 +18,7 @@ SENTINELS = [f"<extra_id_{number}>" for number in range(100)]
 
 
 @contextmanager
-def _told(problem: str) -> Iterator[None]:
+def told(problem: str) -> Iterator[None]:
     """Says what failed in a library, in a line."""
     try:
         yield
@@ -29,7 +29,7 @@ def _told(problem: str) -> Iterator[None]:
         raise OptionError(f"{problem} ({said})") from None
 
 
-@_told("model: neither fetched nor made")
+@told("model: neither fetched nor made")
 def start_folder(start: Start, name: str, material: Material, work: Path, seed: int) -> Path:
     """A folder with the model and tokenizer to start from, in the Hugging Face format.
 
@@ -60,7 +60,7 @@ def _fetched(name: str) -> Path:
     return folder
 
 
-@_told("model: no language model to train")
+@told("model: no language model to train")
 def load(folder: Path | str) -> tuple[Any, Any]:
     """Loads a model, in fp32 on the CPU, and its tokenizer.
 
@@ -69,7 +69,7 @@ def load(folder: Path | str) -> tuple[Any, Any]:
     """
     from transformers import AutoConfig, AutoTokenizer
 
-    kind = _kind(AutoConfig.from_pretrained(folder))
+    kind = writer(AutoConfig.from_pretrained(folder))
     model = kind.from_pretrained(folder, dtype="float32")
     tokenizer = AutoTokenizer.from_pretrained(folder)
     if tokenizer.pad_token_id is None:
@@ -77,7 +77,8 @@ def load(folder: Path | str) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def _kind(config: Any) -> Any:
+def writer(config: Any) -> Any:
+    """The class in transformers of models of this configuration that write answers."""
     from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
     return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
@@ -107,7 +108,7 @@ def _make(start: Start, material: Material, out: Path, seed: int) -> None:
     tokenizer.save_pretrained(out)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        _kind(config).from_config(config, dtype=torch.float32).save_pretrained(out)
+        writer(config).from_config(config, dtype=torch.float32).save_pretrained(out)
 
 
 def new_tokenizer(wanted: NewTokenizer, material: Material, *, encoder_decoder: bool) -> Any:

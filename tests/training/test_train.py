@@ -500,6 +500,10 @@ def test_the_command_line(write: Any, tmp_path: Path) -> None:
         (["cogs_tiny", *out, "--seeds", "0-4"], "--seeds 0-4: write whole numbers with commas"),
         ([write(tasks="cogs_mini_gem"), *out], "cogs_mini_gem"),
         (["cogs_tiny_pretrained", *out, "--dry-run", "--set", "gates.foo=1"], "it has exposure, d"),
+        (
+            [write("key"), *out, "--dry-run", "--set", "training.lerning_rate=1"],
+            "did you mean learning",
+        ),
         (["cogs_tiny_pretrained", *out, "--set", "first.pretrained.gates.foo=1"], "has no 'foo'"),
         (["cogs_tiny_pretrained", *out, "--set", "first.pretrained.data.rar=1"], "data.*mean rare"),
         (

@@ -6,7 +6,7 @@ answer. A choice depends on ids and unmodified words only, so it is the same und
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lm_eval_ext.benchmarks.cogs import load
 from lm_eval_ext.benchmarks.cogs.records import Example, Split
@@ -15,9 +15,6 @@ from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.harness.provenance import Loaded
 from lm_eval_ext.reading import embedded
-
-if TYPE_CHECKING:
-    from datasets import DatasetInfo
 
 WHY = "required: the exposure example of its key word"
 
@@ -36,8 +33,8 @@ def dataset(options: Options) -> Loaded:
     Raises:
         DataError: A file is unavailable or invalid.
     """
-    tested, info = load.examples(options.corpus, options.split, options.gen_revision)
-    train, train_info = load.examples(options.corpus, "train")
+    tested, files = load.examples(options.corpus, options.split, options.gen_revision)
+    train, train_files = load.examples(options.corpus, "train")
     words, bare = options.words(), load.Style()
 
     def texts(example: Example) -> dict[str, Any]:
@@ -49,24 +46,12 @@ def dataset(options: Options) -> Loaded:
         {**texts(one), "exposure": [id_ for id_, key in exposing.items() if key & _tokens(one)]}
         for one in tested
     ]
-    found = load.documents(options, tested, asked, _joined(info, train_info))
+    found = load.documents(options, tested, asked, [*files, *train_files])
     return found._replace(train=map(texts, train))
 
 
 def _tokens(example: Example) -> set[str]:
     return {*example.sentence.split(), *example.form.split()}
-
-
-def _joined(info: "DatasetInfo | None", train: "DatasetInfo | None") -> "DatasetInfo | None":
-    """The provenance of both splits; two sources are joined by ``+``."""
-    if info is None or train is None:
-        return None
-    joined = info.copy()
-    joined.download_checksums = {**info.download_checksums, **train.download_checksums}
-    if info.dataset_name != train.dataset_name:
-        joined.dataset_name = f"{info.dataset_name}+{train.dataset_name}"
-        joined.config_name = f"{info.config_name[:9]}+{train.config_name[:9]}"
-    return joined
 
 
 def covers() -> Any:

@@ -20,7 +20,7 @@ from lm_eval_ext.harness.loading import loader
 from lm_eval_ext.reading import Exact
 
 if TYPE_CHECKING:
-    from datasets import DatasetInfo
+    from lm_eval_ext.data import DataFile
 
 SOURCES = {
     "train": ("cogs", "train"),
@@ -28,9 +28,8 @@ SOURCES = {
     "id": ("cogs", "test"),
     "testlex": ("cogs_exposure", "test_lex"),
     "gen": ("cogs", "gen"),
-    "gen_small": ("cogs", "gen"),
 }
-"""The declared source and file of each split."""
+"""The declared source and file of each split; cogs_mini's files have the same names."""
 
 SMALL = 50
 """Examples per type in ``gen_small``."""
@@ -121,11 +120,11 @@ def dataset(options: Options) -> provenance.Loaded:
     Raises:
         DataError: A file is unavailable or invalid.
     """
-    found, info = examples(options.corpus, options.split, options.gen_revision)
+    found, files = examples(options.corpus, options.split, options.gen_revision)
     words = options.words()
     asked = (options.ask(one, words) for one in found)
     texts = [{"sentence": sentence, "form": form} for sentence, form in asked]
-    return documents(options, found, texts, info)
+    return documents(options, found, texts, files)
 
 
 @loader(prefix="cogs_", options=Options)
@@ -137,18 +136,18 @@ def pairs(options: Options) -> provenance.Loaded:
     Raises:
         DataError: As :func:`dataset`.
     """
-    found, info = examples(options.corpus, options.split, options.gen_revision)
+    found, files = examples(options.corpus, options.split, options.gen_revision)
     words = options.words()
     asked = (zip(options.ask(one, {}), options.ask(one, words), strict=True) for one in found)
     texts = [{"context": list(sentences), "form": list(forms)} for sentences, forms in asked]
-    return documents(options, found, texts, info)
+    return documents(options, found, texts, files)
 
 
 def documents(
     options: Words,
     found: Iterable[Example],
     texts: Iterable[Mapping[str, Any]],
-    info: "DatasetInfo | None",
+    files: Sequence["DataFile"],
 ) -> provenance.Loaded:
     """The documents of a task: what all tasks have of an example, and its texts."""
     of_all = options.model_dump(include={"corpus", "split"})
@@ -156,29 +155,29 @@ def documents(
         {"id": one.id, "type": one.type, **of_all, **own}
         for one, own in zip(found, texts, strict=True)
     ]
-    return provenance.Loaded(rows, info)
+    return provenance.Loaded(rows, provenance.describe(files) if files else None)
 
 
 def examples(
     corpus: str, split: str, gen_revision: str = "2020"
-) -> "tuple[Sequence[Example], DatasetInfo | None]":
-    """A split, also ``train`` or ``dev``, with the corpus's own words, and its provenance.
+) -> "tuple[Sequence[Example], list[DataFile]]":
+    """A split, also ``train`` or ``dev``, with the corpus's own words, and its file if it has one.
 
     Raises:
         DataError: A file is unavailable or invalid.
     """
     name = split.removesuffix("_small")
     if corpus == "mini":
-        found, info = mini.examples(name), None
+        found, files = mini.examples(name), []
     else:
-        file = require(*SOURCES[split])
+        file = require(*SOURCES[name])
         rows = read_rows(file.path)
         if file.name == "gen" and gen_revision == "2020":
             rows = before_correction(rows)
             file = dataclasses.replace(file, name="gen of 2020", sha256=SHA256_2020)
         found = numbered(rows, name)
-        info = provenance.describe([file])
-    return (small(found) if split == "gen_small" else found), info
+        files = [file]
+    return (small(found) if split == "gen_small" else found), files
 
 
 Row = tuple[str, str, str]
@@ -233,10 +232,6 @@ def write_rows(target: Path, rows: Iterable[Row], style: Style) -> None:
             out.write("\t".join((*texts, type_)) + "\n")
 
 
-MINI_FILES = {"train": "train", "dev": "dev", "id": "test", "testlex": "test_lex", "gen": "gen"}
-"""File names by split, as in COGS."""
-
-
 def write_mini(folder: Path, style: Style) -> None:
     """Writes every split of cogs_mini in COGS's format.
 
@@ -246,7 +241,7 @@ def write_mini(folder: Path, style: Style) -> None:
     if folder.is_dir() and any(folder.iterdir()):
         raise OptionError(f"{folder} is not empty; name another folder")
     with atomic_folder(folder) as part:
-        for split, name in MINI_FILES.items():
+        for split, (_, name) in SOURCES.items():
             rows = [(one.sentence, one.form, one.type) for one in mini.examples(split)]
             write_rows(part / f"{name}.tsv", rows, style)
 

@@ -16,7 +16,7 @@ from typing import Any
 from lm_eval_ext.atomic import atomic_folder
 from lm_eval_ext.benchmarks.cogs.lexicons import TOKENS, replacements
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.text import one_line
+from lm_eval_ext.training.starting import told, writer
 
 NOVEL_TOKENS = tuple(replacements(TOKENS).values())
 """``[w_0]`` to ``[w_20]``."""
@@ -148,10 +148,9 @@ def _tokenizer(folder: Path, **settings: Any) -> Any:
 
 def _model(folder: Path) -> Any:
     """On the CPU, in the type of its files."""
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+    from transformers import AutoConfig
 
-    encodes = _loaded(AutoConfig, folder).is_encoder_decoder
-    kind = AutoModelForSeq2SeqLM if encodes else AutoModelForCausalLM
+    kind = writer(_loaded(AutoConfig, folder))
     model, found = _loaded(kind, folder, dtype="auto", output_loading_info=True)
     if lacking := [*found["missing_keys"], *found["mismatched_keys"]]:
         raise OptionError(f"{folder}: the weights lack {lacking[0]}, or it does not fit")
@@ -161,11 +160,8 @@ def _model(folder: Path) -> Any:
 def _loaded(kind: Any, folder: Path, **settings: Any) -> Any:
     if not folder.is_dir():
         raise OptionError(f"{folder} is not a folder; name a local model, none is downloaded")
-    try:
+    with told(f"{folder}: {kind.__name__} cannot load it"):
         return kind.from_pretrained(folder, local_files_only=True, **settings)
-    except Exception as error:  # noqa: BLE001 - transformers raises many types for broken files
-        message = one_line(f"{type(error).__name__}: {error}", limit=200)
-        raise OptionError(f"{folder}: {kind.__name__} cannot load it ({message})") from None
 
 
 def _add_pieces(tokenizer: Any) -> None:

@@ -42,7 +42,6 @@ class Options(Strict):
     Attributes:
         train: A file with questions (:func:`read`); ``dev``: another one, for development.
         generated: Number of generated questions instead of files; a text states ``facts`` facts.
-        draws: How often each question comes, with other demonstrations.
         format: ``question`` as the published script writes prompts, or ``input`` as the tasks.
     """
 
@@ -50,7 +49,6 @@ class Options(Strict):
     dev: str | None = None
     generated: int = Field(0, ge=0)
     facts: int = Field(2, ge=1, le=7)
-    draws: int = Field(1, ge=1)
     format: Literal["question", "input"] = "question"
 
     @model_validator(mode="after")
@@ -68,9 +66,9 @@ def prepare(options: Options, seed: int) -> Material:
     """
     train, dev, facts = _questions(options, seed)
     # Demonstrations of the development set are of the development set, as in the published script.
-    held = _pairs(dev, options.model_copy(update={"draws": 1}), "dev")[:DEV_EXAMPLES]
+    held = _pairs(dev, options, "dev")[:DEV_EXAMPLES]
     pairs = _pairs(train, options, seed)
-    facts["left_out"] = len(train) * options.draws - len(pairs)
+    facts["left_out"] = len(train) - len(pairs)
     return Material(
         pairs,
         held,
@@ -112,20 +110,19 @@ def _pairs(questions: Sequence[Question], options: Options, seed: object) -> lis
     A question that has too few demonstrations is left out.
     """
     found = []
-    for draw in range(options.draws):
-        for place, one in enumerate(questions):
-            rng = random.Random(f"demonstrations, {seed}, {draw}, {place}")
-            count = rng.randint(*SHOWN)
-            shown: list[int] = []
-            for _ in range(count):
-                # One, and spares for those that are shown already, the question and its copies.
-                drawn = rng.sample(range(len(questions)), min(len(questions), len(shown) + 4))
-                fresh = (n for n in drawn if n not in shown and questions[n][:2] != one[:2])
-                shown += islice(fresh, 1)
-            told = [f"{_asked(questions[n], options)} {questions[n].answer}" for n in shown]
-            if len(told) == count and sum(map(len, told)) <= LONGEST_SHOWN:
-                between = "\n" if options.format == "input" else " "
-                found.append((between.join([*told, _asked(one, options)]), one.answer))
+    for place, one in enumerate(questions):
+        rng = random.Random(f"demonstrations, {seed}, 0, {place}")
+        count = rng.randint(*SHOWN)
+        shown: list[int] = []
+        for _ in range(count):
+            # One, and spares for those that are shown already, the question and its copies.
+            drawn = rng.sample(range(len(questions)), min(len(questions), len(shown) + 4))
+            fresh = (n for n in drawn if n not in shown and questions[n][:2] != one[:2])
+            shown += islice(fresh, 1)
+        told = [f"{_asked(questions[n], options)} {questions[n].answer}" for n in shown]
+        if len(told) == count and sum(map(len, told)) <= LONGEST_SHOWN:
+            between = "\n" if options.format == "input" else " "
+            found.append((between.join([*told, _asked(one, options)]), one.answer))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lm_eval_ext.benchmarks.cogs import mini
-from lm_eval_ext.benchmarks.cogs.load import MINI_FILES, Style, write_mini
+from lm_eval_ext.benchmarks.cogs.load import SOURCES, Style, write_mini
 from lm_eval_ext.benchmarks.cogs.mini import Clause, Noun, render, words
 from lm_eval_ext.benchmarks.cogs.records import Example
 from lm_eval_ext.logical_forms import parse
@@ -167,7 +167,7 @@ def test_words_are_our_own(shared_data: Path) -> None:
 def test_writing_it_as_files(tmp_path: Path, cli: Callable[..., Any]) -> None:
     out = tmp_path / "deep" / "mini"
     write_mini(out, Style(corpus="mini"))
-    for split, name in MINI_FILES.items():
+    for split, (_, name) in SOURCES.items():
         lines = (out / f"{name}.tsv").read_text().splitlines()
         assert lines == [f"{e.sentence}\t{e.form}\t{e.type}" for e in ALL[split]]
     for target, status in ((out, 1), (tmp_path / "t", 0)):
