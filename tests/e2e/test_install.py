@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -80,20 +79,6 @@ def test_the_wheel_holds_the_package_and_the_start_up_file(wheel: Path) -> None:
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {
         "lm_eval_ext", "lm_eval_ext_autoload.pth"
     }  # fmt: skip
-
-
-def test_a_wheel_from_the_source_archive_is_the_same(wheel: Path, tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "hatchling", "build"]
-    subprocess.run([*build, "-t", "sdist", "-d", str(tmp_path)], cwd=ROOT, check=True, timeout=300)
-    (archive,) = tmp_path.glob("*.tar.gz")
-    with tarfile.open(archive) as packed:
-        packed.extractall(tmp_path / "unpacked", filter="data")
-    (source,) = (tmp_path / "unpacked").iterdir()
-    subprocess.run(
-        [*build, "-t", "wheel", "-d", str(tmp_path)], cwd=source, check=True, timeout=300
-    )
-    (again,) = tmp_path.glob("*.whl")
-    assert set(zipfile.ZipFile(again).namelist()) == set(zipfile.ZipFile(wheel).namelist())
 
 
 def test_an_installed_wheel_is_seen_and_uninstalling_leaves_nothing(

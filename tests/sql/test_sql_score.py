@@ -17,7 +17,7 @@ from support.databases import written
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.sql_score import sql_score
-from lm_eval_ext.errors import LmEvalExtError
+from lm_eval_ext.errors import DataError, LmEvalExtError
 from lm_eval_ext.sql import Example, Executor, Verdict
 from lm_eval_ext.sql.scoring import score_file
 from lm_eval_ext.sql.values import STATUSES
@@ -157,6 +157,7 @@ class Scorer:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[str] = []
+        self.end: Exception = RuntimeError("a defect")
         self.ends_after = 99
         monkeypatch.setattr(Executor, "score", lambda _, *given, **more: self.score(*given, **more))
 
@@ -165,7 +166,7 @@ class Scorer:
         self.asked = []
         for example in examples:
             if len(self.asked) == self.ends_after:
-                raise RuntimeError("a defect")
+                raise self.end
             self.asked.append(example.predicted)
             yield Verdict("wrong")
 
@@ -211,11 +212,13 @@ def test_statuses_are_kept_for_the_same_rows_databases_and_options(
     rows = [{"db_id": "people", "gold_sql": GOLD, "predicted_sql": str(i)} for i in range(5)]
     scorer = Scorer(monkeypatch)
 
-    def asked_after_a_defect(change: Callable[[], None], **options: Any) -> int:
+    def asked_after_a_defect(
+        change: Callable[[], None], said: str = "a defect", **options: Any
+    ) -> int:
         """How many rows are asked anew after two were scored and something has changed."""
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         scorer.ends_after = 2
-        with pytest.raises(RuntimeError, match="a defect"):
+        with pytest.raises(type(scorer.end), match=said):
             score_file(path, database, out)
         assert not out.exists()
         change()
@@ -233,6 +236,10 @@ def test_statuses_are_kept_for_the_same_rows_databases_and_options(
 
     assert asked_after_a_defect(lambda: None) == 3
     assert asked_after_a_defect(tear) == 4
+    scorer.end = DataError("a server that went away")
+    said = r"a .*; the first 2 rows are scored and kept in out\.tsv\..*: the same command goes on"
+    assert asked_after_a_defect(lambda: None, said=said) == 3
+    scorer.end = RuntimeError("a defect")
     assert asked_after_a_defect(lambda: None, workers=1) == 3
     assert asked_after_a_defect(lambda: None, semantics="strict") == 5
     assert asked_after_a_defect(lambda: None, timeout_s=3) == 5

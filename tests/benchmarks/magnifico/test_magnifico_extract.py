@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support.databases import opened
 
 from lm_eval_ext.benchmarks.magnifico.extract import MAX_CHARS, query_of
+from lm_eval_ext.benchmarks.magnifico.sql_text import parses
 
 pytestmark = pytest.mark.slow
 
@@ -141,6 +142,12 @@ def test_hostile_text_is_read_in_a_moment(piece: str) -> None:
     """One that took quadratic time would need many minutes, and meet pytest's own limit."""
     found = query_of(piece * (MAX_CHARS // 4 // len(piece)))
     assert found is None or query_of(found) == found
+
+
+def test_the_parser_does_not_compile() -> None:
+    """Each expression reads the one before twice: compiled, this has a million million joins."""
+    steps = [f"c{n} AS (SELECT p.x FROM c{n - 1} p, c{n - 1} q)" for n in range(1, 40)]
+    assert parses(f"WITH c0 AS (SELECT 1 x), {', '.join(steps)} SELECT * FROM c39")
 
 
 def test_what_stands_beyond_the_limit_is_not_read() -> None:

@@ -197,8 +197,3 @@ def test_no_database_is_one_line(tmp_path: Path) -> None:
 def test_text_that_is_not_utf_8_is_shown(database: Database) -> None:
     written(database.path, "UPDATE tug SET x = CAST(x'66ff' AS TEXT)")
     assert "\nf\ufffd\n*/" in blocks(database)[0]
-
-
-def test_a_phrase_is_called_one() -> None:
-    assert prompt.description("w", "m") == "The word 'w' refers to m."
-    assert prompt.description("two words", "m") == "The phrase 'two words' refers to m."

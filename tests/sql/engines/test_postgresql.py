@@ -17,8 +17,7 @@ from lm_eval_ext.benchmarks.magnifico import own
 from lm_eval_ext.benchmarks.magnifico.records import Database
 from lm_eval_ext.errors import DataError, LmEvalExtError
 from lm_eval_ext.sql import Executor, Limits, Place, Verdict, databases_at
-from lm_eval_ext.sql.scoring import Summary, score_file
-from lm_eval_ext.sql.values import STATUSES, Exact, Failure
+from lm_eval_ext.sql.values import Exact, Failure
 
 pytest.importorskip("psycopg")
 from lm_eval_ext.sql.engines.postgresql import PostgreSQLEngine
@@ -343,35 +342,3 @@ def test_a_restart_is_waited_for(server: Server) -> None:
         with server.away():
             pass
         assert executor.query("people", GOLD).rows == [(3,)]
-
-
-def test_a_server_that_goes_away(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was scored is kept, and the same command goes on."""
-    rows = [f"people\t{GOLD}\tSELECT {number}" for number in range(40)]
-    (tmp_path / "in.tsv").write_text("\n".join(["db_id\tgold_sql\tpredicted_sql", *rows]))
-    out = tmp_path / "out.tsv"
-    score_all = Executor.score
-
-    def halting(self: Executor, examples: Any, *, semantics: str) -> Iterator[Verdict]:
-        for number, verdict in enumerate(score_all(self, examples, semantics=semantics)):
-            yield verdict
-            if number == 9:
-                server.halt()
-
-    def score() -> Summary:
-        return score_file(tmp_path / "in.tsv", server.url(), out, workers=1)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Executor, "score", halting)
-        with pytest.raises(DataError, match=r"the first \d+ rows are scored and kept in out\.tsv"):
-            score()
-    with pytest.raises(DataError, match="Is the server running"):
-        score()
-    (kept,) = tmp_path.glob("out.tsv.*.part")
-    assert 10 <= len(kept.read_text().splitlines()) < 40
-    server.start()
-    assert score().counts == {**dict.fromkeys(STATUSES, 0), "correct": 1, "wrong": 39}
-    assert out.read_text().splitlines()[4].endswith("SELECT 3\tcorrect")
-    assert not kept.exists()
