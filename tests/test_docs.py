@@ -41,3 +41,10 @@ def test_what_does_not_exist_is_found() -> None:
     text = "`lm-eval-ext show results --famly x`, `lm-eval-ext sho`; `lm-eval-ext show -o x`"
     assert sorted(unknown(text)) == ["lm-eval-ext sho", "show --famly", "show -o"]
     assert not list(unknown("`lm-eval-ext show results \\\n  --by family`, and lm-eval-ext is"))
+
+
+def test_paragraphs_of_help_are_not_broken() -> None:
+    commands: list[Any] = [typer.main.get_command(app)]
+    for one in commands:
+        commands += getattr(one, "commands", {}).values()
+        assert not re.search(r"\n\n.+\n.", one.help or ""), one.name

@@ -229,6 +229,8 @@ def test_a_launcher_starts_the_evaluation(tmp_path: Path, cli: Callable[..., Any
     (tmp_path / "m.yaml").write_text(f"model: dummy\nlauncher: env LAUNCHED=1 {sys.executable}\n")
     (tmp_path / "n.yaml").write_text("model: dummy\nlauncher: no-such-command --x\n")
     what = ("--tasks", "lieder_mini", "--limit", "1", "--output", "out")
+    done = cli("run", "--models", "m.yaml", *what, "--executor", "slrm")
+    assert "'--executor': 'slrm' is not one of 'here', 'slurm'" in done.stderr
     done = cli("run", "--models", "m.yaml", "n.yaml", *what)
     assert done.returncode == 1
     assert "n: launcher 'no-such-command'" in done.stderr
