@@ -125,6 +125,10 @@ def sources() -> Mapping[str, Source]:
 def find_source(name: str) -> Source:
     """Returns a source by name; the DataError of an unknown one names the legal ones."""
     if name not in sources():
-        hint = nearest(name, sources()) or f"; the sources are: {', '.join(sources())}"
-        raise DataError(one_line(f"no data source {name!r}{hint}"))
+        raise DataError(
+            one_line(
+                f"no data source {name!r}"
+                f"{nearest(name, sources()) or '; the sources are: ' + ', '.join(sources())}"
+            )
+        )
     return sources()[name]
