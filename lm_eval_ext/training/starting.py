@@ -202,6 +202,6 @@ def answers_of(
     model = HFLM(str(folder), device=str(state.device), batch_size=batch_size, **more)
     with state.split_between_processes(list(prompts)) as mine:
         asked = [Instance("generate_until", {}, (prompt, options), 0) for prompt in mine]
-        answers = model.generate_until(asked, disable_tqdm=True)
+        answers = model.generate_until(asked)
     found: list[str] = gather_object(answers)
     return found
