@@ -107,19 +107,30 @@ class Pass:
     blocks: Sequence[Block]
 
 
+IGNORED = frozenset({"dropout", "position_ids", "use_cache", "output_router_logits"})
+"""Options of attention that change nothing in a model that only reads."""
+
+
 def attend(  # noqa: PLR0917 (transformers' signature)
     module: Any,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    _mask: None,
+    attention_mask: None = None,
     scaling: float | None = None,
     sliding_window: int | None = None,
     *,
     prefix_pass: Pass,
-    **_options: Any,
+    **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attention over slots, as transformers' models call it, for one sequence of new tokens."""
+    """Attention over slots, as transformers' models call it, for one sequence of new tokens.
+
+    Raises:
+        ValueError: The model's attention is more than that.
+    """
+    options["attention_mask"] = attention_mask
+    if other := sorted(k for k, v in options.items() if v is not None and k not in IGNORED):
+        raise ValueError(f"its attention has {', '.join(other)}")
     keys, values = prefix_pass.slots.write(module.layer_idx, prefix_pass.at, key[0], value[0])
     groups = query.shape[1] // len(keys)
     asked = query[0].unflatten(0, (len(keys), groups))
@@ -133,7 +144,7 @@ def attend(  # noqa: PLR0917 (transformers' signature)
             scale=scaling,
         )
         found[:, :, block.queries] = answer[0].unflatten(1, (groups, -1))
-    return found.flatten(0, 1).transpose(0, 1)[None], None
+    return found.flatten(0, 1).transpose(0, 1)[None].contiguous(), None
 
 
 PASS = 1024
@@ -156,11 +167,15 @@ class Engine:
         self.model = model
         self.device = device
         self.autocast = autocast
+        self._pass = Pass(Slots(0), slice(0), ())
 
     @contextmanager
     def attention(self) -> Iterator[None]:
         """Lets the model use our attention."""
-        AttentionInterface.register(NAME, attend)
+        # Not every model hands options down to its attention.
+        AttentionInterface.register(
+            NAME, lambda *states, **options: attend(*states, prefix_pass=self._pass, **options)
+        )
         usual = self.model.config._attn_implementation
         self.model.set_attn_implementation(NAME)
         try:
@@ -199,13 +214,13 @@ class Engine:
         self, tokens: Array, positions: Array, prefix_pass: Pass, needed: Array
     ) -> torch.Tensor:
         """Computes new tokens at these positions; returns the logits of the needed ones."""
+        self._pass = prefix_pass
         # Some models take an empty choice for all.
         wanted = needed if len(needed) else np.array([len(tokens) - 1])
         return self._run(
             torch.from_numpy(tokens)[None].to(self.device),
             position_ids=torch.from_numpy(positions)[None].to(self.device),
             logits_to_keep=torch.from_numpy(wanted).to(self.device),
-            prefix_pass=prefix_pass,
         )
 
     def plain(self, tokens: Sequence[int]) -> torch.Tensor:

@@ -95,7 +95,10 @@ class PrefixHFLM(HFLM):
         super().__init__(pretrained, **others)
         bound = bound_bytes(prefix_cache_mb, self.device)
         engine = Engine(self.model, self.device, self.mixed_precision_dtype)
-        self.sharing = Sharing(engine, bound)
+        # Ranks choose batch sizes together, so none may leave them out.
+        alone = self.world_size == 1 or self.batch_size != "auto"
+        reason = "" if alone else "batch_size=auto with several processes"
+        self.sharing = Sharing(engine, bound, reason)
         self._tokens: dict[str, list[int]] = {}
 
     def loglikelihood(
@@ -150,15 +153,18 @@ class PrefixHFLM(HFLM):
     ) -> list[Answer]:
         self._tokens = {}
         inputs = []
-        for number, (_, context, continuation) in enumerate(requests):
+        # lm-eval's rolling log-likelihood comes with a batch size of its own: its windows share
+        # nothing. What hf refuses is hf's, too.
+        legal = override_bs is None and all(
+            context and 0 < len(continuation) <= self.max_length
+            for _, context, continuation in requests
+        )
+        for number, (_, context, continuation) in enumerate(requests if legal else ()):
             # As HFLM: from the left whatever is too long, and the last token is only predicted.
-            read = (context + continuation)[-(self.max_length + 1) :][:-1]
+            read = self._cut(context + continuation, self.max_length + 1)[:-1]
             inputs.append((number, read, len(read) - len(continuation)))
         leaves = grow(inputs)
-        # lm-eval's rolling log-likelihood comes with a batch size of its own: its windows share
-        # nothing.
-        rolling = override_bs is not None
-        if not requests or rolling or self.backend != "causal" or not self.sharing.pays(leaves):
+        if not leaves or self.backend != "causal" or not self.sharing.pays(leaves):
             found: list[Answer] = super()._loglikelihood_tokens(
                 requests, disable_tqdm=disable_tqdm, override_bs=override_bs
             )
@@ -226,7 +232,7 @@ class PrefixHFLM(HFLM):
         tokens = [self._prompt(prompt, longest) for prompt in prompts]
         self._tokens = {}
         leaves = grow((number, one, len(one) - 1) for number, one in enumerate(tokens))
-        if not self.sharing.pays(leaves, length):
+        if not all(tokens) or not length or not self.sharing.pays(leaves, length):
             return None
         ends = config.eos_token_id
         ends = [] if ends is None else [ends] if isinstance(ends, int) else ends
@@ -240,12 +246,17 @@ class PrefixHFLM(HFLM):
 
     def _prompt(self, text: str, longest: int) -> list[int]:
         if text in self._tokens:
-            return self._tokens[text][-longest:]
+            return self._cut(self._tokens[text], longest)
         ids, _ = self.tok_batch_encode(
             [text], left_truncate_len=longest, truncation=self.truncation
         )
         tokens: list[int] = ids[0].tolist()
         return tokens
+
+    def _cut(self, tokens: list[int], most: int) -> list[int]:
+        if len(tokens) > most:
+            self.sharing.say("texts that are longer than the model's window are cut on the left")
+        return tokens[-most:]
 
     def _shown(self, found: Any, total: int, kind: str, disable: bool) -> Any:  # noqa: FBT001
         """Yields what is found, with a progress bar."""

@@ -1,9 +1,10 @@
 """Whether requests are computed as a tree, and how much of it at a time.
 
-A tree must save enough tokens, and the model must give the same answers with our attention, which
-is tested on one of the texts (:func:`obstacle`).
+A tree must save enough tokens, and the model must give the same answers with our attention
+(:func:`obstacle`).
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,8 +38,14 @@ TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
 
 TOLERANCE_OF_SHORT_DTYPES = 1.0
 
-TWIG = 8
-"""Tokens that the two texts of :func:`obstacle` do not share, at most."""
+CHECKED = 256
+"""Tokens of the text with which a model is tested, at most."""
+
+KNOWN = frozenset(
+    {"full_attention", "sliding_attention", "default", "linear", "llama3", "yarn", "proportional"}
+)
+"""Types of layers and of rotary positions with which a token depends on its ancestors alone. Others
+depend on a state, or on the longest text of a batch."""
 
 LEAST_SHARING = 1.1
 """Tokens per distinct token below which requests are computed as ``hf`` does."""
@@ -58,10 +65,10 @@ def bound_bytes(argument: Any, device: torch.device) -> int:
         free = torch.cuda.mem_get_info(device)[0] if cuda else psutil.virtual_memory().available
         return int(free * FREE_SHARE)
     try:
-        mebibytes = float(argument)
-    except (TypeError, ValueError):
+        mebibytes = float(str(argument))  # True is no number
+    except ValueError:
         mebibytes = 0.0
-    if not mebibytes > 0:
+    if not 0 < mebibytes < math.inf:
         raise OptionError(
             f"--model hf-prefix: prefix_cache_mb={argument!r} is not legal; use a positive "
             "number of MiB, or leave it out to use half of the free memory"
@@ -72,15 +79,19 @@ def bound_bytes(argument: Any, device: torch.device) -> int:
 def obstacle(engine: Engine, tokens: tuple[int, ...]) -> tuple[str, int]:
     """Returns why a model cannot use our attention, or an empty text; and a slot's bytes.
 
-    The text's last two predictions are compared with those of a plain forward pass. In the tree
-    a second text leaves it near its end, its first half is computed before, and its last token
-    is generated. A model whose attention isn't ours, or whose state isn't keys and values,
-    differs or fails.
+    Its layers, its positions and the options of its attention have to be known ones. Besides,
+    the text's last two predictions are compared with those of a plain forward pass. In the tree
+    a second text leaves it in its middle, its first half is computed before, and its last token
+    is generated.
     """
+    config = engine.model.config.get_text_config()
+    parts = {*(getattr(config, "layer_types", None) or ())}
+    parts.add((getattr(config, "rope_parameters", None) or {}).get("rope_type", "default"))
+    if unknown := sorted(parts - KNOWN):
+        return f"it has {', '.join(unknown)}", 1
     read = tokens[:-1]
     half = len(read) // 2
-    fork = max(half, len(read) - TWIG)
-    other = (*read[:fork], (read[fork] + 1) % 2, *read[fork + 1 :])
+    other = (*read[:half], (read[half] + 1) % 2, *read[half + 1 :])
     leaves = grow([(0, read, 0), (1, other, 0)])
     row = next(number for number, leaf in enumerate(leaves) if 0 in leaf.keys)
     slots, nothing = Slots(half), np.arange(0)
@@ -99,12 +110,16 @@ def obstacle(engine: Engine, tokens: tuple[int, ...]) -> tuple[str, int]:
             branches = Branches(slots, pack, 1)
             found.append(branches.step(engine, 0, alive, np.array(tokens[-1:])))
         expected = engine.plain(tokens)
+        if len(slots.layers) < config.num_hidden_layers:
+            return "not all of its layers are attention", 1
         difference = (_logprobs(torch.cat(found)) - _logprobs(expected)).abs().max().item()
     except (TypeError, ValueError, RuntimeError, AttributeError, LookupError) as error:
         if isinstance(error, torch.OutOfMemoryError):
             raise
         return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", 1
-    if difference <= TOLERANCE.get(engine.model.dtype, TOLERANCE_OF_SHORT_DTYPES):
+    if difference <= TOLERANCE.get(
+        engine.autocast or engine.model.dtype, TOLERANCE_OF_SHORT_DTYPES
+    ):
         return "", max(slots.slot_bytes, 1)
     return f"log-probabilities differ by {difference:.2g}", 1
 
@@ -119,14 +134,14 @@ class Sharing:
     Args:
         engine: The model.
         bound: On the memory for keys and values, in bytes.
+        refused: Why it cannot, if that is known.
     """
 
-    def __init__(self, engine: Engine, bound: int) -> None:
+    def __init__(self, engine: Engine, bound: int, refused: str = "") -> None:
         self.engine = engine
         self.bound = bound
         self._said: set[str] = set()
-        self._checked = 1
-        self._obstacle = ""
+        self._obstacle = refused or None
         self._slot_bytes = 1
 
     @property
@@ -144,10 +159,8 @@ class Sharing:
             )
             return False
         longest = max((leaf.tokens for leaf in leaves), key=len)
-        # A longer text may reach past a window that a shorter one did not.
-        if len(longest) > self._checked and not self._obstacle:
-            self._checked = len(longest)
-            self._obstacle, self._slot_bytes = obstacle(self.engine, longest)
+        if self._obstacle is None and len(longest) > 1:
+            self._obstacle, self._slot_bytes = obstacle(self.engine, longest[:CHECKED])
         if self._obstacle:
             self.say(f"this model cannot share prefixes ({self._obstacle}): computed as hf does")
         return not self._obstacle

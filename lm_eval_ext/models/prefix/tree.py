@@ -64,9 +64,8 @@ def grow(requests: Iterable[tuple[int, Sequence[int], int]]) -> list[Leaf]:
 
 def ratio(leaves: Sequence[Leaf], generated: int = 0) -> float:
     """Returns the tokens for each distinct one, with those that each leaf may generate."""
-    own = generated * len(leaves)
-    distinct = sum(len(leaf.tokens) - leaf.common for leaf in leaves)
-    return (sum(len(leaf.tokens) for leaf in leaves) + own) / (distinct + own)
+    every = sum(len(leaf.keys) * (len(leaf.tokens) + generated) for leaf in leaves)
+    return every / sum(len(leaf.tokens) - leaf.common + generated for leaf in leaves)
 
 
 def cut(leaves: Sequence[Leaf], most: int, generated: int = 0) -> Iterator[list[Leaf]]:

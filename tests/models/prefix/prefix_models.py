@@ -13,9 +13,9 @@ SHARING = ("gpt2", "llama", "mistral")
 """Plain positions; rotary with grouped-query attention; sliding windows that are shorter than most
 prompts."""
 
-OTHERS = ("gemma2", "bloom", "gpt_neo", "mamba")
-"""Attention scores with a cap; positions by distance of slots; local attention by slots; a state
-instead of a cache."""
+OTHERS = ("gemma2", "gpt_oss", "bloom", "gpt_neo", "mamba", "lfm2", "jamba", "llama4", "phi3")
+"""Attention scores with a cap, or a sink; positions by distance of slots; local attention by slots;
+a state instead of a cache, in all layers or some; chunks; positions by the longest text."""
 
 
 def make(family: str, folder: Path) -> str:
@@ -37,37 +37,43 @@ def make(family: str, folder: Path) -> str:
 
 
 def _config(family: str, size: int) -> Any:
-    import transformers
+    import transformers as t
 
     ids = {"vocab_size": size, "bos_token_id": 2, "eos_token_id": 1, "pad_token_id": 0}
-    if family == "gpt2":
-        return transformers.GPT2Config(n_positions=LENGTH, n_embd=32, n_layer=2, n_head=2, **ids)
-    if family in OTHERS:
-        return _other_config(family, ids)
     shape: dict[str, Any] = {
         "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
         "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": LENGTH,
+        **ids,
     }  # fmt: skip
-    if family == "mistral":
-        return transformers.MistralConfig(sliding_window=24, **shape, **ids)
-    if family == "gemma2":
-        return transformers.Gemma2Config(
-            sliding_window=24, head_dim=8, query_pre_attn_scalar=8, **shape, **ids
-        )
-    return transformers.LlamaConfig(**shape, **ids)
-
-
-def _other_config(family: str, ids: dict[str, int]) -> Any:
-    import transformers
-
-    if family == "bloom":
-        return transformers.BloomConfig(hidden_size=32, n_layer=2, n_head=2, **ids)
-    if family == "gpt_neo":
-        return transformers.GPTNeoConfig(
+    rope = {
+        "rope_type": "longrope", "original_max_position_embeddings": 64, "rope_theta": 1e4,
+        "short_factor": [1.0] * 4, "long_factor": [2.0] * 4,
+    }  # fmt: skip
+    return {
+        "gpt2": lambda: t.GPT2Config(n_positions=LENGTH, n_embd=32, n_layer=2, n_head=2, **ids),
+        "llama": lambda: t.LlamaConfig(**shape),
+        "mistral": lambda: t.MistralConfig(sliding_window=24, **shape),
+        "gemma2": lambda: t.Gemma2Config(
+            sliding_window=24, head_dim=8, query_pre_attn_scalar=8, **shape
+        ),
+        "gpt_oss": lambda: t.GptOssConfig(head_dim=8, num_local_experts=4, **shape),
+        "bloom": lambda: t.BloomConfig(hidden_size=32, n_layer=2, n_head=2, **ids),
+        "gpt_neo": lambda: t.GPTNeoConfig(
             hidden_size=32, num_layers=2, num_heads=2, attention_types=[[["local"], 2]],
             window_size=16, max_position_embeddings=LENGTH, **ids,
-        )  # fmt: skip
-    return transformers.MambaConfig(hidden_size=32, num_hidden_layers=2, state_size=8, **ids)
+        ),
+        "mamba": lambda: t.MambaConfig(hidden_size=32, num_hidden_layers=2, state_size=8, **ids),
+        "lfm2": lambda: t.Lfm2Config(layer_types=["conv", "full_attention"], **shape),
+        "jamba": lambda: t.JambaConfig(
+            num_experts=2, attn_layer_period=2, attn_layer_offset=1, mamba_d_state=8,
+            mamba_dt_rank=4, use_mamba_kernels=False, **shape,
+        ),
+        "llama4": lambda: t.Llama4TextConfig(
+            head_dim=8, attention_chunk_size=32, num_local_experts=2, intermediate_size_mlp=64,
+            **shape,
+        ),
+        "phi3": lambda: t.Phi3Config(rope_parameters=rope, **shape),
+    }[family]()  # fmt: skip
 
 
 def instances(kind: str, *arguments: tuple[Any, ...]) -> list[Instance]:

@@ -47,10 +47,29 @@ def said(caplog: pytest.LogCaptureFixture) -> str:
 def test_other_models_are_left_to_hf_with_one_message(
     family: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    both = build(family, tmp_path)
+    """In a dtype whose noise hides what they do otherwise."""
+    both = build(family, tmp_path, dtype="bfloat16")
     same_logprobs(both, scored())
     same_texts(both, generated(3))
     assert "cannot share prefixes" in said(caplog)
+
+
+def test_ranks_with_automatic_batches_are_left_to_hf(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They choose a batch size together, so no rank may leave it out."""
+    monkeypatch.setattr(HFLM, "world_size", 2)
+    _, ours = build("llama", tmp_path, batch_size="auto")
+    monkeypatch.setattr(HFLM, "generate_until", lambda *_, **__: ["hf's"] * 3)
+    assert ours.generate_until(generated(3)) == ["hf's"] * 3
+    assert "several processes" in said(caplog)
+
+
+def test_what_hf_refuses_is_refused(tmp_path: Path) -> None:
+    for model in build("llama", tmp_path):
+        for continuation in ([], [6] * (model.max_length + 1)):
+            with pytest.raises(AssertionError):
+                model._loglikelihood_tokens([(None, [5], continuation)] * 2, disable_tqdm=True)
 
 
 def test_prompts_that_share_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -180,7 +199,7 @@ def test_a_bound_on_memory_holds(
     assert held <= max(mebibytes * (1 << 20), 3 * prompt * ours.sharing._slot_bytes)
 
 
-@pytest.mark.parametrize("value", ["0", "-3", "much", 0])
+@pytest.mark.parametrize("value", ["0", "-3", "much", "inf", 0, True])
 def test_an_unusable_bound_is_refused_in_one_line(value: Any, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="prefix_cache_mb") as caught:
         build("gpt2", tmp_path, prefix_cache_mb=value)

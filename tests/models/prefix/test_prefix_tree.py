@@ -25,8 +25,8 @@ def tree(tokens: list[list[int]]) -> list[Leaf]:
 def test_tree_has_every_prefix_once(tokens: list[list[int]], generated: int) -> None:
     leaves = tree(tokens)
     distinct = {tuple(one) for one in tokens}
-    own = generated * len(distinct)
-    expected = (sum(map(len, distinct)) + own) / (len(prefixes(tokens)) + own)
+    every = sum(map(len, tokens)) + generated * len(tokens)
+    expected = every / (len(prefixes(tokens)) + generated * len(distinct))
     assert ratio(leaves, generated) == expected
     assert sorted(key for leaf in leaves for key in leaf.keys) == list(range(len(tokens)))
     for leaf in leaves:
