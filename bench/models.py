@@ -88,9 +88,9 @@ def prefix(rounds: int, share: float) -> Iterator[Row]:
             if distinct < LEAST_DISTINCT * len(requests):
                 raise DifferError(f"{work.title}: only {distinct} answers of hf are distinct")
             equal = "texts identical" if work.new_tokens else f"log-probabilities within {NOISE:g}"
-            limit, peak = _limit(requests, folder), [one[1], other[1]]
+            sharing, peak = _sharing(requests, folder), [one[1], other[1]]
             hf = f"hf, batch size {work.batch}"
-            yield Row(work.title, len(requests), hf, *times, equal, limit, peak)
+            yield Row(work.title, len(requests), hf, *times, equal, sharing, peak)
 
 
 def same(one: list[Any], other: list[Any]) -> bool:
@@ -185,7 +185,7 @@ def save_model(requests: list[Any], folder: str, shape: str) -> None:
     model.save_pretrained(folder)
 
 
-def _limit(requests: list[Any], folder: str) -> float:
+def _sharing(requests: list[Any], folder: str) -> float:
     """Returns the tokens for each distinct one."""
     import transformers
 

@@ -37,8 +37,8 @@ class Row:
     ours: list[float]
     same: str = ""
     """In which respect the two results were found equal; empty where there are none."""
-    limit: float | None = None
-    """The largest ratio that sharing tokens can give."""
+    sharing: float | None = None
+    """Tokens for each distinct one."""
     peak: list[float] = field(default_factory=list)
     """Largest memory of the two processes in MiB, the baseline's first."""
 
@@ -63,14 +63,14 @@ class Row:
             f"{median(self.ours):.3g} s",
             " and ".join(f"{rate:,.2f}" for rate in rates),
             f"**{middle}** ({low} to {high})" if middle else "",
-            f"{self.limit:.1f}" if self.limit else "",
+            f"{self.sharing:.1f}" if self.sharing else "",
             " and ".join(f"{mib:,.0f}" for mib in self.peak),
         ]
 
 
 COLUMNS = [
     "work", "size", "baseline", "baseline's time", "our time", "per second (both)",
-    "times as fast (range)", "limit", "peak memory, MiB",
+    "times as fast (range)", "tokens per distinct one", "peak memory, MiB",
 ]  # fmt: skip
 
 
