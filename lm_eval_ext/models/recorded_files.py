@@ -38,10 +38,12 @@ class Recorded:
     Attributes:
         responses: One per repeat of the request, usually one.
         place: ``file:line``, for messages.
+        doc: The document that was asked about, if the row has it.
     """
 
     responses: list[Any]
     place: str
+    doc: Any = None
 
 
 class Answers:
@@ -57,9 +59,6 @@ class Answers:
         self.files = files
         self._count = 0
         self._by_key: dict[Key, list[Recorded]] = defaultdict(list)
-        # Documents matter only where one request has several answers, which is rare; looking
-        # a document up costs its whole text.
-        self._by_document: dict[tuple[Key, str], list[Recorded]] = defaultdict(list)
         self._ambiguous: set[Key] = set()
         # By the fields that rows name; each row with its place in the order of all.
         self._by_part: dict[tuple[str, ...], dict[Key, list[tuple[int, Recorded]]]] = defaultdict(
@@ -76,19 +75,14 @@ class Answers:
         )
 
     def add(
-        self, request_type: str, arguments: Sequence[Any], doc: Any, idx: int, recorded: Recorded
+        self, request_type: str, arguments: Sequence[Any], idx: int, recorded: Recorded
     ) -> None:
-        """Adds the answers to one request; the same ones again, one after the other, count once."""
-        key = self._key(request_type, arguments, doc, idx)
+        """Adds the answers to one request."""
+        key = self._key(request_type, arguments, recorded.doc, idx)
         known = self._by_key[key]
-        document = (key, canonical(doc))
-        of_document = self._by_document[document]
-        if of_document and of_document[-1].responses == recorded.responses:
-            return  # once per filter in lm-eval's logs
         if known and known[0].responses != recorded.responses:
             self._ambiguous.add(key)
         known.append(recorded)
-        of_document.append(recorded)
         self._count += 1
 
     def add_part(
@@ -111,7 +105,8 @@ class Answers:
             return self._by_document_part(request)
         if key not in self._ambiguous:
             return known[:1]
-        return self._by_document.get((key, canonical(request.doc))) or known
+        doc = canonical(request.doc)
+        return [one for one in known if canonical(one.doc) == doc] or known
 
     def _key(self, request_type: str, arguments: Sequence[Any], doc: Any, idx: int) -> Key:
         if self.match == "doc":
@@ -178,7 +173,7 @@ def _add_row(answers: Answers, row: Mapping[str, Any], place: str) -> None:
         arguments = row["arguments"]
         if not isinstance(arguments, list) or not arguments:
             raise ValueError("arguments must be a list of texts")
-        answers.add(request_type, arguments, None, 0, recorded)
+        answers.add(request_type, arguments, 0, recorded)
     elif "doc" in row:
         doc = row["doc"]
         if not isinstance(doc, dict) or not doc:
@@ -206,8 +201,8 @@ def _add_sample(answers: Answers, row: Mapping[str, Any], place: str) -> None:
         if not responses:
             raise ValueError(f"request {index} has no response")
         request_type = _type_of_arguments(texts)
-        recorded = Recorded([parse_response(request_type, one) for one in responses], place)
-        answers.add(request_type, texts, doc, index, recorded)
+        parsed = [parse_response(request_type, one) for one in responses]
+        answers.add(request_type, texts, index, Recorded(parsed, place, doc))
 
 
 def _type_of_response(response: Any) -> str:
@@ -268,19 +263,18 @@ def find_files(path: str | Sequence[str]) -> list[Path]:
     files: list[Path] = []
     for name in names:
         place = Path(name).expanduser()
-        if place.is_file():
-            found = [place]
-        else:
-            matches = place.rglob("*.jsonl") if place.is_dir() else _matches(place)
-            found = sorted(match for match in matches if match.is_file())
+        matches = [str(place)]
+        if not place.exists():
+            matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207
+        found = [
+            file
+            for match in map(Path, matches)
+            for file in (sorted(match.rglob("*.jsonl")) if match.is_dir() else [match])
+        ]
         if not found:
             raise OptionError(f"--model recorded: no recorded answers at {name}")
         files += found
     return list(dict.fromkeys(files))
-
-
-def _matches(pattern: Path) -> Iterator[Path]:
-    yield from (Path(match) for match in glob.glob(str(pattern), recursive=True))  # noqa: PTH207
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:

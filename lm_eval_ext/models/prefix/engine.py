@@ -167,14 +167,14 @@ class Engine:
         self.model = model
         self.device = device
         self.autocast = autocast
-        self._pass = Pass(Slots(0), slice(0), ())
+        self.at_work = Pass(Slots(0), slice(0), ())
 
     @contextmanager
     def attention(self) -> Iterator[None]:
         """Lets the model use our attention."""
         # Not every model hands options down to its attention.
         AttentionInterface.register(
-            NAME, lambda *states, **options: attend(*states, prefix_pass=self._pass, **options)
+            NAME, lambda *states, **options: attend(*states, prefix_pass=self.at_work, **options)
         )
         usual = self.model.config._attn_implementation
         self.model.set_attn_implementation(NAME)
@@ -214,7 +214,7 @@ class Engine:
         self, tokens: Array, positions: Array, prefix_pass: Pass, needed: Array
     ) -> torch.Tensor:
         """Computes new tokens at these positions; returns the logits of the needed ones."""
-        self._pass = prefix_pass
+        self.at_work = prefix_pass
         # Some models take an empty choice for all.
         wanted = needed if len(needed) else np.array([len(tokens) - 1])
         return self._run(
@@ -224,8 +224,8 @@ class Engine:
         )
 
     def plain(self, tokens: Sequence[int]) -> torch.Tensor:
-        """Returns the logits after a text's last two tokens, computed as transformers does."""
-        return self._run(torch.tensor([tokens], device=self.device), logits_to_keep=2)
+        """Returns the logits after each of a text's tokens, computed as transformers does."""
+        return self._run(torch.tensor([tokens], device=self.device))
 
     def _run(self, tokens: torch.Tensor, **options: Any) -> torch.Tensor:
         with (

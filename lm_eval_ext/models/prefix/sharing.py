@@ -8,15 +8,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import psutil  # comes with accelerate, without which lm-eval's hf does not run
 import torch
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.models.prefix.engine import NAME, Engine, Slots
-from lm_eval_ext.models.prefix.passes import Branches
-from lm_eval_ext.models.prefix.tree import Leaf, grow, lay_out, ratio
+from lm_eval_ext.models.prefix.engine import NAME, Engine
+from lm_eval_ext.models.prefix.passes import score
+from lm_eval_ext.models.prefix.tree import Leaf, grow, ratio
 
 _log = get_logger(__name__)
 
@@ -29,7 +28,7 @@ COPIES = 4
 """How many times as many slots are held as a group has new tokens, at most: those that it keeps,
 its own, and the copies for generation."""
 
-GROUP = 8192
+GROUP = 6144
 """New tokens of a group, if memory allows. More of them save little: steps of many texts cost as
 much per text."""
 
@@ -79,40 +78,33 @@ def bound_bytes(argument: Any, device: torch.device) -> int:
 def obstacle(engine: Engine, tokens: tuple[int, ...]) -> tuple[str, int]:
     """Returns why a model cannot use our attention, or an empty text; and a slot's bytes.
 
-    Its layers, its positions and the options of its attention have to be known ones. Besides,
-    the text's last two predictions are compared with those of a plain forward pass. In the tree
-    a second text leaves it in its middle, its first half is computed before, and its last token
-    is generated.
+    Its layers, its positions and the options of its attention have to be known ones. Besides, the
+    predictions in the text's second half, and in that of a text that leaves it there, are compared
+    with those of a plain forward pass.
     """
     config = engine.model.config.get_text_config()
     parts = {*(getattr(config, "layer_types", None) or ())}
     parts.add((getattr(config, "rope_parameters", None) or {}).get("rope_type", "default"))
     if unknown := sorted(parts - KNOWN):
         return f"it has {', '.join(unknown)}", 1
-    read = tokens[:-1]
-    half = len(read) // 2
-    other = (*read[:half], (read[half] + 1) % 2, *read[half + 1 :])
-    leaves = grow([(0, read, 0), (1, other, 0)])
-    row = next(number for number, leaf in enumerate(leaves) if 0 in leaf.keys)
-    slots, nothing = Slots(half), np.arange(0)
+    half = max(1, len(tokens) // 2)
+    other = (*tokens[:half], *((token + 1) % 2 for token in tokens[half:]))
+    asked = [(text, end) for text in (tokens, other) for end in range(half, len(text))]
+    leaves = grow((number, text[:end], end - 1) for number, (text, end) in enumerate(asked))
+    nexts = [[text[end]] for text, end in asked]
     try:
         with engine.attention():
             if engine.model.config._attn_implementation != NAME:
                 return "its attention is its own", 1
-            begin = lay_out(grow([(0, read[:half], 0)])) if half else None
-            if begin is not None:
-                list(engine.read(slots, begin, nothing))
-            pack = lay_out(leaves, half)
-            slots = slots.taken(np.arange(half), len(pack.tokens) - half)
-            ends = np.array([pack.paths[row][-1]])
-            found = [logits for _, logits in engine.read(slots, pack, ends)]
-            alive = np.array([row])
-            branches = Branches(slots, pack, 1)
-            found.append(branches.step(engine, 0, alive, np.array(tokens[-1:])))
-        expected = engine.plain(tokens)
+            found = dict(score(engine, leaves, nexts, half, None))
+        slots = engine.at_work.slots
         if len(slots.layers) < config.num_hidden_layers:
             return "not all of its layers are attention", 1
-        difference = (_logprobs(torch.cat(found)) - _logprobs(expected)).abs().max().item()
+        plain = {one: engine.plain(one).float().log_softmax(-1) for one in (tokens, other)}
+        difference = max(
+            abs(found[number][0] - plain[text][end - 1, text[end]].item())
+            for number, (text, end) in enumerate(asked)
+        )
     except (TypeError, ValueError, RuntimeError, AttributeError, LookupError) as error:
         if isinstance(error, torch.OutOfMemoryError):
             raise
@@ -122,10 +114,6 @@ def obstacle(engine: Engine, tokens: tuple[int, ...]) -> tuple[str, int]:
     ):
         return "", max(slots.slot_bytes, 1)
     return f"log-probabilities differ by {difference:.2g}", 1
-
-
-def _logprobs(logits: torch.Tensor) -> torch.Tensor:
-    return torch.log_softmax(logits.float(), dim=-1)
 
 
 class Sharing:
