@@ -1,7 +1,7 @@
-"""Reads YAML files into validated records."""
+"""Reads YAML files into validated records, and texts line by line."""
 
 import json
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -75,6 +75,21 @@ def read_yaml(
 def embedded(module: str, name: str) -> Any:
     """The content of a YAML file that lies beside a module, given by its ``__file__``."""
     return yaml.load((Path(module).parent / name).read_text(encoding="utf-8"), _Loader)
+
+
+def lines_of(path: Path) -> Iterator[tuple[str, str]]:
+    """Yields the lines of a file that are not blank, each after its place (file and line).
+
+    Raises:
+        DataError: The file cannot be read, or is not in UTF-8.
+    """
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield f"{path}:{number}", line.rstrip("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({one_line(str(error), limit=200)})") from None
 
 
 class Strict(BaseModel):

@@ -15,13 +15,14 @@ says which request of the document is meant.
 import glob
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.missing import was_missing
+from lm_eval_ext.reading import lines_of
 from lm_eval_ext.text import one_line
 
 MatchBy = Literal["arguments", "doc"]
@@ -146,8 +147,7 @@ def read_answers(path: str | Sequence[str], match: MatchBy) -> Answers:
     """
     answers = Answers(match, find_files(path))
     for file in answers.files:
-        for number, line in _lines(file):
-            place = f"{file}:{number}"
+        for place, line in lines_of(file):
             try:
                 row = json.loads(line)
                 add_sample = isinstance(row, dict) and "resps" in row
@@ -270,21 +270,12 @@ def find_files(path: str | Sequence[str]) -> list[Path]:
             file
             for match in map(Path, matches)
             for file in (sorted(match.rglob("*.jsonl")) if match.is_dir() else [match])
+            if file.is_file()
         ]
         if not found:
             raise OptionError(f"--model recorded: no recorded answers at {name}")
         files += found
     return list(dict.fromkeys(files))
-
-
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    try:
-        with file.open(encoding="utf-8-sig") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield number, line
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{file}: cannot be read ({error})") from None
 
 
 def _short(value: object) -> str:

@@ -16,6 +16,7 @@ from pydantic_core import from_json
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.names import ROWS
 from lm_eval_ext.harness.signature import digest
+from lm_eval_ext.reading import lines_of
 from lm_eval_ext.results.files import Run, finite
 from lm_eval_ext.stats.table import Scored, frame
 from lm_eval_ext.text import one_line
@@ -96,13 +97,8 @@ def samples(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
             f"{run.file.path}: no {file.name} beside it; this needs the samples that lm_eval "
             "writes with --log_samples"
         )
-    try:
-        with file.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                try:
-                    yield f"{file}:{number}", from_json(line)
-                except ValueError as error:
-                    problem = one_line(str(error), limit=200)
-                    raise DataError(f"{file}:{number}: not JSON ({problem})") from None
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read ({one_line(str(error), limit=200)})") from None
+    for place, line in lines_of(file):
+        try:
+            yield place, from_json(line)
+        except ValueError as error:
+            raise DataError(f"{place}: not JSON ({one_line(str(error), limit=200)})") from None

@@ -17,7 +17,7 @@ from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.loading import loader
-from lm_eval_ext.reading import Exact
+from lm_eval_ext.reading import Exact, lines_of
 
 if TYPE_CHECKING:
     from lm_eval_ext.data import DataFile
@@ -198,16 +198,12 @@ def read_rows(path: Path) -> list[Row]:
     Raises:
         DataError: The file cannot be read, or a line has another form; the message names it.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error})") from None
     rows = []
-    for number, line in enumerate(lines, start=1):
+    for place, line in lines_of(path):
         columns = line.split("\t")
         if len(columns) != len(Example._fields) - 1 or not all(columns):
             raise DataError(
-                f"{path}:{number}: not a sentence, a logical form and a type, separated by tabs"
+                f"{place}: not a sentence, a logical form and a type, separated by tabs"
             )
         sentence, form, type_ = columns
         rows.append((sentence, form, type_))

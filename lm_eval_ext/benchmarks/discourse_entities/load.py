@@ -10,7 +10,7 @@ from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.loading import Documents, loader
 from lm_eval_ext.harness.provenance import Loaded, describe
-from lm_eval_ext.reading import Exact, embedded
+from lm_eval_ext.reading import Exact, embedded, lines_of
 
 SINGLE = {
     "affirmative_negation": ("affirmative", "negated"),
@@ -57,13 +57,13 @@ def read(path: Path) -> list[Row]:
         DataError: A line is not a stimulus; the message names it.
     """
     rows: list[Row] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for place, line in lines_of(path):
         try:
             rows.append({**json.loads(line)})
             if not {"id", "type"} <= rows[-1].keys():
                 raise TypeError("no id or no type")
         except (ValueError, TypeError) as error:
-            raise DataError(f"{path}:{number}: not a stimulus ({error})") from None
+            raise DataError(f"{place}: not a stimulus ({error})") from None
     return rows
 
 
