@@ -180,7 +180,18 @@ class RecordedLM(LM):
         """The recorded answers, one per repeat, or None where the request is left out."""
         found = self.answers.find(request)
         if not found:
-            self._check_may_be_missing(request)
+            what = f"the {request.request_type} request {_quote(request)}"
+            asked = f"no answer is recorded for {what} of task {request.task_name}"
+            if self.missing == "error":
+                raise AnswerError(
+                    f"{asked}; {self.answers.summary}; add missing=skip to --model_args to leave "
+                    "such documents out"
+                )
+            if not is_allowed(request):
+                raise AnswerError(
+                    f"{asked}, and lm-eval can leave documents out of lm-eval-ext's own tasks "
+                    "only: it would score this one as wrong; record all answers to this task"
+                )
             return None
         different = len({canonical(one.responses) for one in found})
         if different > 1 and self.conflict == "error":
@@ -192,20 +203,6 @@ class RecordedLM(LM):
         if different > 1:
             self._differing[id(request)] = _spread([one.responses for one in found])
         return found[-1 if self.conflict == "last" else 0].responses
-
-    def _check_may_be_missing(self, request: Instance) -> None:
-        asked = f"the {request.request_type} request {_quote(request)} of task {request.task_name}"
-        if self.missing == "error":
-            raise AnswerError(
-                f"no answer is recorded for {asked}; {self.answers.summary}; "
-                "add missing=skip to --model_args to leave such documents out"
-            )
-        if not is_allowed(request):
-            raise AnswerError(
-                f"no answer is recorded for {asked}, and lm-eval can leave documents out of "
-                "lm-eval-ext's own tasks only: it would score this one as wrong; record all "
-                "answers to this task"
-            )
 
 
 def _quote(request: Instance) -> str:

@@ -73,7 +73,6 @@ _SMALL = {"fill": INK, "fontSize": 11, "fontWeight": "normal"}
 CONFIG: Mapping[str, Any] = {
     "font": "sans-serif", "background": "transparent", "aria": False,
     "axis": {"gridColor": GRID, "domainColor": MUTED, "tickColor": MUTED},
-    "view": {"stroke": GRID}, "legend": {"symbolSize": 6 * _FONT},
     "style": {"guide-label": _SMALL, "guide-title": _SMALL},
     "title": {"color": INK, "fontSize": 14, "anchor": "start", "offset": _FONT,
               "subtitleColor": INK, "subtitleFontSize": 11},
@@ -280,16 +279,16 @@ class Figure:
         """The figure as an Altair chart; ``width`` is that of all panels, in points."""
         import altair as alt
 
-        about, font = self.declared, _FONT
+        about = self.declared
         panels = list(self.values[about.panels].unique())
         columns = max(1, min(len(panels), int(width // _LEAST_PANEL)))
         rows = math.ceil(len(panels) / columns)
         columns = math.ceil(len(panels) / rows)
         colours = self.values[about.colours].nunique() if about.colours and not about.joined else 1
-        each = int(width / columns - font)
-        height = self.values[about.lines].nunique() * font * (0.8 + 0.9 * colours)
+        each = int(width / columns - _FONT)
+        height = self.values[about.lines].nunique() * _FONT * (0.8 + 0.9 * colours)
         # Vega reads dots and brackets in names of fields only: data may have any text.
-        tall = rows > 2 or height > _TALL * font  # noqa: PLR2004
+        tall = rows > 2 or height > _TALL * _FONT  # noqa: PLR2004
         data = self.values.assign(chance=self.measure.chance)
         drawn = alt.layer(*self._layers(width, tall=tall), data=data)
         found: Any = drawn.properties(width=each, height=round(height, 2))
@@ -304,12 +303,12 @@ class Figure:
     def _layers(self, width: float, *, tall: bool) -> Iterator[Any]:
         import altair as alt
 
-        about, font = self.declared, _FONT
+        about = self.declared
         colour: dict[str, Any] = {"color": alt.value(PALETTE[0])}
         marks: dict[str, Any] = {}
         names = list(self.values[about.lines].unique())
         sort = self.order() if about.lines == "model" else names
-        axis = alt.Axis(labelLimit=int(font * 18), title=None, ticks=False)
+        axis = alt.Axis(labelLimit=int(_FONT * 18), title=None, ticks=False)
         base = alt.Chart().encode(y=alt.Y(f"{about.lines}:N", sort=sort, axis=axis))
         if self.measure.chance is not None:
             dotted = alt.Chart().mark_rule(strokeDash=[2, 3], color=MUTED)
@@ -331,14 +330,14 @@ class Figure:
             colour = {"color": alt.Color(field, scale=scale, legend=legend)}
             marks = {"shape": alt.Shape(field, scale=alt.Scale(domain=names), legend=legend)}
         base = base.encode(**colour)
-        bars = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=font / 6)
+        bars = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2)
         yield bars.encode(x="low:Q", x2="high:Q")
         scale = alt.Scale(domain=list(self.ends))
         axis = alt.Axis(tickCount=5, orient="top" if tall else "bottom")
         x = alt.X("value:Q", title=about.axis or self.measure.title, scale=scale, axis=axis)
         tooltip = [name for name in COLUMNS if name != "published"]
         base = base.encode(x=x, tooltip=tooltip, **marks)
-        same = {"size": font * 5, "opacity": 1}
+        same = {"size": _FONT * 5, "opacity": 1}
         yield base.transform_filter("!datum.published").mark_point(filled=True, **same)
         yield base.transform_filter("datum.published").mark_point(fill=PAPER, **same)
 

@@ -22,7 +22,7 @@ from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.loading import Documents, loader
 from lm_eval_ext.harness.provenance import Loaded, describe
-from lm_eval_ext.reading import Exact
+from lm_eval_ext.reading import Exact, lines_of
 
 GROUP_SIZE = 12
 """Sentences per group: 4 contexts x 3 continuations, or 6 x 2 in experiment ``two``."""
@@ -116,7 +116,7 @@ def read(path: Path, experiment: Experiment) -> list[Group]:
     Raises:
         DataError: A row or a group is not valid; the message names the line.
     """
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = list(lines_of(path))
     if not lines or len(lines) % GROUP_SIZE:
         raise DataError(
             f"{path}: {len(lines)} rows, which is not a multiple of {GROUP_SIZE}; "
@@ -124,8 +124,7 @@ def read(path: Path, experiment: Experiment) -> list[Group]:
         )
     contexts = SIX_CONTEXTS if experiment == "two" else FOUR_CONTEXTS
     groups: dict[int, Group] = {}
-    for row_number, line in enumerate(lines):
-        place = f"{path}:{row_number + 1}"
+    for row_number, (place, line) in enumerate(lines):
         start, position = divmod(row_number, GROUP_SIZE)
         context = contexts[position * len(contexts) // GROUP_SIZE]
         try:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.reading import lines_of
 from lm_eval_ext.sql import Place, place_of, sqlite_path
 
 Form: TypeAlias = Literal["base", "plausible", "foreign", "adversarial"]
@@ -171,12 +172,11 @@ def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         DataError: The file cannot be read.
     """
     try:
+        if path.suffix == ".jsonl":
+            for place, line in lines_of(path):
+                yield place, json.loads(line)
+            return
         with path.open(encoding="utf-8-sig", newline="") as lines:
-            if path.suffix == ".jsonl":
-                for number, line in enumerate(lines, 1):
-                    if line.strip():
-                        yield f"{path}:{number}", json.loads(line)
-                return
             reader = csv.DictReader(
                 lines, delimiter="," if path.suffix == ".csv" else "\t", strict=True,
                 restkey="(more cells than columns)", restval="",

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from lm_eval_ext.models.prefix.tree import Array, Pack
@@ -80,9 +80,9 @@ class Slots:
 
     def taken(self, index: Array, room: int = 0) -> "Slots":
         """Returns a copy of some slots, in this order, and as many empty ones as there is room."""
-        found = Slots(len(index) + room)
+        found, places = Slots(len(index) + room), torch.from_numpy(index)
         for layer, memory in self.layers.items():
-            keys, values = (_taken(tensor, index, room) for tensor in memory)
+            keys, values = (pad(one[:, places.to(one.device)], (0, 0, 0, room)) for one in memory)
             found.layers[layer] = keys, values
         return found
 
@@ -90,12 +90,6 @@ class Slots:
     def slot_bytes(self) -> int:
         """Memory of one slot in all layers, in bytes."""
         return sum(t[:, 0].nbytes for memory in self.layers.values() for t in memory)
-
-
-def _taken(memory: torch.Tensor, index: Array, room: int) -> torch.Tensor:
-    found = memory.new_zeros((len(memory), len(index) + room, memory.shape[-1]))
-    found[:, : len(index)] = memory[:, torch.from_numpy(index).to(memory.device)]
-    return found
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,8 @@ class PrefixHFLM(HFLM):
         bound = bound_bytes(prefix_cache_mb, self.device)
         engine = Engine(self.model, self.device, self.mixed_precision_dtype)
         # Ranks choose batch sizes together, so none may leave them out.
-        alone = self.world_size == 1 or self.batch_size != "auto"
-        reason = "" if alone else "batch_size=auto with several processes"
+        together = self.world_size > 1 and self.batch_size == "auto"
+        reason = "batch_size=auto with several processes" * together
         self.sharing = Sharing(engine, bound, reason)
         self._tokens: dict[str, list[int]] = {}
 

@@ -16,6 +16,7 @@ from lm_eval_ext.log import get_logger
 from lm_eval_ext.models.prefix.engine import NAME, Engine
 from lm_eval_ext.models.prefix.passes import score
 from lm_eval_ext.models.prefix.tree import Leaf, grow, ratio
+from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
 
@@ -32,10 +33,8 @@ GROUP = 6144
 """New tokens of a group, if memory allows. More of them save little: steps of many texts cost as
 much per text."""
 
-TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
+TOLERANCE, TOLERANCE_OF_SHORT_DTYPES = 1e-4, 1.0
 """Largest difference of log-probabilities up to which two computations count as the same."""
-
-TOLERANCE_OF_SHORT_DTYPES = 1.0
 
 CHECKED = 256
 """Tokens of the text with which a model is tested, at most."""
@@ -87,7 +86,7 @@ def obstacle(engine: Engine, tokens: tuple[int, ...]) -> tuple[str, int]:
     parts.add((getattr(config, "rope_parameters", None) or {}).get("rope_type", "default"))
     if unknown := sorted(parts - KNOWN):
         return f"it has {', '.join(unknown)}", 1
-    half = max(1, len(tokens) // 2)
+    half = len(tokens) // 2
     other = (*tokens[:half], *((token + 1) % 2 for token in tokens[half:]))
     asked = [(text, end) for text in (tokens, other) for end in range(half, len(text))]
     leaves = grow((number, text[:end], end - 1) for number, (text, end) in enumerate(asked))
@@ -108,11 +107,10 @@ def obstacle(engine: Engine, tokens: tuple[int, ...]) -> tuple[str, int]:
     except (TypeError, ValueError, RuntimeError, AttributeError, LookupError) as error:
         if isinstance(error, torch.OutOfMemoryError):
             raise
-        return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", 1
-    if difference <= TOLERANCE.get(
-        engine.autocast or engine.model.dtype, TOLERANCE_OF_SHORT_DTYPES
-    ):
-        return "", max(slots.slot_bytes, 1)
+        return one_line(f"{type(error).__name__}: {error}", limit=200), 1
+    short = (engine.autocast or engine.model.dtype).itemsize < torch.float32.itemsize
+    if difference <= (TOLERANCE_OF_SHORT_DTYPES if short else TOLERANCE):
+        return "", slots.slot_bytes
     return f"log-probabilities differ by {difference:.2g}", 1
 
 
