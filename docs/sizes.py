@@ -47,7 +47,7 @@ def counted(name: str) -> dict[str, Any]:
     """Of one task: mean tokens per request, those of the right answers, and the most allowed.
 
     Raises:
-        LmEvalExtError: Its data are not at hand.
+        LmEvalExtError: Its data are not available.
     """
     from lm_eval_ext.api.scoring import _load
 
@@ -56,11 +56,9 @@ def counted(name: str) -> dict[str, Any]:
     asked, answers, most = [], [], 0
     for request in task.instances:
         prompt, rest = request.arguments[:2]
-        if isinstance(rest, str):  # LIEDER: a continuation, which is read as well
-            asked.append(tokens(prompt + rest))
-            continue
-        asked.append(tokens(prompt))
-        most = int(rest["max_gen_toks"])
+        generates = isinstance(rest, dict)  # LIEDER: a continuation, which is read as well
+        asked.append(tokens(prompt if generates else prompt + rest))
+        most = int(rest["max_gen_toks"]) if generates else 0
     if most:
         docs = {request.doc_id: request.doc for request in task.instances}
         answers = [tokens(str(task.doc_to_target(doc))) for doc in docs.values()]
@@ -86,8 +84,7 @@ def main() -> None:
             after[name] = counted(name)
         except LmEvalExtError as error:
             sys.stderr.write(f"{name}: not counted: {error}\n")
-            if name in before:
-                after[name] = before[name]
+            after[name] = before.get(name)
     if check and after != before:
         stale = [name for name in TASKS if after.get(name) != before.get(name)]
         sys.exit(f"out of date: {', '.join(stale)} in docs/{FILE.name}; run: python docs/sizes.py")
