@@ -8,7 +8,7 @@ their ancestors in common.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -94,11 +94,15 @@ class Slots:
 
 @dataclass(frozen=True)
 class Pass:
-    """What attention has to know of a forward pass: where new tokens go, what they attend to."""
+    """What attention has to know of a forward pass: where new tokens go, what they attend to.
+
+    ``windows`` has each layer that has attended, with its sliding window.
+    """
 
     slots: Slots
     at: Index
     blocks: Sequence[Block]
+    windows: dict[int, int | None] = field(default_factory=dict)
 
 
 IGNORED = frozenset({"dropout", "position_ids", "use_cache", "output_router_logits"})
@@ -125,6 +129,9 @@ def attend(  # noqa: PLR0917 (transformers' signature)
     options["attention_mask"] = attention_mask
     if other := sorted(k for k, v in options.items() if v is not None and k not in IGNORED):
         raise ValueError(f"its attention has {', '.join(other)}")
+    if module.layer_idx in prefix_pass.windows:
+        raise ValueError("its layers attend more than once")
+    prefix_pass.windows[module.layer_idx] = sliding_window
     keys, values = prefix_pass.slots.write(module.layer_idx, prefix_pass.at, key[0], value[0])
     groups = query.shape[1] // len(keys)
     asked = query[0].unflatten(0, (len(keys), groups))
@@ -211,11 +218,13 @@ class Engine:
         self.at_work = prefix_pass
         # Some models take an empty choice for all.
         wanted = needed if len(needed) else np.array([len(tokens) - 1])
-        return self._run(
+        logits = self._run(
             torch.from_numpy(tokens)[None].to(self.device),
             position_ids=torch.from_numpy(positions)[None].to(self.device),
             logits_to_keep=torch.from_numpy(wanted).to(self.device),
         )
+        self.at_work = replace(prefix_pass, slots=Slots(0))  # or they would stay in memory
+        return logits
 
     def plain(self, tokens: Sequence[int]) -> torch.Tensor:
         """Returns the logits after each of a text's tokens, computed as transformers does."""

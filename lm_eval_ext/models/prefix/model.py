@@ -17,7 +17,7 @@ from lm_eval.models.utils import (
 from tqdm import tqdm
 
 from lm_eval_ext.models.prefix.engine import Engine
-from lm_eval_ext.models.prefix.passes import Answer, Stops, generate, score
+from lm_eval_ext.models.prefix.passes import Answer, Stops, generate, groups, score
 from lm_eval_ext.models.prefix.sharing import Sharing, bound_bytes
 from lm_eval_ext.models.prefix.tree import grow
 
@@ -152,28 +152,29 @@ class PrefixHFLM(HFLM):
         override_bs: int | None = None,
     ) -> list[Answer]:
         self._tokens = {}
-        inputs = []
         # lm-eval's rolling log-likelihood comes with a batch size of its own: its windows share
         # nothing. What hf refuses is hf's, too.
         legal = override_bs is None and all(
             context and 0 < len(continuation) <= self.max_length
             for _, context, continuation in requests
         )
-        for number, (_, context, continuation) in enumerate(requests if legal else ()):
-            # As HFLM: from the left whatever is too long, and the last token is only predicted.
-            read = self._cut(context + continuation, self.max_length + 1)[:-1]
-            inputs.append((number, read, len(read) - len(continuation)))
-        leaves = grow(inputs)
+        texts = [context + continuation for _, context, continuation in requests if legal]
+        # The last token is only predicted.
+        reads = [text[:-1] for text in self._cut(texts, self.max_length + 1)]
+        continuations = [continuation for _, _, continuation in requests]
+        leaves = grow(
+            (number, read, len(read) - len(continuations[number]))
+            for number, read in enumerate(reads)
+        )
         if not leaves or self.backend != "causal" or not self.sharing.pays(leaves):
             found: list[Answer] = super()._loglikelihood_tokens(
                 requests, disable_tqdm=disable_tqdm, override_bs=override_bs
             )
             return found
         answers: dict[int, Answer] = {}
-        continuations = [continuation for _, _, continuation in requests]
-        scored = score(
-            self.sharing.engine, leaves, continuations, self.sharing.group, self.softmax_dtype
-        )
+        # Larger groups take memory and save nothing here: only steps of many texts gain by them.
+        grouped = groups(leaves, self.sharing.group // 2)
+        scored = score(self.sharing.engine, grouped, continuations, self.softmax_dtype)
         for number, answer in self._shown(scored, len(requests), "loglikelihood", disable_tqdm):
             answers[number] = answer
             if requests[number][0] is not None:
@@ -223,16 +224,14 @@ class PrefixHFLM(HFLM):
         eos = self.tok_decode(self.eot_token_id, skip_special_tokens=False)
         until = handle_stop_sequences(wanted["until"], eos=eos)
         length = wanted["max_gen_toks"]
-        longest = self.max_length - length
-        assert longest > 0, (
-            f"max_gen_toks={length} must be less than the model's maximum length {self.max_length}"
-        )
+        if not 0 < length < self.max_length:
+            return None  # hf says what is wrong
         prompts = [request.args[0] for request in requests]
         self._encode(() if self.truncation else prompts)
-        tokens = [self._prompt(prompt, longest) for prompt in prompts]
+        tokens = self._cut([self._prompt(one) for one in prompts], self.max_length - length)
         self._tokens = {}
         leaves = grow((number, one, len(one) - 1) for number, one in enumerate(tokens))
-        if not all(tokens) or not length or not self.sharing.pays(leaves, length):
+        if not all(tokens) or not self.sharing.pays(leaves, length):
             return None
         ends = config.eos_token_id
         ends = [] if ends is None else [ends] if isinstance(ends, int) else ends
@@ -244,19 +243,20 @@ class PrefixHFLM(HFLM):
             self.cache_hook.add_partial("generate_until", requests[number].args, texts[number])
         return texts
 
-    def _prompt(self, text: str, longest: int) -> list[int]:
+    def _prompt(self, text: str) -> list[int]:
         if text in self._tokens:
-            return self._cut(self._tokens[text], longest)
-        ids, _ = self.tok_batch_encode(
-            [text], left_truncate_len=longest, truncation=self.truncation
-        )
+            return self._tokens[text]
+        ids, _ = self.tok_batch_encode([text], truncation=self.truncation)
         tokens: list[int] = ids[0].tolist()
         return tokens
 
-    def _cut(self, tokens: list[int], most: int) -> list[int]:
-        if len(tokens) > most:
-            self.sharing.say("texts that are longer than the model's window are cut on the left")
-        return tokens[-most:]
+    def _cut(self, texts: list[list[int]], most: int) -> list[list[int]]:
+        """The texts' last tokens, as HFLM takes them."""
+        if longer := sum(len(text) > most for text in texts):
+            self.sharing.say(
+                f"{longer} of {len(texts)} texts are longer than {most} tokens: cut on the left"
+            )
+        return [text[-most:] for text in texts]
 
     def _shown(self, found: Any, total: int, kind: str, disable: bool) -> Any:  # noqa: FBT001
         """Yields what is found, with a progress bar."""

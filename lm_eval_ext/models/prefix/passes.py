@@ -4,8 +4,8 @@ When generating, the leaves of a group grow together, one token a step. A text i
 lm-eval's ``hf`` would end it in a batch of one (:class:`Stops`).
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -46,9 +46,10 @@ class Stops:
 Answer = tuple[float, bool]
 
 
-def groups(
-    leaves: Sequence[Leaf], most: int, generated: int = 0
-) -> Iterator[tuple[Sequence[Leaf], Pack, Slots]]:
+Group: TypeAlias = tuple[Sequence[Leaf], Pack, Slots]
+
+
+def groups(leaves: Sequence[Leaf], most: int, generated: int = 0) -> Iterator[Group]:
     """Yields groups of leaves with slots that hold what each shares with the group before."""
     slots, path = Slots(0), np.arange(0)
     for group in cut(leaves, most, generated):
@@ -62,23 +63,20 @@ def groups(
 
 def score(
     engine: Engine,
-    leaves: Sequence[Leaf],
+    grouped: Iterable[Group],
     continuations: Sequence[Sequence[int]],
-    most: int,
-    softmax_dtype: torch.dtype | None,
+    softmax_dtype: torch.dtype | None = None,
 ) -> Iterator[tuple[int, Answer]]:
     """Yields ``(key, (log-probability, whether greedy decoding gives the same tokens))``.
 
     Args:
         engine: The model.
-        leaves: What the model reads for each request: context and continuation without its last
-            token. Keys index ``continuations``.
+        grouped: What the model reads for each request, in :func:`groups`: context and continuation
+            without its last token. Keys index ``continuations``.
         continuations: Their tokens.
-        most: New tokens of a group.
         softmax_dtype: As HFLM's argument.
     """
-    # Larger groups take memory and save nothing here: only steps of many texts gain by them.
-    for group, pack, slots in groups(leaves, most // 2):
+    for group, pack, slots in grouped:
         # Every continuation token is one (slot before it, token) pair; pairs of all are one batch.
         found = [
             (key, path[len(path) - len(continuations[key]) :])

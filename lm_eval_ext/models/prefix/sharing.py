@@ -1,7 +1,7 @@
 """Whether requests are computed as a tree, and how much of it at a time.
 
 A tree must save enough tokens, and the model must give the same answers with our attention
-(:func:`obstacle`).
+(:func:`checked`).
 """
 
 import math
@@ -14,16 +14,13 @@ import torch
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.models.prefix.engine import NAME, Engine
-from lm_eval_ext.models.prefix.passes import score
+from lm_eval_ext.models.prefix.passes import groups, score
 from lm_eval_ext.models.prefix.tree import Leaf, grow, ratio
 from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
 
 MIB = 1 << 20
-
-FREE_SHARE = 0.5
-"""Of the memory that is free: the rest is for the model's other tensors."""
 
 COPIES = 4
 """How many times as many slots are held as a group has new tokens, at most: those that it keeps,
@@ -32,9 +29,6 @@ its own, and the copies for generation."""
 GROUP = 6144
 """New tokens of a group, if memory allows. More of them save little: steps of many texts cost as
 much per text."""
-
-TOLERANCE, TOLERANCE_OF_SHORT_DTYPES = 1e-4, 1.0
-"""Largest difference of log-probabilities up to which two computations count as the same."""
 
 CHECKED = 256
 """Tokens of the text with which a model is tested, at most."""
@@ -61,7 +55,7 @@ def bound_bytes(argument: Any, device: torch.device) -> int:
     if argument is None:
         cuda = device.type == "cuda"
         free = torch.cuda.mem_get_info(device)[0] if cuda else psutil.virtual_memory().available
-        return int(free * FREE_SHARE)
+        return int(free) // 2  # the rest is for the model's other tensors
     try:
         mebibytes = float(str(argument))  # True is no number
     except ValueError:
@@ -74,44 +68,52 @@ def bound_bytes(argument: Any, device: torch.device) -> int:
     return int(mebibytes * MIB)
 
 
-def obstacle(engine: Engine, tokens: tuple[int, ...]) -> tuple[str, int]:
-    """Returns why a model cannot use our attention, or an empty text; and a slot's bytes.
+def checked(engine: Engine, tokens: tuple[int, ...]) -> int:
+    """Makes sure that a model can use our attention; returns a slot's bytes.
 
     Its layers, its positions and the options of its attention have to be known ones. Besides, the
     predictions in the text's second half, and in that of a text that leaves it there, are compared
-    with those of a plain forward pass.
+    with those of a plain forward pass. The text's last token is only predicted.
+
+    Raises:
+        ValueError: It cannot.
+        Exception: Whatever a model raises whose attention is called in another way.
     """
     config = engine.model.config.get_text_config()
-    parts = {*(getattr(config, "layer_types", None) or ())}
-    parts.add((getattr(config, "rope_parameters", None) or {}).get("rope_type", "default"))
+    sliding = ["sliding_attention"] if getattr(config, "sliding_window", None) else []
+    parts = {*(getattr(config, "layer_types", None) or sliding)}
+    rope: Any = getattr(config, "rope_parameters", None) or {}
+    for one in (rope, *rope.values()):  # some models have one for each type of layer
+        if isinstance(one, dict):
+            parts.add(one.get("rope_type", "default"))
     if unknown := sorted(parts - KNOWN):
-        return f"it has {', '.join(unknown)}", 1
+        raise ValueError(f"it has {', '.join(unknown)}")
     half = len(tokens) // 2
     other = (*tokens[:half], *((token + 1) % 2 for token in tokens[half:]))
     asked = [(text, end) for text in (tokens, other) for end in range(half, len(text))]
     leaves = grow((number, text[:end], end - 1) for number, (text, end) in enumerate(asked))
     nexts = [[text[end]] for text, end in asked]
-    try:
-        with engine.attention():
-            if engine.model.config._attn_implementation != NAME:
-                return "its attention is its own", 1
-            found = dict(score(engine, leaves, nexts, half, None))
-        slots = engine.at_work.slots
-        if len(slots.layers) < config.num_hidden_layers:
-            return "not all of its layers are attention", 1
-        plain = {one: engine.plain(one).float().log_softmax(-1) for one in (tokens, other)}
-        difference = max(
-            abs(found[number][0] - plain[text][end - 1, text[end]].item())
-            for number, (text, end) in enumerate(asked)
-        )
-    except (TypeError, ValueError, RuntimeError, AttributeError, LookupError) as error:
-        if isinstance(error, torch.OutOfMemoryError):
-            raise
-        return one_line(f"{type(error).__name__}: {error}", limit=200), 1
+    with engine.attention():
+        if engine.model.config._attn_implementation != NAME:
+            raise ValueError("its attention is its own")
+        (group,) = groups(leaves, len(asked) + half)
+        found = dict(score(engine, [group], nexts))
+    windows = engine.at_work.windows
+    if len(windows) < config.num_hidden_layers:
+        raise ValueError("not all of its layers are attention")
+    # Some models have their window in a mask alone, which a short text does not show.
+    if "sliding_attention" in parts and not any(windows.values()):
+        raise ValueError("its window is no option of its attention")
+    plain = {one: engine.plain(one[:-1]).float().log_softmax(-1) for one in (tokens, other)}
+    difference = max(
+        abs(found[number][0] - plain[text][end - 1, text[end]].item())
+        for number, (text, end) in enumerate(asked)
+    )
+    # Short dtypes round so much that only a gross error shows.
     short = (engine.autocast or engine.model.dtype).itemsize < torch.float32.itemsize
-    if difference <= (TOLERANCE_OF_SHORT_DTYPES if short else TOLERANCE):
-        return "", slots.slot_bytes
-    return f"log-probabilities differ by {difference:.2g}", 1
+    if not difference <= (1.0 if short else 1e-4):
+        raise ValueError(f"log-probabilities differ by {difference:.2g}")
+    return group[-1].slot_bytes
 
 
 class Sharing:
@@ -145,8 +147,14 @@ class Sharing:
             )
             return False
         longest = max((leaf.tokens for leaf in leaves), key=len)
-        if self._obstacle is None and len(longest) > 1:
-            self._obstacle, self._slot_bytes = obstacle(self.engine, longest[:CHECKED])
+        if self._obstacle is None:
+            try:
+                self._slot_bytes = checked(self.engine, (*longest, longest[0])[:CHECKED])
+                self._obstacle = ""
+            except torch.OutOfMemoryError:
+                raise
+            except (TypeError, ValueError, RuntimeError, AttributeError, LookupError) as error:
+                self._obstacle = one_line(str(error) or type(error).__name__, limit=200)
         if self._obstacle:
             self.say(f"this model cannot share prefixes ({self._obstacle}): computed as hf does")
         return not self._obstacle

@@ -63,8 +63,13 @@ def grow(requests: Iterable[tuple[int, Sequence[int], int]]) -> list[Leaf]:
 
 
 def ratio(leaves: Sequence[Leaf], generated: int = 0) -> float:
-    """Returns the tokens for each distinct one, with those that each leaf may generate."""
-    every = sum(len(leaf.keys) * (len(leaf.tokens) + generated) for leaf in leaves)
+    """Returns the tokens for each distinct one, with those that each leaf may generate.
+
+    Equal sequences count only then: ``hf`` scores them once, too.
+    """
+    every = sum(
+        (len(leaf.keys) if generated else 1) * (len(leaf.tokens) + generated) for leaf in leaves
+    )
     return every / sum(len(leaf.tokens) - leaf.common + generated for leaf in leaves)
 
 
