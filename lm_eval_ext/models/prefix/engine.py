@@ -63,17 +63,14 @@ class Slots:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.layers: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self.layers: dict[int, list[torch.Tensor]] = {}
 
-    def write(
-        self, layer: int, at: Index, *states: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def write(self, layer: int, at: Index, *states: torch.Tensor) -> list[torch.Tensor]:
         """Puts keys and values (heads x new tokens x size) into slots; returns those of all."""
         if layer not in self.layers:
-            keys, values = (
+            self.layers[layer] = [
                 state.new_zeros((len(state), self.size, state.shape[-1])) for state in states
-            )
-            self.layers[layer] = keys, values
+            ]
         for memory, state in zip(self.layers[layer], states, strict=True):
             memory[:, at] = state
         return self.layers[layer]
@@ -82,8 +79,9 @@ class Slots:
         """Returns a copy of some slots, in this order, and as many empty ones as there is room."""
         found, places = Slots(len(index) + room), torch.from_numpy(index)
         for layer, memory in self.layers.items():
-            keys, values = (pad(one[:, places.to(one.device)], (0, 0, 0, room)) for one in memory)
-            found.layers[layer] = keys, values
+            found.layers[layer] = [
+                pad(one[:, places.to(one.device)], (0, 0, 0, room)) for one in memory
+            ]
         return found
 
     @property
@@ -184,7 +182,7 @@ class Engine:
         finally:
             self.model.set_attn_implementation(usual)
 
-    def read(self, slots: Slots, pack: Pack, needed: Array) -> Iterator[tuple[int, torch.Tensor]]:
+    def read(self, slots: Slots, pack: Pack, needed: Array) -> Iterator[torch.Tensor]:
         """Computes a pack's tokens.
 
         Args:
@@ -193,9 +191,8 @@ class Engine:
             needed: The slots whose logits are wanted, in ascending order, each once.
 
         Yields:
-            For each part of the needed slots, how many came before it, and their logits.
+            The logits of each part of the needed slots.
         """
-        done = 0
         for begin in range(pack.kept, len(pack.tokens), PASS):
             end = min(begin + PASS, len(pack.tokens))
             blocks = [
@@ -208,8 +205,7 @@ class Engine:
                 pack.tokens[part], pack.positions[part], Pass(slots, part, blocks), inside - begin
             )
             if len(inside):
-                yield done, logits
-                done += len(inside)
+                yield logits
 
     def forward(
         self, tokens: Array, positions: Array, prefix_pass: Pass, needed: Array
@@ -218,26 +214,24 @@ class Engine:
         self.at_work = prefix_pass
         # Some models take an empty choice for all.
         wanted = needed if len(needed) else np.array([len(tokens) - 1])
-        logits = self._run(
-            torch.from_numpy(tokens)[None].to(self.device),
+        logits = self.run(
+            tokens,
             position_ids=torch.from_numpy(positions)[None].to(self.device),
             logits_to_keep=torch.from_numpy(wanted).to(self.device),
         )
         self.at_work = replace(prefix_pass, slots=Slots(0))  # or they would stay in memory
         return logits
 
-    def plain(self, tokens: Sequence[int]) -> torch.Tensor:
-        """Returns the logits after each of a text's tokens, computed as transformers does."""
-        return self._run(torch.tensor([tokens], device=self.device))
-
-    def _run(self, tokens: torch.Tensor, **options: Any) -> torch.Tensor:
+    def run(self, tokens: Sequence[int] | Array, **options: Any) -> torch.Tensor:
+        """Returns the logits after a text's tokens, with the attention that the model has."""
         with (
             torch.no_grad(),
             torch.autocast(
                 self.device.type, dtype=self.autocast, enabled=self.autocast is not None
             ),
         ):
-            logits: torch.Tensor = self.model(tokens, use_cache=False, **options).logits[0]
+            ids = torch.as_tensor(tokens, device=self.device)[None]
+            logits: torch.Tensor = self.model(ids, use_cache=False, **options).logits[0]
         return logits
 
 

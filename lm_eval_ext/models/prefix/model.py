@@ -7,6 +7,7 @@ honour (:func:`settings_obstacle`), and for encoder-decoder models, ``hf`` does 
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 from lm_eval.models.utils import (
@@ -17,7 +18,7 @@ from lm_eval.models.utils import (
 from tqdm import tqdm
 
 from lm_eval_ext.models.prefix.engine import Engine
-from lm_eval_ext.models.prefix.passes import Answer, Stops, generate, groups, score
+from lm_eval_ext.models.prefix.passes import Answer, Stops, generate, score
 from lm_eval_ext.models.prefix.sharing import Sharing, bound_bytes
 from lm_eval_ext.models.prefix.tree import grow
 
@@ -97,8 +98,7 @@ class PrefixHFLM(HFLM):
         engine = Engine(self.model, self.device, self.mixed_precision_dtype)
         # Ranks choose batch sizes together, so none may leave them out.
         together = self.world_size > 1 and self.batch_size == "auto"
-        reason = "batch_size=auto with several processes" * together
-        self.sharing = Sharing(engine, bound, reason)
+        self.sharing = Sharing(engine, bound, "batch_size=auto with several processes" * together)
         self._tokens: dict[str, list[int]] = {}
 
     def loglikelihood(
@@ -115,16 +115,13 @@ class PrefixHFLM(HFLM):
     def tok_encode(
         self,
         string: str,
-        add_special_tokens: bool | None = None,  # noqa: FBT001 (HFLM's signature)
-        left_truncate_len: int | None = None,
+        *settings: Any,
         **others: Any,
     ) -> list[int]:
         """Returns the text's tokens, as HFLM's."""
-        if string in self._tokens and add_special_tokens is None and left_truncate_len is None:
+        if string in self._tokens and not settings and not others:
             return list(self._tokens[string])
-        tokens: list[int] = super().tok_encode(
-            string, add_special_tokens, left_truncate_len, **others
-        )
+        tokens: list[int] = super().tok_encode(string, *settings, **others)
         return tokens
 
     def _encode(self, texts: Iterable[str]) -> None:
@@ -159,12 +156,10 @@ class PrefixHFLM(HFLM):
             for _, context, continuation in requests
         )
         texts = [context + continuation for _, context, continuation in requests if legal]
-        # The last token is only predicted.
-        reads = [text[:-1] for text in self._cut(texts, self.max_length + 1)]
         continuations = [continuation for _, _, continuation in requests]
-        leaves = grow(
-            (number, read, len(read) - len(continuations[number]))
-            for number, read in enumerate(reads)
+        leaves = grow(  # the last token is only predicted
+            (number, text[:-1], len(text) - len(continuations[number]) - 1)
+            for number, text in enumerate(self._cut(texts, self.max_length + 1))
         )
         if not leaves or self.backend != "causal" or not self.sharing.pays(leaves):
             found: list[Answer] = super()._loglikelihood_tokens(
@@ -172,9 +167,9 @@ class PrefixHFLM(HFLM):
             )
             return found
         answers: dict[int, Answer] = {}
-        # Larger groups take memory and save nothing here: only steps of many texts gain by them.
-        grouped = groups(leaves, self.sharing.group // 2)
-        scored = score(self.sharing.engine, grouped, continuations, self.softmax_dtype)
+        scored = score(
+            self.sharing.engine, leaves, continuations, self.sharing.group, self.softmax_dtype
+        )
         for number, answer in self._shown(scored, len(requests), "loglikelihood", disable_tqdm):
             answers[number] = answer
             if requests[number][0] is not None:
@@ -187,18 +182,13 @@ class PrefixHFLM(HFLM):
         disable_tqdm: bool = False,  # noqa: FBT001, FBT002 (lm-eval's signature)
     ) -> list[str]:
         """Returns the generated texts, in the order of the requests."""
-        texts: dict[int, str] = {}
-        groups: dict[str, list[int]] = {}
+        groups: dict[str, dict[int, Instance]] = {}
         for number, request in enumerate(requests):
-            groups.setdefault(repr(request.args[1]), []).append(number)
-        left: list[int] = []
-        for numbers in groups.values():
-            found = self._generate_alike([requests[number] for number in numbers], disable_tqdm)
-            if found is None:
-                left += numbers
-            else:
-                texts.update((numbers[place], text) for place, text in found.items())
-        if left:
+            groups.setdefault(repr(request.args[1]), {})[number] = request
+        texts: dict[int, str] = {}
+        for alike in groups.values():
+            texts |= self._generate_alike(alike, disable_tqdm)
+        if left := [number for number in range(len(requests)) if number not in texts]:
             others = super().generate_until(
                 [requests[number] for number in left], disable_tqdm=disable_tqdm
             )
@@ -207,11 +197,12 @@ class PrefixHFLM(HFLM):
 
     def _generate_alike(
         self,
-        requests: list[Instance],
+        requests: dict[int, Instance],
         disable_tqdm: bool,  # noqa: FBT001
-    ) -> dict[int, str] | None:
-        """The texts of requests with the same settings, or None where ``hf`` is to do it."""
-        wanted: dict[str, Any] = dict(normalize_gen_kwargs(requests[0].args[1], self.max_gen_toks))
+    ) -> dict[int, str]:
+        """The texts of requests with the same settings, or none where ``hf`` is to do it."""
+        (_, settings), *_ = (request.args for request in requests.values())
+        wanted: dict[str, Any] = dict(normalize_gen_kwargs(settings, self.max_gen_toks))
         config = self.model.generation_config
         obstacle = settings_obstacle(wanted, config)
         if self.backend != "causal":
@@ -220,35 +211,34 @@ class PrefixHFLM(HFLM):
             obstacle = "think_end_token"
         if obstacle:
             self.sharing.say(f"{obstacle}: left to hf")
-            return None
+            return {}
         eos = self.tok_decode(self.eot_token_id, skip_special_tokens=False)
         until = handle_stop_sequences(wanted["until"], eos=eos)
         length = wanted["max_gen_toks"]
         if not 0 < length < self.max_length:
-            return None  # hf says what is wrong
-        prompts = [request.args[0] for request in requests]
+            return {}  # hf says what is wrong
+        prompts = [request.args[0] for request in requests.values()]
         self._encode(() if self.truncation else prompts)
-        tokens = self._cut([self._prompt(one) for one in prompts], self.max_length - length)
+        encoded = [
+            self._tokens.get(prompt)
+            or self.tok_batch_encode([prompt], truncation=self.truncation)[0][0].tolist()
+            for prompt in prompts
+        ]
+        tokens = self._cut(encoded, self.max_length - length)
         self._tokens = {}
-        leaves = grow((number, one, len(one) - 1) for number, one in enumerate(tokens))
+        leaves = grow(
+            (number, one, len(one) - 1) for number, one in zip(requests, tokens, strict=True)
+        )
         if not all(tokens) or not self.sharing.pays(leaves, length):
-            return None
+            return {}
         ends = config.eos_token_id
-        ends = [] if ends is None else [ends] if isinstance(ends, int) else ends
-        stops = Stops(self.tokenizer, until, ends)
+        stops = Stops(self.tokenizer, until, [] if ends is None else np.ravel(ends))
         texts: dict[int, str] = {}
         found = generate(self.sharing.engine, leaves, self.sharing.group, length, stops)
         for number, text in self._shown(found, len(requests), "generate_until", disable_tqdm):
             texts[number] = postprocess_generated_text(self.tok_decode(text), until, None)
             self.cache_hook.add_partial("generate_until", requests[number].args, texts[number])
         return texts
-
-    def _prompt(self, text: str) -> list[int]:
-        if text in self._tokens:
-            return self._tokens[text]
-        ids, _ = self.tok_batch_encode([text], truncation=self.truncation)
-        tokens: list[int] = ids[0].tolist()
-        return tokens
 
     def _cut(self, texts: list[list[int]], most: int) -> list[list[int]]:
         """The texts' last tokens, as HFLM takes them."""

@@ -5,7 +5,7 @@ lm-eval's ``hf`` would end it in a batch of one (:class:`Stops`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ class Stops:
         end_tokens: Token ids after which a text is complete.
     """
 
-    def __init__(self, tokenizer: Any, sequences: Sequence[str], end_tokens: Sequence[int]) -> None:
+    def __init__(self, tokenizer: Any, sequences: Sequence[str], end_tokens: Iterable[int]) -> None:
         self.tokenizer = tokenizer
         self.end_tokens = frozenset(end_tokens)
         self.by_length: dict[int, list[str]] = {}
@@ -46,10 +46,9 @@ class Stops:
 Answer = tuple[float, bool]
 
 
-Group: TypeAlias = tuple[Sequence[Leaf], Pack, Slots]
-
-
-def groups(leaves: Sequence[Leaf], most: int, generated: int = 0) -> Iterator[Group]:
+def groups(
+    leaves: Sequence[Leaf], most: int, generated: int = 0
+) -> Iterator[tuple[Sequence[Leaf], Pack, Slots]]:
     """Yields groups of leaves with slots that hold what each shares with the group before."""
     slots, path = Slots(0), np.arange(0)
     for group in cut(leaves, most, generated):
@@ -63,20 +62,23 @@ def groups(leaves: Sequence[Leaf], most: int, generated: int = 0) -> Iterator[Gr
 
 def score(
     engine: Engine,
-    grouped: Iterable[Group],
+    leaves: Sequence[Leaf],
     continuations: Sequence[Sequence[int]],
-    softmax_dtype: torch.dtype | None = None,
+    most: int,
+    softmax_dtype: torch.dtype | None,
 ) -> Iterator[tuple[int, Answer]]:
     """Yields ``(key, (log-probability, whether greedy decoding gives the same tokens))``.
 
     Args:
         engine: The model.
-        grouped: What the model reads for each request, in :func:`groups`: context and continuation
-            without its last token. Keys index ``continuations``.
+        leaves: What the model reads for each request: context and continuation without its last
+            token. Keys index ``continuations``.
         continuations: Their tokens.
+        most: New tokens of a group.
         softmax_dtype: As HFLM's argument.
     """
-    for group, pack, slots in grouped:
+    # Larger groups take memory and save nothing here: only steps of many texts gain by them.
+    for group, pack, slots in groups(leaves, most // 2):
         # Every continuation token is one (slot before it, token) pair; pairs of all are one batch.
         found = [
             (key, path[len(path) - len(continuations[key]) :])
@@ -87,13 +89,15 @@ def score(
         needed, rows = np.unique(np.concatenate([slot for _, slot in found]), return_inverse=True)
         logprobs = np.empty(len(tokens))
         greedy = np.empty(len(tokens), dtype=bool)
-        for done, logits in engine.read(slots, pack, needed):
+        done = 0
+        for logits in engine.read(slots, pack, needed):
             chosen = (rows >= done) & (rows < done + len(logits))
             row = torch.from_numpy(rows[chosen] - done).to(logits.device)
             token = torch.from_numpy(tokens[chosen]).to(logits.device)
             distribution = torch.log_softmax(logits, dim=-1, dtype=softmax_dtype)
             logprobs[chosen] = distribution[row, token].double().cpu().numpy()
             greedy[chosen] = (distribution.argmax(-1)[row] == token).cpu().numpy()
+            done += len(logits)
         end = 0
         for key, places in found:
             part = slice(end, end := end + len(places))
@@ -114,7 +118,7 @@ def generate(
 def _grown(engine: Engine, slots: Slots, pack: Pack, length: int, stops: Stops) -> list[list[int]]:
     last = np.array([path[-1] for path in pack.paths])  # ascending: leaves differ
     tokens = np.concatenate(
-        [logits.argmax(-1).cpu().numpy() for _, logits in engine.read(slots, pack, last)]
+        [logits.argmax(-1).cpu().numpy() for logits in engine.read(slots, pack, last)]
     )
     texts: list[list[int]] = [[] for _ in tokens]
     alive = np.arange(len(tokens))
@@ -197,12 +201,10 @@ class Branches:
 def runs_of(pack: Pack, length: int) -> Iterator[tuple[int, int]]:
     """Divides leaves into runs of neighbours; a leaf joins a run if that saves work."""
 
-    def slots(first: int, end: int) -> int:
-        begin = pack.starts[first]
-        return int(pack.positions[begin]) + pack.starts[end] - begin + (end - first) * length
-
     def cost(first: int, end: int) -> int:
-        return slots(first, end) * (end - first + READ)
+        begin, count = pack.starts[first], end - first
+        slots = int(pack.positions[begin]) + pack.starts[end] - begin + count * length
+        return slots * (count + READ)
 
     first, count = 0, len(pack.paths)
     for leaf in range(1, count):

@@ -8,19 +8,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import psutil  # comes with accelerate, without which lm-eval's hf does not run
 import torch
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.models.prefix.engine import NAME, Engine
-from lm_eval_ext.models.prefix.passes import groups, score
-from lm_eval_ext.models.prefix.tree import Leaf, grow, ratio
+from lm_eval_ext.models.prefix.engine import NAME, Engine, Slots
+from lm_eval_ext.models.prefix.tree import Leaf, grow, lay_out, ratio
 from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
-
-MIB = 1 << 20
 
 COPIES = 4
 """How many times as many slots are held as a group has new tokens, at most: those that it keeps,
@@ -39,11 +37,9 @@ KNOWN = frozenset(
 """Types of layers and of rotary positions with which a token depends on its ancestors alone. Others
 depend on a state, or on the longest text of a batch."""
 
-LEAST_SHARING = 1.1
-"""Tokens per distinct token below which requests are computed as ``hf`` does."""
-
-LEAST_SHARING_TO_GENERATE = 1.5
-"""The same with the tokens that may be generated."""
+LEAST_SHARING, LEAST_TO_GENERATE = 1.1, 1.5
+"""Tokens per distinct token below which requests are computed as ``hf`` does; the second one with
+the tokens that may be generated."""
 
 
 def bound_bytes(argument: Any, device: torch.device) -> int:
@@ -53,9 +49,9 @@ def bound_bytes(argument: Any, device: torch.device) -> int:
         OptionError: For an argument that isn't a positive number.
     """
     if argument is None:
-        cuda = device.type == "cuda"
-        free = torch.cuda.mem_get_info(device)[0] if cuda else psutil.virtual_memory().available
-        return int(free) // 2  # the rest is for the model's other tensors
+        if device.type == "cuda":
+            return int(torch.cuda.mem_get_info(device)[0]) // 2
+        return int(psutil.virtual_memory().available) // 2  # the rest is for other tensors
     try:
         mebibytes = float(str(argument))  # True is no number
     except ValueError:
@@ -65,15 +61,15 @@ def bound_bytes(argument: Any, device: torch.device) -> int:
             f"--model hf-prefix: prefix_cache_mb={argument!r} is not legal; use a positive "
             "number of MiB, or leave it out to use half of the free memory"
         )
-    return int(mebibytes * MIB)
+    return int(mebibytes * (1 << 20))
 
 
 def checked(engine: Engine, tokens: tuple[int, ...]) -> int:
     """Makes sure that a model can use our attention; returns a slot's bytes.
 
     Its layers, its positions and the options of its attention have to be known ones. Besides, the
-    predictions in the text's second half, and in that of a text that leaves it there, are compared
-    with those of a plain forward pass. The text's last token is only predicted.
+    log-probabilities of the text's tokens, and of a text that leaves it halfway, are compared with
+    those of a plain forward pass.
 
     Raises:
         ValueError: It cannot.
@@ -86,34 +82,40 @@ def checked(engine: Engine, tokens: tuple[int, ...]) -> int:
     for one in (rope, *rope.values()):  # some models have one for each type of layer
         if isinstance(one, dict):
             parts.add(one.get("rope_type", "default"))
+    if any(hasattr(part, "create_position_ids_from_input_ids") for part in engine.model.modules()):
+        parts.add("positions that depend on the padding token")
     if unknown := sorted(parts - KNOWN):
         raise ValueError(f"it has {', '.join(unknown)}")
     half = len(tokens) // 2
     other = (*tokens[:half], *((token + 1) % 2 for token in tokens[half:]))
-    asked = [(text, end) for text in (tokens, other) for end in range(half, len(text))]
-    leaves = grow((number, text[:end], end - 1) for number, (text, end) in enumerate(asked))
-    nexts = [[text[end]] for text, end in asked]
+    leaves = grow([(0, tokens, 0), (1, other, 0)])
+    pack = lay_out(leaves)
+    slots = Slots(len(pack.tokens))
     with engine.attention():
         if engine.model.config._attn_implementation != NAME:
             raise ValueError("its attention is its own")
-        (group,) = groups(leaves, len(asked) + half)
-        found = dict(score(engine, [group], nexts))
+        read = torch.cat(list(engine.read(slots, pack, np.arange(slots.size))))
     windows = engine.at_work.windows
     if len(windows) < config.num_hidden_layers:
         raise ValueError("not all of its layers are attention")
     # Some models have their window in a mask alone, which a short text does not show.
     if "sliding_attention" in parts and not any(windows.values()):
         raise ValueError("its window is no option of its attention")
-    plain = {one: engine.plain(one[:-1]).float().log_softmax(-1) for one in (tokens, other)}
     difference = max(
-        abs(found[number][0] - plain[text][end - 1, text[end]].item())
-        for number, (text, end) in enumerate(asked)
+        (_nexts(read[path], leaf) - _nexts(engine.run(leaf.tokens), leaf)).abs().max().item()
+        for leaf, path in zip(leaves, pack.paths, strict=True)
     )
     # Short dtypes round so much that only a gross error shows.
     short = (engine.autocast or engine.model.dtype).itemsize < torch.float32.itemsize
     if not difference <= (1.0 if short else 1e-4):
         raise ValueError(f"log-probabilities differ by {difference:.2g}")
-    return group[-1].slot_bytes
+    return slots.slot_bytes
+
+
+def _nexts(logits: torch.Tensor, leaf: Leaf) -> torch.Tensor:
+    """The log-probabilities of a text's tokens after its first."""
+    rows = range(len(logits) - 1)
+    return logits.float().log_softmax(-1)[rows, leaf.tokens[1:]]
 
 
 class Sharing:
@@ -140,7 +142,7 @@ class Sharing:
     def pays(self, leaves: Sequence[Leaf], generated: int = 0) -> bool:
         """Whether a tree saves time and the model can do it; warns once why not."""
         gain = ratio(leaves, generated)
-        if gain < (LEAST_SHARING_TO_GENERATE if generated else LEAST_SHARING):
+        if gain < (LEAST_TO_GENERATE if generated else LEAST_SHARING):
             self.say(
                 f"these requests have {gain:.2f} tokens for each distinct one, too few for "
                 "sharing to pay: computed as hf does"
@@ -149,7 +151,8 @@ class Sharing:
         longest = max((leaf.tokens for leaf in leaves), key=len)
         if self._obstacle is None:
             try:
-                self._slot_bytes = checked(self.engine, (*longest, longest[0])[:CHECKED])
+                text = longest[:CHECKED] if longest[1:] else longest * 2
+                self._slot_bytes = checked(self.engine, text)
                 self._obstacle = ""
             except torch.OutOfMemoryError:
                 raise

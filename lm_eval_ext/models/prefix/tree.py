@@ -9,25 +9,14 @@ up to some end, and a token attends to exactly those slots before it whose desce
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import and_, eq
 from typing import Any
 
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Tokens = tuple[int, ...]
-
-
-def shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """Returns how many tokens two sequences have in common at their beginning."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        # Slices are compared in C; a loop over the tokens of long prompts is not.
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 @dataclass(frozen=True)
@@ -55,10 +44,12 @@ def grow(requests: Iterable[tuple[int, Sequence[int], int]]) -> list[Leaf]:
         keys.append(key)
         wanted[tuple(tokens)] = (min(so_far, first), keys)
     leaves: list[Leaf] = []
+    before: Tokens = ()
     for tokens in sorted(wanted):
         first, keys = wanted[tokens]
-        common = shared(leaves[-1].tokens, tokens) if leaves else 0
+        common = sum(accumulate(map(eq, before, tokens), and_))
         leaves.append(Leaf(tokens, common, first, tuple(keys)))
+        before = tokens
     return leaves
 
 
