@@ -13,9 +13,43 @@ SHARING = ("gpt2", "llama", "mistral")
 """Plain positions; rotary with grouped-query attention; sliding windows that are shorter than most
 prompts."""
 
-OTHERS = ("gemma2", "gpt_oss", "bloom", "gpt_neo", "mamba", "lfm2", "jamba", "llama4", "phi3")
+SOUND = (
+    "afmoe", "gemma", "gpt_neox", "nemotron", "olmo2", "opt", "phi", "qwen2", "qwen3", "stablelm"
+)  # fmt: skip
+
+OTHERS = (
+    "gemma2", "gpt_oss", "bloom", "gpt_neo", "mamba", "lfm2", "jamba", "llama4_text", "phi3",
+    "gemma3_text", "phimoe", "diffllama", "roberta",
+)  # fmt: skip
 """Attention scores with a cap, or a sink; positions by distance of slots; local attention by slots;
-a state instead of a cache, in all layers or some; chunks; positions by the longest text."""
+a state instead of a cache, in all layers or some; chunks; positions by the longest text, in all
+layers or some; a window that only a mask has; two attentions in a layer; positions behind a token.
+"""
+
+ROPE = {
+    "rope_type": "longrope", "original_max_position_embeddings": 64, "rope_theta": 1e4,
+    "short_factor": [1.0] * 4, "long_factor": [2.0] * 4,
+}  # fmt: skip
+MORE: dict[str, dict[str, Any]] = {
+    "mistral": {"sliding_window": 24},
+    "afmoe": {"num_experts": 2},
+    "gemma2": {"head_dim": 8},
+    "gpt_oss": {"num_local_experts": 4},
+    "gpt_neo": {"num_layers": 2, "attention_types": [[["local"], 2]], "window_size": 16},
+    "lfm2": {"layer_types": ["conv", "full_attention"]},
+    "jamba": {
+        "num_experts": 2, "attn_layer_period": 2, "attn_layer_offset": 1, "mamba_dt_rank": 4,
+        "use_mamba_kernels": False,
+    },
+    "llama4_text": {"attention_chunk_size": 32, "num_local_experts": 2},
+    "phi3": {"rope_parameters": ROPE},
+    "gemma3_text": {
+        "head_dim": 8, "layer_types": ["full_attention"] * 2,
+        "rope_parameters": {"full_attention": ROPE},
+    },
+    "phimoe": {"sliding_window": 400},
+    "roberta": {"is_decoder": True},
+}  # fmt: skip
 
 
 def make(family: str, folder: Path) -> str:
@@ -26,7 +60,11 @@ def make(family: str, folder: Path) -> str:
     tokenizer: Any = with_bytes(bos=family in ("llama", "mistral", "gemma2"))
     tokenizer.model_max_length = LENGTH
     torch.manual_seed(7)
-    config = _config(family, len(tokenizer))
+    config = transformers.AutoConfig.for_model(
+        family, vocab_size=len(tokenizer), bos_token_id=2, eos_token_id=1, pad_token_id=0,
+        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=LENGTH, **MORE.get(family, {}),
+    )  # fmt: skip
     model = transformers.AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -34,46 +72,6 @@ def make(family: str, folder: Path) -> str:
     model.eval().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)
-
-
-def _config(family: str, size: int) -> Any:
-    import transformers as t
-
-    ids = {"vocab_size": size, "bos_token_id": 2, "eos_token_id": 1, "pad_token_id": 0}
-    shape: dict[str, Any] = {
-        "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": LENGTH,
-        **ids,
-    }  # fmt: skip
-    rope = {
-        "rope_type": "longrope", "original_max_position_embeddings": 64, "rope_theta": 1e4,
-        "short_factor": [1.0] * 4, "long_factor": [2.0] * 4,
-    }  # fmt: skip
-    return {
-        "gpt2": lambda: t.GPT2Config(n_positions=LENGTH, n_embd=32, n_layer=2, n_head=2, **ids),
-        "llama": lambda: t.LlamaConfig(**shape),
-        "mistral": lambda: t.MistralConfig(sliding_window=24, **shape),
-        "gemma2": lambda: t.Gemma2Config(
-            sliding_window=24, head_dim=8, query_pre_attn_scalar=8, **shape
-        ),
-        "gpt_oss": lambda: t.GptOssConfig(head_dim=8, num_local_experts=4, **shape),
-        "bloom": lambda: t.BloomConfig(hidden_size=32, n_layer=2, n_head=2, **ids),
-        "gpt_neo": lambda: t.GPTNeoConfig(
-            hidden_size=32, num_layers=2, num_heads=2, attention_types=[[["local"], 2]],
-            window_size=16, max_position_embeddings=LENGTH, **ids,
-        ),
-        "mamba": lambda: t.MambaConfig(hidden_size=32, num_hidden_layers=2, state_size=8, **ids),
-        "lfm2": lambda: t.Lfm2Config(layer_types=["conv", "full_attention"], **shape),
-        "jamba": lambda: t.JambaConfig(
-            num_experts=2, attn_layer_period=2, attn_layer_offset=1, mamba_d_state=8,
-            mamba_dt_rank=4, use_mamba_kernels=False, **shape,
-        ),
-        "llama4": lambda: t.Llama4TextConfig(
-            head_dim=8, attention_chunk_size=32, num_local_experts=2, intermediate_size_mlp=64,
-            **shape,
-        ),
-        "phi3": lambda: t.Phi3Config(rope_parameters=rope, **shape),
-    }[family]()  # fmt: skip
 
 
 def instances(kind: str, *arguments: tuple[Any, ...]) -> list[Instance]:

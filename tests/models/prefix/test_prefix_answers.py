@@ -43,7 +43,7 @@ def shared_for_sure(caplog: pytest.LogCaptureFixture) -> bool:
 @pytest.mark.parametrize(
     ("family", "batch_size"),
     [
-        *((family, 8) for family in prefix_models.SHARING),
+        *((family, 8) for family in prefix_models.SHARING + prefix_models.SOUND),
         ("gpt2", 1),
         ("mistral", 1),
         ("llama", "auto"),
@@ -60,7 +60,7 @@ def test_few_shot(
     )
     settings = {"until": ["\n", "Question:"], "max_gen_toks": 12}
     texts = same_texts(both, instances("generate_until", *((p, settings) for p in few_shot(13))))
-    assert len(set(texts)) > 1
+    assert family in prefix_models.SOUND or len(set(texts)) > 1
     assert shared_for_sure(caplog)
 
 
@@ -92,7 +92,7 @@ def test_truncated_prompts(family: str, models: Models, caplog: pytest.LogCaptur
     )
     settings = {"until": ["\n"], "max_gen_toks": 10}
     same_texts(both, instances("generate_until", *((p, settings) for p in prompts)))
-    assert shared_for_sure(caplog) and caplog.text.count("window are cut") == 1
+    assert shared_for_sure(caplog) and caplog.text.count("cut on the left") == 2
 
 
 @pytest.mark.parametrize("logits_cache", [True, False])

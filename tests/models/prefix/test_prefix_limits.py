@@ -1,8 +1,8 @@
 """When hf-prefix falls back to hf and says so; how much it computes and holds; partial caching."""
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import prefix_models
 import pytest
@@ -49,6 +49,8 @@ def test_other_models_are_left_to_hf_with_one_message(
 ) -> None:
     """In a dtype whose noise hides what they do otherwise."""
     both = build(family, tmp_path, dtype="bfloat16")
+    same_texts(both, instances("generate_until", *[("A", SETTINGS)] * 3))
+    assert said(caplog)
     same_logprobs(both, scored())
     same_texts(both, generated(3))
     assert "cannot share prefixes" in said(caplog)
@@ -70,6 +72,10 @@ def test_what_hf_refuses_is_refused(tmp_path: Path) -> None:
         for continuation in ([], [6] * (model.max_length + 1)):
             with pytest.raises(AssertionError):
                 model._loglikelihood_tokens([(None, [5], continuation)] * 2, disable_tqdm=True)
+        with pytest.raises(ValueError, match="max_length"):
+            model.generate_until(generated(3, SETTINGS | {"max_gen_toks": 0}))
+    empty = instances("generate_until", ("", SETTINGS))
+    same_texts(build("gpt2", tmp_path), generated(3) + empty)
 
 
 def test_prompts_that_share_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -182,19 +188,22 @@ def test_every_distinct_token_is_computed_once(
 def test_a_bound_on_memory_holds(
     mebibytes: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For all slots that exist at a time; a single prompt may exceed it."""
+    """For all slots that exist at a time; a single prompt may exceed it. Nothing is kept."""
     _, ours = build("llama", tmp_path, prefix_cache_mb=mebibytes)
     free = ours.generate_until(generated(24, ENDLESS), disable_tqdm=True)
+    alive: WeakSet[Slots] = WeakSet()
     sizes: list[int] = []
     usual = Slots.__init__
 
     def noting(self: Slots, size: int) -> None:
-        sizes.append(size)
         usual(self, size)
+        alive.add(self)
+        sizes.append(sum(one.size for one in alive))
 
     monkeypatch.setattr(Slots, "__init__", noting)
     assert ours.generate_until(generated(24, ENDLESS), disable_tqdm=True) == free
-    held = max(map(sum, pairwise(sizes))) * ours.sharing._slot_bytes
+    held = max(sizes) * ours.sharing._slot_bytes
+    assert not any(one.size for one in alive)
     prompt = max(len(ours.tok_encode(p)) for p in few_shot(24)) + ENDLESS["max_gen_toks"]
     assert held <= max(mebibytes * (1 << 20), 3 * prompt * ours.sharing._slot_bytes)
 
