@@ -32,7 +32,7 @@ ROPE = {
 }  # fmt: skip
 MORE: dict[str, dict[str, Any]] = {
     "mistral": {"sliding_window": 24},
-    "afmoe": {"num_experts": 2},
+    "afmoe": {"num_experts": 8},
     "gemma2": {"head_dim": 8},
     "gpt_oss": {"num_local_experts": 4},
     "gpt_neo": {"num_layers": 2, "attention_types": [[["local"], 2]], "window_size": 16},
