@@ -32,9 +32,13 @@ def executed(page: str) -> str:
         lines = "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
         return f"```python\n{block[1]}```\n" + (f"\n```text\n{lines}```\n" if lines else "")
 
+    before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        return BLOCK.sub(run, page)
+        os.chdir(folder)  # contextlib.chdir is Python 3.11's
+        try:
+            return BLOCK.sub(run, page)
+        finally:
+            os.chdir(before)
 
 
 def main() -> None:

@@ -33,7 +33,6 @@ CODE_OR_PART = re.compile(f"{CODE}|{PART}", re.DOTALL | re.MULTILINE)
 COMMIT = re.compile(r"[0-9a-f]{40}")
 READ_PER_S, WRITTEN_PER_S = 10_000, 500
 """Tokens that the estimates' machine reads and writes in a second; index.md says which that is."""
-KILO = 1000
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -44,9 +43,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def size(count: int) -> str:
     """A number of bytes as people write it."""
-    if count < KILO**2:
-        return f"{count / KILO:.0f} kB"
-    return f"{count / KILO**2:.{0 if count >= 100 * KILO**2 else 1}f} MB"
+    value, unit = (count / 1e3, "kB") if count < 1e6 else (count / 1e6, "MB")  # noqa: PLR2004
+    return f"{value:.{1 if 1e6 <= count < 1e8 else 0}f} {unit}"  # noqa: PLR2004
 
 
 def paper(name: str) -> str:

@@ -88,8 +88,7 @@ def main() -> None:
     rows: list[list[object]] = [list(HEAD)]
     with ProcessPoolExecutor(options.jobs) as pool:
         names = options.names or list(sizes)
-        works = [pool.submit(measured, name, sizes[name], options.seed) for name in names]
-        for work in works:
+        for work in [pool.submit(measured, one, sizes[one], options.seed) for one in names]:
             rows.append(work.result())
             print(*rows[-1], sep=",", flush=True)  # noqa: T201
     if not options.names:
