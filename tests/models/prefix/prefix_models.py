@@ -33,12 +33,10 @@ ROPE = {
 MORE: dict[str, dict[str, Any]] = {
     "mistral": {"sliding_window": 24},
     "afmoe": {"num_experts": 8},
-    "gemma2": {"head_dim": 8},
-    "gpt_oss": {"num_local_experts": 4},
     "gpt_neo": {"num_layers": 2, "attention_types": [[["local"], 2]], "window_size": 16},
     "lfm2": {"layer_types": ["conv", "full_attention"]},
     "jamba": {
-        "num_experts": 2, "attn_layer_period": 2, "attn_layer_offset": 1, "mamba_dt_rank": 4,
+        "num_experts": 2, "attn_layer_period": 2, "attn_layer_offset": 1,
         "use_mamba_kernels": False,
     },
     "llama4_text": {"attention_chunk_size": 32, "num_local_experts": 2},
@@ -48,7 +46,6 @@ MORE: dict[str, dict[str, Any]] = {
         "rope_parameters": {"full_attention": ROPE},
     },
     "phimoe": {"sliding_window": 400},
-    "roberta": {"is_decoder": True},
 }  # fmt: skip
 
 
