@@ -70,7 +70,7 @@ class Trained(NamedTuple):
         return f"{self.folder}: trained in {self.record['seconds']:.0f} s; {told}"
 
 
-def plan(name: str, settings: Mapping[str, Any] | None = None) -> dict[str, Recipe]:
+def plan(name: str, settings: Mapping[str, Any] | None) -> dict[str, Recipe]:
     """The models of a recipe, as :func:`planned`, with the keys of ``training`` checked, too."""
     models = planned(name, settings)
     for recipe in models.values():
@@ -280,7 +280,7 @@ def _write(folder: Path, record: Mapping[str, Any]) -> None:
 def record_of(folder: Path) -> dict[str, Any]:
     """The record of a training, with ``gates`` if it is finished; empty before its first step."""
     file = folder / RECORD
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return json.loads(file.read_bytes()) if file.is_file() else {}
 
 
 def write_model_file(file: Path, recipe: Recipe, trained: Trained) -> None:

@@ -196,10 +196,10 @@ def muon(model: Any, arguments: Any, rate: float | None) -> Any:
         parts[one.dim() == 2 and id(one) not in taken].append(one)  # noqa: PLR2004
     speed = arguments.learning_rate
     first = torch.optim.Muon(parts[True], speed, weight_decay=arguments.weight_decay)
-    betas = (arguments.adam_beta1, arguments.adam_beta2)
     second = torch.optim.AdamW(
-        parts[False], rate or speed, betas, arguments.adam_epsilon, 0.0, fused=True
-    )
+        parts[False], rate or speed, (arguments.adam_beta1, arguments.adam_beta2),
+        arguments.adam_epsilon, 0.0, fused=True,
+    )  # fmt: skip
 
     class Both(torch.optim.Optimizer):  # type: ignore[misc]
         def step(self, closure: Any = None) -> None:
@@ -259,12 +259,11 @@ def _watch(resumed: str | None) -> Any:
         def on_save(self, arguments: Any, state: Any, *_: Any, **_more: Any) -> None:
             processes().wait_for_everyone()
             if state.is_world_process_zero:
-                checkpoint = Path(arguments.output_dir, f"checkpoint-{state.global_step}")
+                file = Path(arguments.output_dir, f"checkpoint-{state.global_step}", WHOLE)
                 # At the end of a pass the next order is drawn from the checkpoint's own state.
-                ended = float(state.epoch).is_integer()
-                order = torch.get_rng_state() if ended else self.order
-                with atomic_path(checkpoint / WHOLE) as part:
-                    torch.save(order, part)
+                own = float(state.epoch).is_integer()
+                with atomic_path(file) as part:
+                    torch.save(torch.get_rng_state() if own else self.order, part)
             self.saved = time.monotonic()
 
     return Watch()
@@ -272,9 +271,8 @@ def _watch(resumed: str | None) -> Any:
 
 def _check_space(folder: Path, model: Any) -> None:
     """Refuses what the disk cannot hold: checkpoints, each with the optimizer's state."""
-    bytes_ = model.get_memory_footprint(return_buffers=False)
-    held = sum(file.stat().st_size for file in folder.rglob("*"))
-    needed = bytes_ * (3 * (_KEPT + 1) + 1) - held
+    needed = model.get_memory_footprint() * (3 * (_KEPT + 1) + 1)
+    needed -= sum(file.stat().st_size for file in folder.rglob("*"))
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise OptionError(
@@ -392,7 +390,6 @@ def problems(tokenizer: Any, pairs: Iterable[Pair]) -> Iterator[str]:
     for source, target in pairs:
         answer = tokenizer(target, add_special_tokens=False)["input_ids"]
         if (back := tokenizer.decode(answer, skip_special_tokens=True)) != target:
-            shown = one_line(repr(target), limit=120)
-            yield f"the answer {shown} comes back as {one_line(repr(back), limit=120)}"
+            yield f"the answer {target!r:.120} comes back as {back!r:.120}"
         if unknown & set(tokenizer(source)["input_ids"]):
-            yield f"the prompt {one_line(repr(source), limit=120)} has unknown tokens"
+            yield f"the prompt {source!r:.120} has unknown tokens"

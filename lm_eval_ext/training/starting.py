@@ -43,9 +43,10 @@ def start_folder(start: Start, name: str, material: Material, work: Path, seed: 
         with atomic_folder(folder) as part:
             _make(start, material, part, seed)
     if material.grow is not None:
-        source, folder = folder, work / "grown"
-        if not folder.is_dir():
-            material.grow(source, folder)
+        grown = work / "grown"
+        if not grown.is_dir():
+            material.grow(folder, grown)
+        return grown
     return folder
 
 

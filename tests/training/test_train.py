@@ -281,7 +281,7 @@ def test_lossy_texts_are_counted_and_others_are_refused(
     doubled = [("red", "red  blue")]
     refused: list[tuple[str, dict[str, Any]]] = [
         (r"does not keep the texts: the \w+ .*bird", {"lossy": False}),
-        ("the answer 'red blue' comes back as 'red blue'", {"lossy": False, "train": doubled}),
+        ("the answer 'red  blue' comes back as 'red blue'", {"lossy": False, "train": doubled}),
         ("has no example", {"train": []}),
     ]
     for number, (said, changes) in enumerate(refused):
