@@ -85,8 +85,7 @@ def about(rounds: int) -> str:
 
 def keep(name: str, found: dict[str, Any]) -> None:
     """Replaces the last results of a part, and the page's tables."""
-    record = json.loads(LAST.read_text(encoding="utf-8"))
-    record[name] = found
+    record = json.loads(LAST.read_text(encoding="utf-8")) | {name: found}
     with atomic_text(LAST) as file:
         file.write(json.dumps(record, indent=1) + "\n")
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)

@@ -4,11 +4,10 @@ import os
 from pathlib import Path
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
-"""A copy beside the project."""
 
 
 class UnavailableError(SystemExit):
-    """Data are missing: whoever does not skip what needs them ends with this message."""
+    """Data are missing; unless it is caught, the program ends with this message."""
 
 
 def originals(name: str) -> Path:
@@ -17,9 +16,7 @@ def originals(name: str) -> Path:
     Raises:
         UnavailableError: It does not exist.
     """
-    # Set for child processes too.
-    folder = os.environ.setdefault("LM_EVAL_EXT_DATA", str(BESIDE))
-    path = Path(folder, name)
-    if not path.exists():
-        raise UnavailableError(f"it needs the original data: LM_EVAL_EXT_DATA has no {name}")
-    return path
+    path = Path(os.environ.setdefault("LM_EVAL_EXT_DATA", str(BESIDE)), name)  # for children, too
+    if path.exists():
+        return path
+    raise UnavailableError(f"it needs the original data: LM_EVAL_EXT_DATA has no {name}")
