@@ -98,8 +98,8 @@ def leaderboard(paths: Sequence[Path], out: Path) -> str:
     if (found["scored"] < found["total"]).any():
         caption.append("below trials the number of their documents")
     signatures = found["signature"].unique()
-    text = latex(columns, rows, "; ".join(caption), label="overview", comments=signatures)
-    return _written(text, out)
+    table = latex(columns, rows, "; ".join(caption), label="overview", comments=signatures)
+    return _written(table, out)
 
 
 def _written(text: str, out: Path | None) -> str:

@@ -258,18 +258,18 @@ class Figure:
         format_ = file.suffix.removeprefix(".").casefold()
         if format_ not in FORMATS:
             raise OptionError(f"{file}: use .{', .'.join(FORMATS)}")
-        spec = self.spec()
+        drawn: Any = self.svg() if format_ == "svg" else self.spec()
         import altair as alt
 
         with writing(file):
             file.parent.mkdir(parents=True, exist_ok=True)
             with atomic_path(file) as part:
                 if format_ == "svg":
-                    part.write_text(self.svg(), "utf-8")
+                    part.write_text(drawn, "utf-8")
                     return file
                 options: Any = {"format": format_, "scale_factor": 1 + (format_ == "png")}
                 inline = format_ == "html"
-                alt.Chart.from_dict(spec).save(str(part), inline=inline, **options)
+                alt.Chart.from_dict(drawn).save(str(part), inline=inline, **options)
         return file
 
     def _repr_svg_(self) -> str:

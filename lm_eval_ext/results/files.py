@@ -131,7 +131,7 @@ class Run:
     def _metadata(self) -> Mapping[str, Any]:
         return self.config.get("metadata") or {}
 
-    @property
+    @cached_property
     def card(self) -> Card | None:
         """The card that the metrics are from; also of users' own and generated tasks.
 
@@ -152,7 +152,7 @@ class Run:
         """A metric in words, where the card has any."""
         return self.card.title_of(metric) if self.card else metric
 
-    @property
+    @cached_property
     def headline(self) -> str:
         """The metric that stands for the task: the card's, or the first; "" if there is none."""
         own = self.card.headline_of(self.scores) if self.card and self.is_current else ""
@@ -188,7 +188,7 @@ class Run:
             one_line(str(cause)): [one_line(str(i)) for i in ids] for cause, ids in named.items()
         }
 
-    @property
+    @cached_property
     def signature(self) -> str:
         """What was asked and how it was scored, in one line."""
         return signature.of_result(self.file.content, self.task)

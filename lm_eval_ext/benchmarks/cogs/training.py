@@ -18,7 +18,6 @@ from lm_eval_ext.benchmarks.cogs.tokens import (
     TEMPLATES,
     add_tokens,
 )
-from lm_eval_ext.data import require
 from lm_eval_ext.lexicon import SHAPES, draw_words
 from lm_eval_ext.logical_forms import normalise
 from lm_eval_ext.training.recipe import Material
@@ -65,8 +64,8 @@ def prepare(options: Options, seed: int) -> Material:
     Raises:
         DataError: A file is missing or broken.
     """
-    train = load.examples(options.corpus, "train")[0]
-    facts = {"cogs/train": require("cogs", "train").sha256} if options.corpus == "cogs" else {}
+    train, files = load.examples(options.corpus, "train")
+    facts = {f"{one.source}/{one.name}": one.sha256 for one in files}
     # What adds the novel tokens asks for all of COGS's notation.
     vocabulary = [
         *OLD_TEXTS,

@@ -111,7 +111,7 @@ def _pairs(questions: Sequence[Question], options: Options, seed: object) -> lis
     """
     found = []
     for place, one in enumerate(questions):
-        rng = random.Random(f"demonstrations, {seed}, 0, {place}")
+        rng = random.Random(f"demonstrations, {seed}, {place}")
         count = rng.randint(*SHOWN)
         shown: list[int] = []
         for _ in range(count):

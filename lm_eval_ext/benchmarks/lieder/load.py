@@ -65,7 +65,7 @@ def documents(options: Options) -> Documents:
         OptionError: There is a seed.
         DataError: The file is not available or not valid.
     """
-    if not options.seed is options.fresh is None:
+    if {options.seed, options.fresh} != {None}:
         raise OptionError(
             f"a seed draws new items, and those of lieder_{options.experiment} are fixed; leave it "
             "out, or use lieder_fresh"

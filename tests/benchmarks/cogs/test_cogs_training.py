@@ -119,7 +119,7 @@ def test_a_recipe_adds_novel_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """They are there after training, saving and loading."""
     families.make("unigram", tmp_path / "model")
     few = [one for one in mini.examples("train") if one.type == "primitive"]
-    monkeypatch.setattr(training.load, "examples", lambda *_: (few, None))
+    monkeypatch.setattr(training.load, "examples", lambda *_: (few, []))
     settings = {
         "data": {"corpus": "mini", "prefix": "", "embeddings": "average"},
         "model.start": str(tmp_path / "model"),
