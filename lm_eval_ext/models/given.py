@@ -56,14 +56,10 @@ class GivenLM(LM):
             counts[request.doc_id] = max(counts.get(request.doc_id, 0), request.idx + 1)
         for place, count in counts.items():
             answer = self._answers[place]
-            if isinstance(answer, (list, tuple)) and len(answer) != count:
+            size = len(answer) if isinstance(answer, (list, tuple)) else 1
+            if answer is not None and size != count:
                 raise OptionError(
-                    f"answers: {len(answer)} to a document with {count} requests, {answer!r:.80}"
-                )
-            if count > 1 and answer is not None and not isinstance(answer, (list, tuple)):
-                raise OptionError(
-                    f"answers: {answer!r:.80} to a document with {count} requests; give a list of "
-                    f"{count}"
+                    f"answers: {size} to a document with {count} requests, {answer!r:.80}"
                 )
         return [
             answer[request.idx] if isinstance(answer, (list, tuple)) else answer

@@ -5,7 +5,6 @@ changes. docs/chat.md#recorded-responses describes the files;
 :mod:`lm_eval_ext.models.recorded_files` reads them and finds the answer to a request.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
@@ -33,9 +32,6 @@ Conflict = Literal["error", "first", "last"]
 
 QUOTE_LENGTH = 200
 """Characters of a prompt that an error quotes, from its end, where prompts differ."""
-
-BAR_FROM = 1000
-"""Requests from which a progress bar is worth its line."""
 
 
 class AnswerError(LmEvalExtError):
@@ -142,8 +138,8 @@ class RecordedLM(LM):
         repeat: Counter[int] = Counter()
         answers = []
         absent = 0
-        self._differing: dict[int, float] = {}
-        for request in tqdm(requests, desc="recorded answers", disable=len(requests) < BAR_FROM):
+        self._differing: set[int] = set()
+        for request in tqdm(requests, desc="recorded answers", delay=1):
             responses = self._responses(request)
             if responses is None:
                 absent += 1
@@ -164,14 +160,12 @@ class RecordedLM(LM):
                 len(requests),
             )
         if self._differing:
-            largest = max(self._differing.values())
             logger.warning(
-                "%d of %d requests have different recorded answers, and the %s one counts%s; "
+                "%d of %d requests have different recorded answers, and the %s one counts; "
                 "without conflict=%s the first of them is an error",
                 len(self._differing),
                 len(requests),
                 self.conflict,
-                f" (numbers differ by up to {largest:.3g})" if largest else "",
                 self.conflict,
             )
         return answers
@@ -201,7 +195,7 @@ class RecordedLM(LM):
                 "conflict=first or conflict=last to --model_args, or drop one file"
             )
         if different > 1:
-            self._differing[id(request)] = _spread([one.responses for one in found])
+            self._differing.add(id(request))
         return found[-1 if self.conflict == "last" else 0].responses
 
 
@@ -210,16 +204,3 @@ def _quote(request: Instance) -> str:
     return " + ".join(
         repr(text if len(text) <= QUOTE_LENGTH else "…" + text[-QUOTE_LENGTH:]) for text in texts
     )
-
-
-def _spread(answers: Sequence[Sequence[Any]]) -> float:
-    """The largest difference of log-probabilities among answers to one request; 0 for texts."""
-    numbers = [
-        [one[0] if isinstance(one, (list, tuple)) else one for one in responses]
-        for responses in answers
-    ]
-    known = [
-        [float(one) for one in column if isinstance(one, (int, float)) and math.isfinite(one)]
-        for column in zip(*numbers, strict=False)
-    ]
-    return max((max(column) - min(column) for column in known if column), default=0.0)

@@ -302,14 +302,13 @@ def test_folders_patterns_and_lists(tmp_path: Path) -> None:
         assert RecordedLM(path=path).generate_until([gen("A"), gen("B")]) == ["a", "b"]
 
 
-def test_how_far_answers_differ_is_said(replay: Replay, caplog: pytest.LogCaptureFixture) -> None:
+def test_answers_that_differ_are_counted(replay: Replay, caplog: pytest.LogCaptureFixture) -> None:
     """It was silent, and moved an accuracy of the recorded davinci-002 from .5625 to .5."""
     numbers = ((" a", -1.0), (" b", -2.0), (" b", -2.25), (" c", -3.0), (" c", -3.125))
     model = replay(*(row("P", c, response=[one, False]) for c, one in numbers), conflict="first")
     asked = [ll("P", c) for c in (" a", " b", " c")]
     assert [answer[0] for answer in model.loglikelihood(asked)] == [-1.0, -2.0, -3.0]
     assert "2 of 3 requests have different recorded answers, and the first one" in caplog.text
-    assert "differ by up to 0.25" in caplog.text
     caplog.clear()
     model.loglikelihood(asked[:1])
     assert not caplog.text

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from torch.nn.functional import pad, scaled_dot_product_attention
+from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from lm_eval_ext.models.prefix.tree import Array, Pack
@@ -49,9 +49,15 @@ class Block:
             seen = self.mask
             if window is not None:
                 seen = seen & (self.rows[:, None] - self.columns < window)
-            mask = torch.zeros(seen.shape, dtype=like.dtype).masked_fill_(~seen, -torch.inf)
+            mask = torch.where(seen, 0.0, -torch.inf).to(like.dtype)
             self._masks[key] = mask.repeat(groups, 1).to(like.device)
         return self._masks[key]
+
+    def of(self, states: torch.Tensor) -> torch.Tensor:
+        """Returns the slots' part of keys or values."""
+        if isinstance(self.slots, slice):
+            return states[:, self.slots]
+        return states.index_select(1, self.slots.to(states.device))
 
 
 class Slots:
@@ -69,19 +75,23 @@ class Slots:
         """Puts keys and values (heads x new tokens x size) into slots; returns those of all."""
         if layer not in self.layers:
             self.layers[layer] = [
-                state.new_zeros((len(state), self.size, state.shape[-1])) for state in states
+                state.new_empty((len(state), self.size, state.shape[-1])) for state in states
             ]
         for memory, state in zip(self.layers[layer], states, strict=True):
             memory[:, at] = state
         return self.layers[layer]
 
-    def taken(self, index: Array, room: int = 0) -> "Slots":
-        """Returns a copy of some slots, in this order, and as many empty ones as there is room."""
-        found, places = Slots(len(index) + room), torch.from_numpy(index)
+    def keep(self, index: Array) -> None:
+        """Moves some slots to the beginning, in this order; the others may be overwritten."""
+        for layer, memory in self.taken(index).layers.items():
+            for one, kept in zip(self.layers[layer], memory, strict=True):
+                one[:, : len(index)] = kept
+
+    def taken(self, index: Array) -> "Slots":
+        """Returns a copy of some slots, in this order."""
+        found, places = Slots(len(index)), torch.from_numpy(index)
         for layer, memory in self.layers.items():
-            found.layers[layer] = [
-                pad(one[:, places.to(one.device)], (0, 0, 0, room)) for one in memory
-            ]
+            found.layers[layer] = [one.index_select(1, places.to(one.device)) for one in memory]
         return found
 
     @property
@@ -133,24 +143,24 @@ def attend(  # noqa: PLR0917 (transformers' signature)
     keys, values = prefix_pass.slots.write(module.layer_idx, prefix_pass.at, key[0], value[0])
     groups = query.shape[1] // len(keys)
     asked = query[0].unflatten(0, (len(keys), groups))
-    found = value.new_empty((*asked.shape[:3], values.shape[-1]))
+    found = value.new_empty((query.shape[2], len(keys), groups, values.shape[-1]))
     for block in prefix_pass.blocks:
         answer = scaled_dot_product_attention(
             asked[:, :, block.queries].flatten(1, 2)[None],
-            keys[:, block.slots][None],
-            values[:, block.slots][None],
+            block.of(keys)[None],
+            block.of(values)[None],
             attn_mask=block.additive(groups, sliding_window, query),
             scale=scaling,
         )
-        found[:, :, block.queries] = answer[0].unflatten(1, (groups, -1))
-    return found.flatten(0, 1).transpose(0, 1)[None].contiguous(), None
+        found[block.queries] = answer[0].unflatten(1, (groups, -1)).permute(2, 0, 1, 3)
+    return found.flatten(1, 2)[None], None
 
 
 PASS = 1024
 """New tokens of one forward pass."""
 
 BLOCK = 128
-"""New tokens that attend together: to the slots that any of them attends to."""
+"""New tokens that attend together, at most: to the slots that any of them attends to."""
 
 
 class Engine:
@@ -178,7 +188,8 @@ class Engine:
         usual = self.model.config._attn_implementation
         self.model.set_attn_implementation(NAME)
         try:
-            yield
+            with torch.inference_mode():
+                yield
         finally:
             self.model.set_attn_implementation(usual)
 
@@ -195,10 +206,7 @@ class Engine:
         """
         for begin in range(pack.kept, len(pack.tokens), PASS):
             end = min(begin + PASS, len(pack.tokens))
-            blocks = [
-                _block(pack, first, min(first + BLOCK, end), begin)
-                for first in range(begin, end, BLOCK)
-            ]
+            blocks = list(_blocks(pack, begin, end))
             inside = needed[(needed >= begin) & (needed < end)]
             part = slice(begin, end)
             logits = self.forward(
@@ -225,7 +233,7 @@ class Engine:
     def run(self, tokens: Sequence[int] | Array, **options: Any) -> torch.Tensor:
         """Returns the logits after a text's tokens, with the attention that the model has."""
         with (
-            torch.no_grad(),
+            torch.inference_mode(),
             torch.autocast(
                 self.device.type, dtype=self.autocast, enabled=self.autocast is not None
             ),
@@ -235,14 +243,19 @@ class Engine:
         return logits
 
 
-def _block(pack: Pack, begin: int, end: int, offset: int) -> Block:
-    slots = pack.attended(begin, end)
-    queries = np.arange(begin, end)
-    index = slice(int(slots[0]), end) if end - slots[0] == len(slots) else torch.from_numpy(slots)
-    return Block(
-        slice(begin - offset, end - offset),
-        index,
-        torch.from_numpy(pack.mask(queries, slots)),
-        torch.from_numpy(pack.positions[begin:end]),
-        torch.from_numpy(pack.positions[slots]),
-    )
+def _blocks(pack: Pack, begin: int, end: int) -> Iterator[Block]:
+    first = begin
+    while first < end:
+        # Where the tokens have few ancestors, most slots of a block are seen by few of its tokens.
+        size = min(BLOCK, BLOCK // 4 + 1 + int(pack.positions[first]))
+        last = min(first + size, end)
+        slots = pack.attended(first, last)
+        in_a_row = last - slots[0] == len(slots)
+        yield Block(
+            slice(first - begin, last - begin),
+            slice(int(slots[0]), last) if in_a_row else torch.from_numpy(slots),
+            torch.from_numpy(pack.mask(np.arange(first, last), slots)),
+            torch.from_numpy(pack.positions[first:last]),
+            torch.from_numpy(pack.positions[slots]),
+        )
+        first = last

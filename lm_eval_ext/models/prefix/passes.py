@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from lm_eval_ext.models.prefix.engine import Block, Engine, Pass, Slots
+from lm_eval_ext.models.prefix.engine import BLOCK, Block, Engine, Pass, Slots
 from lm_eval_ext.models.prefix.tree import Array, Leaf, Pack, cut, lay_out
 
 
@@ -50,12 +50,14 @@ def groups(
     leaves: Sequence[Leaf], most: int, generated: int = 0
 ) -> Iterator[tuple[Sequence[Leaf], Pack, Slots]]:
     """Yields groups of leaves with slots that hold what each shares with the group before."""
-    slots, path = Slots(0), np.arange(0)
+    lengths = [len(leaf.tokens) for leaf in leaves]
+    distinct = sum(lengths) - sum(leaf.common for leaf in leaves)
+    slots, path = Slots(min(most + max(lengths), distinct)), np.arange(0)
     for group in cut(leaves, most, generated):
         # The prediction after a kept token is gone with the group before.
         kept = min(group[0].common, *(leaf.first for leaf in group))
         pack = lay_out(group, kept)
-        slots = slots.taken(path[:kept], len(pack.tokens) - kept)
+        slots.keep(path[:kept])
         yield group, pack, slots
         path = pack.paths[-1]
 
@@ -90,7 +92,10 @@ def score(
         logprobs = np.empty(len(tokens))
         greedy = np.empty(len(tokens), dtype=bool)
         done = 0
-        for logits in engine.read(slots, pack, needed):
+        parts = (
+            part for logits in engine.read(slots, pack, needed) for part in logits.split(BLOCK)
+        )
+        for logits in parts:
             chosen = (rows >= done) & (rows < done + len(logits))
             row = torch.from_numpy(rows[chosen] - done).to(logits.device)
             token = torch.from_numpy(tokens[chosen]).to(logits.device)
