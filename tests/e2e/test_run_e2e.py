@@ -124,6 +124,7 @@ def run_warm(
         return done.returncode
 
     monkeypatch.setattr(run, "evaluate", evaluate)
+    monkeypatch.setattr(run, "_POLL_S", 0.1)  # until another run is done
     monkeypatch.setattr(child, "_end_with_parent", lambda: None)
     monkeypatch.setattr(_autoload, "_HOOKS", dict(_autoload._HOOKS))
     monkeypatch.chdir(tmp_path)
