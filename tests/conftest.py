@@ -1,5 +1,6 @@
 """Shared fixtures: the real data where available, tiny models, lm_eval as users start it."""
 
+import copy
 import functools
 import gc
 import itertools
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
@@ -98,6 +100,20 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
+@functools.cache
+def _parsed(_: Path, text: bytes, loader: Any) -> Any:
+    import yaml
+
+    return yaml.load(text, Loader=loader)
+
+
+def _load_once(file: Any, Loader: Any) -> Any:  # noqa: N803 (as PyYAML calls it)
+    """A copy of what a YAML file holds; our own files are parsed once."""
+    path = Path(file.name)
+    parse = _parsed if ROOT in path.parents else _parsed.__wrapped__
+    return copy.deepcopy(parse(path, file.read(), Loader))
+
+
 @pytest.fixture(scope="session")
 def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Names of folders that do not exist, one for each test."""
@@ -118,6 +134,14 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path])
         # lm-eval compiles a task's template for every document anew.
         if not hasattr(env.from_string, "cache_info"):
             env.from_string = functools.cache(env.from_string)  # type: ignore[method-assign]
+    if "lm_eval.tasks" in sys.modules:
+        from lm_eval.tasks import _yaml_loader
+
+        # lm-eval reads all our task files for every evaluation.
+        if not hasattr(_yaml_loader._make_loader, "cache_info"):
+            _yaml_loader._make_loader = functools.cache(_yaml_loader._make_loader)
+            own = {**vars(_yaml_loader.yaml), "load": _load_once}
+            _yaml_loader.yaml = SimpleNamespace(**own)  # type: ignore[assignment]
     if "torch" in sys.modules:
         from torch.utils import collect_env
 

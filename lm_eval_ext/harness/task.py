@@ -18,6 +18,7 @@ signature depend on the loaded documents:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from statistics import mode
 from typing import Any
@@ -40,6 +41,12 @@ FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 
 DEFAULTS = {"test_split": "test", "num_fewshot": 0, "doc_to_target": ""}
 """The values of lm-eval's keys that a task file does not have."""
+
+
+@lru_cache
+def _spread(trial: Trial, docs: Any, limit: int) -> list[int]:
+    """The places of a trial's documents; lm-eval asks for them three times in a run."""
+    return sorted(islice(trial.order(docs), limit))
 
 
 class ExtTask(ConfigurableTask):
@@ -239,10 +246,9 @@ class ExtTask(ConfigurableTask):
 
     def _trial(self, limit: int | None) -> list[int]:
         """The places of the documents under a limit; none for all."""
-        if not limit or limit >= len(self.eval_docs):
-            return []
+        docs = self.eval_docs
         spread = self.card.trial or Trial(across=(self.card.cluster.column,))
-        return sorted(islice(spread.order(self.eval_docs), limit))
+        return _spread(spread, docs, limit) if limit and limit < len(docs) else []
 
     def doc_iterator(
         self,

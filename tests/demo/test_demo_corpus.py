@@ -106,7 +106,7 @@ def test_no_dish_of_the_test_of_new_combinations_is_an_answer() -> None:
 
 def test_a_seed_gives_its_texts_and_no_others() -> None:
     made = material().train
-    assert [*islice(training.texts(0), len(made))] == made
+    assert [*islice(training.texts(0), 2000)] == made[:2000]
     assert [*islice(training.texts(1), 500)] != [*islice(training.texts(0), 500)]
     assert len(made) == RECIPE.training.batch * (RECIPE.training.max_steps or 0), "each once"
 

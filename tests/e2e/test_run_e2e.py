@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -123,6 +124,7 @@ def run_warm(
         return done.returncode
 
     monkeypatch.setattr(run, "evaluate", evaluate)
+    monkeypatch.setattr(run, "_POLL_S", 0.1)  # until another run is done
     monkeypatch.setattr(child, "_end_with_parent", lambda: None)
     monkeypatch.setattr(_autoload, "_HOOKS", dict(_autoload._HOOKS))
     monkeypatch.chdir(tmp_path)
@@ -164,9 +166,14 @@ def test_a_model_that_fails_does_not_stop_the_others(
 
 
 def test_a_server_that_dies_costs_no_answer(
-    tmp_path: Path, tiny_models: Path, run_warm: Callable[..., str]
+    tmp_path: Path,
+    tiny_models: Path,
+    run_warm: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In a run of two tasks, of which each is then asked alone."""
+    # lm-eval asks again after a second, each time.
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda _: None))
     dead = 10
     both = REQUESTS + 2
     with serving() as server:

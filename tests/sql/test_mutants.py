@@ -66,7 +66,7 @@ def test_what_only_looks_the_same_is_a_mistake(library: sqlite3.Connection, gold
 
 
 def test_a_kind_has_a_bounded_number_of_mutants(library: sqlite3.Connection) -> None:
-    gold = "SELECT title FROM book WHERE " + " OR ".join(f"pages > {n}" for n in range(90))
+    gold = "SELECT title FROM book WHERE " + " OR ".join(f"pages > {n}" for n in range(30))
     assert max(kinds(gold, schema_of(library)).values()) == 24
 
 

@@ -188,7 +188,7 @@ def numbered(rows: Iterable[Row], split: str) -> list[Example]:
     """Rows as examples, whose types leave out the ending that all of the authors' Test-Lex have."""
     return [
         Example(f"{split}/{number}", sentence, form, type_.removesuffix("_1100_delimited"))
-        for number, (sentence, form, type_) in enumerate(rows, start=1)
+        for number, (sentence, form, type_) in enumerate(rows, 1)
     ]
 
 
@@ -242,14 +242,13 @@ def write_mini(folder: Path, style: Style) -> None:
             write_rows(part / f"{name}.tsv", rows, style)
 
 
-def small(found: Iterable[Example], per_type: int = SMALL) -> list[Example]:
+def small(found: Sequence[Example], per_type: int = SMALL) -> list[Example]:
     """A fixed part: of each type, the examples with the smallest hashes, in the file's order.
 
     The hash is the SHA-256 of the unmodified sentence, so the part is the same for all lexicons
     and both revisions of Gen, and nothing is drawn at run time.
     """
     ranked: dict[str, list[tuple[bytes, str]]] = defaultdict(list)
-    found = list(found)
     for example in found:
         digest = hashlib.sha256(example.sentence.encode()).digest()
         ranked[example.type].append((digest, example.id))
