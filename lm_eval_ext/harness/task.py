@@ -18,7 +18,6 @@ signature depend on the loaded documents:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 from statistics import mode
 from typing import Any
@@ -41,12 +40,6 @@ FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 
 DEFAULTS = {"test_split": "test", "num_fewshot": 0, "doc_to_target": ""}
 """The values of lm-eval's keys that a task file does not have."""
-
-
-@lru_cache
-def _spread(trial: Trial, docs: Any, limit: int) -> list[int]:
-    """The places of a trial's documents; lm-eval asks for them three times in a run."""
-    return sorted(islice(trial.order(docs), limit))
 
 
 class ExtTask(ConfigurableTask):
@@ -94,6 +87,7 @@ class ExtTask(ConfigurableTask):
         self._noted: dict[str, str] = {}
         names = self.metrics() or config.get("metric_list") or list(self.card.metrics)
         self._metrics = Metrics({name: self.card.question_of(name) for name in names})
+        self._trials: dict[int, list[int]] = {}
         config["metric_list"] = [entry(*named) for named in self._metrics.questions.items()]
         super().__init__(config=config)
         # As the file has them: --predict_only and --gen_kwargs replace them later.
@@ -246,9 +240,12 @@ class ExtTask(ConfigurableTask):
 
     def _trial(self, limit: int | None) -> list[int]:
         """The places of the documents under a limit; none for all."""
-        docs = self.eval_docs
-        spread = self.card.trial or Trial(across=(self.card.cluster.column,))
-        return _spread(spread, docs, limit) if limit and limit < len(docs) else []
+        if not limit or limit >= len(self.eval_docs):
+            return []
+        if limit not in self._trials:  # lm-eval asks three times in a run
+            spread = self.card.trial or Trial(across=(self.card.cluster.column,))
+            self._trials[limit] = sorted(islice(spread.order(self.eval_docs), limit))
+        return self._trials[limit]
 
     def doc_iterator(
         self,
