@@ -6,8 +6,7 @@ changes. docs/chat.md#recorded-responses describes the files;
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
@@ -24,11 +23,9 @@ from lm_eval_ext.harness.missing import (
 from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.models.recorded_files import MatchBy, canonical, read_answers
+from lm_eval_ext.reading import Strict, checked
 
 logger = get_logger(__name__)
-
-Missing = Literal["error", "skip"]
-Conflict = Literal["error", "first", "last"]
 
 QUOTE_LENGTH = 200
 """Characters of a prompt that an error quotes, from its end, where prompts differ."""
@@ -38,10 +35,10 @@ class AnswerError(LmEvalExtError):
     """The files have no answer to a request, or several different ones."""
 
 
-class RecordedLM(LM):
-    """Answers requests from recorded files.
+class Options(Strict):
+    """The arguments of ``--model recorded``.
 
-    Args:
+    Attributes:
         path: A file, a folder (all its ``.jsonl``), a glob pattern, or a list of these.
         missing: What to do about a request that no file holds: ``error`` ends the run and
             quotes it; ``skip`` leaves its document out of every metric and counts it.
@@ -51,41 +48,30 @@ class RecordedLM(LM):
         conflict: What to do where the same request of the same document has several
             different answers: an ``error``, or the ``first`` or ``last`` in the order of
             files and rows.
-        others: lm-eval passes ``batch_size``, ``device`` and the like; they change nothing.
+        batch_size: lm-eval passes it, ``max_batch_size`` and ``device``; they change nothing.
+    """
+
+    path: Any = ""
+    missing: Literal["error", "skip"] = "error"
+    match: MatchBy = "arguments"
+    conflict: Literal["error", "first", "last"] = "error"
+    batch_size: Any = None
+    max_batch_size: Any = None
+    device: Any = None
+
+
+class RecordedLM(LM):
+    """Answers requests from recorded files. Takes :class:`Options`.
 
     Raises:
-        OptionError: For an unknown value or a path where there is no file.
+        OptionError: For an unknown option or value, or a path where there is no file.
         DataError: For a row that cannot be read; file and line are named.
     """
 
-    def __init__(
-        self,
-        path: str | Sequence[str] = "",
-        missing: Missing = "error",
-        match: MatchBy = "arguments",
-        conflict: Conflict = "error",
-        **others: Any,
-    ) -> None:
+    def __init__(self, **options: Any) -> None:
         super().__init__()
-        for name, value, legal in (
-            ("missing", missing, get_args(Missing)),
-            ("match", match, get_args(MatchBy)),
-            ("conflict", conflict, get_args(Conflict)),
-        ):
-            if value not in legal:
-                raise OptionError(
-                    f"--model recorded: {name}={value!r} is not legal; use {' or '.join(legal)}"
-                )
-        unknown = set(others) - {"batch_size", "max_batch_size", "device"}
-        if unknown:
-            raise OptionError(
-                f"--model recorded: unknown argument {', '.join(sorted(unknown))}; "
-                "legal are path, missing, match, conflict"
-            )
-        self.missing = missing
-        self.match = match
-        self.conflict = conflict
-        self.answers = read_answers(path, match)
+        self.options = checked(Options, options, "--model recorded")
+        self.answers = read_answers(self.options.path, self.options.match)
 
     @property
     def tokenizer_name(self) -> str:
@@ -98,7 +84,7 @@ class RecordedLM(LM):
         add_generation_prompt: bool = True,  # noqa: FBT001, FBT002 (lm-eval's signature)
     ) -> str:
         """Refuses, unless documents are matched, when the prompt's form does not matter."""
-        if self.match != "doc":
+        if self.options.match != "doc":
             raise OptionError(
                 "--model recorded cannot apply the chat template that the answers were made "
                 "with; add match=doc to --model_args to find them by document"
@@ -132,8 +118,7 @@ class RecordedLM(LM):
         """Returns the recorded text of each prompt."""
         return self._answer_all(requests, MissingText())
 
-    def _answer_all(self, requests: Iterable[Instance], placeholder: MissingAnswer) -> list[Any]:
-        requests = list(requests)
+    def _answer_all(self, requests: list[Instance], placeholder: MissingAnswer) -> list[Any]:
         # A request that is to be answered n times comes n times, as the same object.
         repeat: Counter[int] = Counter()
         answers = []
@@ -165,8 +150,8 @@ class RecordedLM(LM):
                 "without conflict=%s the first of them is an error",
                 len(self._differing),
                 len(requests),
-                self.conflict,
-                self.conflict,
+                self.options.conflict,
+                self.options.conflict,
             )
         return answers
 
@@ -176,7 +161,7 @@ class RecordedLM(LM):
         if not found:
             what = f"the {request.request_type} request {_quote(request)}"
             asked = f"no answer is recorded for {what} of task {request.task_name}"
-            if self.missing == "error":
+            if self.options.missing == "error":
                 raise AnswerError(
                     f"{asked}; {self.answers.summary}; add missing=skip to --model_args to leave "
                     "such documents out"
@@ -188,7 +173,7 @@ class RecordedLM(LM):
                 )
             return None
         different = len({canonical(one.responses) for one in found})
-        if different > 1 and self.conflict == "error":
+        if different > 1 and self.options.conflict == "error":
             raise AnswerError(
                 f"{different} different answers are recorded for the request "
                 f"{_quote(request)} ({found[0].place} and {found[-1].place}); add "
@@ -196,7 +181,7 @@ class RecordedLM(LM):
             )
         if different > 1:
             self._differing.add(id(request))
-        return found[-1 if self.conflict == "last" else 0].responses
+        return found[-1 if self.options.conflict == "last" else 0].responses
 
 
 def _quote(request: Instance) -> str:

@@ -28,9 +28,6 @@ from lm_eval_ext.text import one_line
 MatchBy = Literal["arguments", "doc"]
 Key: TypeAlias = tuple[str, ...]
 
-FILES_NAMED = 3
-"""How many files a message names."""
-
 
 @dataclass(frozen=True)
 class Recorded:
@@ -69,11 +66,9 @@ class Answers:
     @property
     def summary(self) -> str:
         """How much was read and from where, for messages."""
-        named = ", ".join(str(file) for file in self.files[:FILES_NAMED])
-        more = len(self.files) - FILES_NAMED
-        return f"{self._count} answers were read from {named}" + (
-            f" and {more} more files" if more > 0 else ""
-        )
+        more = len(self.files) - 1
+        others = f" and {more} more files" if more else ""
+        return f"{self._count} answers were read from {self.files[0]}{others}"
 
     def add(
         self, request_type: str, arguments: Sequence[Any], idx: int, recorded: Recorded

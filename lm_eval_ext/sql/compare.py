@@ -228,10 +228,6 @@ def value_set(row: Row) -> Row:
     return (*apart, *sorted(others, key=repr))
 
 
-def _prepare_reference(gold: Gold) -> Expected:
-    return ReferenceExpected(gold.result.rows)
-
-
 def _prepare_strict(gold: Gold) -> StrictExpected:
     columns, rows = len(gold.result.columns), gold.result.rows
     order = order_of(gold.sql, gold.result.columns)
@@ -276,7 +272,7 @@ SEMANTICS = {
     semantics.name: semantics
     for semantics in (
         # The authors': same number of rows, same set of values at each row position
-        Semantics("reference", 1, _prepare_reference, made="sets"),
+        Semantics("reference", 1, lambda gold: ReferenceExpected(gold.result.rows), made="sets"),
         # Multiset of rows, in the gold's order where it has one; ties and float noise allowed
         Semantics("strict", 2, _prepare_strict, made="strict"),
         # As strict, but neither the order of columns nor repeated values in a row matter

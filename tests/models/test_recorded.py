@@ -25,7 +25,7 @@ def write(path: Path, *rows: Any) -> str:
 @pytest.fixture
 def replay(tmp_path: Path) -> Replay:
     """Makes a model of rows."""
-    return lambda *rows, **options: RecordedLM(write(tmp_path / "a.jsonl", *rows), **options)
+    return lambda *rows, **options: RecordedLM(path=write(tmp_path / "a.jsonl", *rows), **options)
 
 
 def row(*arguments: Any, response: Any) -> dict[str, Any]:
@@ -279,8 +279,8 @@ def test_bytes_of_a_file(tmp_path: Path) -> None:
         ({"path": ""}, "path=FILE"),
         ({"path": ["a", 1]}, "is not a path"),
         ({"path": "nowhere.jsonl"}, r"no recorded answers at nowhere\.jsonl"),
-        ({"path": "x", "conflict": "all"}, "error or first or last"),
-        ({"path": "x", "mising": "skip"}, "unknown argument mising"),
+        ({"path": "x", "conflict": "all"}, "conflict: Input should be 'error', 'first' or 'last'"),
+        ({"path": "x", "mising": "skip"}, "mising: unknown key; did you mean missing"),
     ],
 )
 def test_a_wrong_argument_is_one_clear_line(arguments: Any, message: str) -> None:

@@ -62,11 +62,9 @@ def words(text: str) -> list[str]:
     NFC, so a letter with an accent is the same whether it is written as one character or as two.
     """
     text = normalize("NFC", normalize("NFC", text).casefold())
-    return "".join(char if _in_word(char) else " " for char in text).split()
-
-
-def _in_word(char: str) -> bool:
-    return char.isalnum() or category(char).startswith("M")
+    return "".join(
+        char if char.isalnum() or category(char).startswith("M") else " " for char in text
+    ).split()
 
 
 def plain(text: str) -> str:

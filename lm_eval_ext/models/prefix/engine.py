@@ -35,7 +35,7 @@ class Block:
         columns: The slots' positions.
     """
 
-    queries: slice
+    queries: Index
     slots: Index
     mask: torch.Tensor
     rows: torch.Tensor
@@ -52,6 +52,18 @@ class Block:
             mask = torch.where(seen, 0.0, -torch.inf).to(like.dtype)
             self._masks[key] = mask.repeat(groups, 1).to(like.device)
         return self._masks[key]
+
+    def only(self, wanted: Array) -> "Block":
+        """Returns the block with those of its queries that are wanted."""
+        queries = np.r_[self.queries]
+        rows = np.flatnonzero(np.isin(queries, wanted))
+        return Block(
+            torch.from_numpy(queries[rows]),
+            self.slots,
+            self.mask[rows],
+            self.rows[rows],
+            self.columns,
+        )
 
     def of(self, states: torch.Tensor) -> torch.Tensor:
         """Returns the slots' part of keys or values."""
@@ -102,14 +114,20 @@ class Slots:
 
 @dataclass(frozen=True)
 class Pass:
-    """What attention has to know of a forward pass: where new tokens go, what they attend to.
+    """What attention has to know of a forward pass.
 
-    ``windows`` has each layer that has attended, with its sliding window.
+    Attributes:
+        slots: Keys and values.
+        at: Where those of new tokens go.
+        blocks: What new tokens attend to.
+        needed: The new tokens whose logits are wanted.
+        windows: Each layer that has attended, with its sliding window.
     """
 
     slots: Slots
     at: Index
     blocks: Sequence[Block]
+    needed: Array
     windows: dict[int, int | None] = field(default_factory=dict)
 
 
@@ -127,6 +145,7 @@ def attend(  # noqa: PLR0917 (transformers' signature)
     sliding_window: int | None = None,
     *,
     prefix_pass: Pass,
+    layers: int,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attention over slots, as transformers' models call it, for one sequence of new tokens.
@@ -143,8 +162,12 @@ def attend(  # noqa: PLR0917 (transformers' signature)
     keys, values = prefix_pass.slots.write(module.layer_idx, prefix_pass.at, key[0], value[0])
     groups = query.shape[1] // len(keys)
     asked = query[0].unflatten(0, (len(keys), groups))
-    found = value.new_empty((query.shape[2], len(keys), groups, values.shape[-1]))
-    for block in prefix_pass.blocks:
+    found = value.new_zeros((query.shape[2], len(keys), groups, values.shape[-1]))
+    blocks, needed = prefix_pass.blocks, prefix_pass.needed
+    if len(prefix_pass.windows) == layers and len(needed) < query.shape[2]:
+        # No token attends to what the last layer gives, so the others may go without.
+        blocks = [one for block in blocks if len((one := block.only(needed)).rows)]
+    for block in blocks:
         answer = scaled_dot_product_attention(
             asked[:, :, block.queries].flatten(1, 2)[None],
             block.of(keys)[None],
@@ -176,16 +199,21 @@ class Engine:
         self.model = model
         self.device = device
         self.autocast = autocast
-        self.at_work = Pass(Slots(0), slice(0), ())
+        self.at_work = Pass(Slots(0), slice(0), (), np.arange(0))
 
     @contextmanager
     def attention(self) -> Iterator[None]:
         """Lets the model use our attention."""
+        config = self.model.config
+        layers = config.get_text_config().num_hidden_layers
         # Not every model hands options down to its attention.
         AttentionInterface.register(
-            NAME, lambda *states, **options: attend(*states, prefix_pass=self.at_work, **options)
+            NAME,
+            lambda *states, **options: attend(
+                *states, prefix_pass=self.at_work, layers=layers, **options
+            ),
         )
-        usual = self.model.config._attn_implementation
+        usual = config._attn_implementation
         self.model.set_attn_implementation(NAME)
         try:
             with torch.inference_mode():
@@ -210,18 +238,16 @@ class Engine:
             inside = needed[(needed >= begin) & (needed < end)]
             part = slice(begin, end)
             logits = self.forward(
-                pack.tokens[part], pack.positions[part], Pass(slots, part, blocks), inside - begin
+                pack.tokens[part], pack.positions[part], Pass(slots, part, blocks, inside - begin)
             )
             if len(inside):
                 yield logits
 
-    def forward(
-        self, tokens: Array, positions: Array, prefix_pass: Pass, needed: Array
-    ) -> torch.Tensor:
+    def forward(self, tokens: Array, positions: Array, prefix_pass: Pass) -> torch.Tensor:
         """Computes new tokens at these positions; returns the logits of the needed ones."""
         self.at_work = prefix_pass
         # Some models take an empty choice for all.
-        wanted = needed if len(needed) else np.array([len(tokens) - 1])
+        wanted = prefix_pass.needed if len(prefix_pass.needed) else np.array([len(tokens) - 1])
         logits = self.run(
             tokens,
             position_ids=torch.from_numpy(positions)[None].to(self.device),

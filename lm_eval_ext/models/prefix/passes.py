@@ -50,9 +50,8 @@ def groups(
     leaves: Sequence[Leaf], most: int, generated: int = 0
 ) -> Iterator[tuple[Sequence[Leaf], Pack, Slots]]:
     """Yields groups of leaves with slots that hold what each shares with the group before."""
-    lengths = [len(leaf.tokens) for leaf in leaves]
-    distinct = sum(lengths) - sum(leaf.common for leaf in leaves)
-    slots, path = Slots(min(most + max(lengths), distinct)), np.arange(0)
+    # At most: what is kept of the leaf before, and a group.
+    slots, path = Slots(most + max(len(leaf.tokens) for leaf in leaves)), np.arange(0)
     for group in cut(leaves, most, generated):
         # The prediction after a kept token is gone with the group before.
         kept = min(group[0].common, *(leaf.first for leaf in group))
@@ -198,9 +197,8 @@ class Branches:
                 )
             )
         where = torch.from_numpy(np.concatenate(at))
-        return engine.forward(
-            tokens, positions, Pass(self.slots, where, blocks), np.arange(len(alive))
-        )
+        every = np.arange(len(alive))
+        return engine.forward(tokens, positions, Pass(self.slots, where, blocks, every))
 
 
 def runs_of(pack: Pack, length: int) -> Iterator[tuple[int, int]]:

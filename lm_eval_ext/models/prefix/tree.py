@@ -109,9 +109,8 @@ class Pack:
 
     def mask(self, queries: Array, slots: Array) -> Array:
         """Returns which of some slots (columns) each query (rows, slots too) attends to."""
-        row, column = (one.astype(self.ends.dtype) for one in (queries[:, None], slots))
-        seen: Array = (column <= row) & (row < self.ends[slots])
-        return seen
+        row: Array = queries[:, None]
+        return (slots <= row) & (row < self.ends[slots])
 
 
 def lay_out(leaves: Sequence[Leaf], kept: int = 0) -> Pack:
@@ -121,7 +120,7 @@ def lay_out(leaves: Sequence[Leaf], kept: int = 0) -> Pack:
     positions = [path]
     paths: list[Array] = []
     starts = [kept]
-    ends = np.zeros(kept + sum(len(leaf.tokens) for leaf in leaves), dtype=np.int32)
+    ends = np.zeros(kept + sum(len(leaf.tokens) for leaf in leaves), dtype=np.int64)
     for number, leaf in enumerate(leaves):
         common = leaf.common if number else kept
         begin, end = starts[-1], starts[-1] + len(leaf.tokens) - common

@@ -108,11 +108,7 @@ def content_hash(connection: sqlite3.Connection, schema: Schema) -> str:
     return total.hexdigest()
 
 
-def _blob(value: bytes) -> dict[str, str]:
-    return {"blob": value.hex()}
-
-
-_WRITER = json.JSONEncoder(default=_blob)
+_WRITER = json.JSONEncoder(default=lambda blob: {"blob": blob.hex()})
 
 
 Added = Mapping[str, Sequence[Sequence[Any]]]
