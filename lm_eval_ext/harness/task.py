@@ -87,7 +87,6 @@ class ExtTask(ConfigurableTask):
         self._noted: dict[str, str] = {}
         names = self.metrics() or config.get("metric_list") or list(self.card.metrics)
         self._metrics = Metrics({name: self.card.question_of(name) for name in names})
-        self._trials: dict[int, list[int]] = {}
         config["metric_list"] = [entry(*named) for named in self._metrics.questions.items()]
         super().__init__(config=config)
         # As the file has them: --predict_only and --gen_kwargs replace them later.
@@ -242,10 +241,8 @@ class ExtTask(ConfigurableTask):
         """The places of the documents under a limit; none for all."""
         if not limit or limit >= len(self.eval_docs):
             return []
-        if limit not in self._trials:  # lm-eval asks three times in a run
-            spread = self.card.trial or Trial(across=(self.card.cluster.column,))
-            self._trials[limit] = sorted(islice(spread.order(self.eval_docs), limit))
-        return self._trials[limit]
+        spread = self.card.trial or Trial(across=(self.card.cluster.column,))
+        return sorted(islice(spread.order(self.eval_docs), limit))
 
     def doc_iterator(
         self,

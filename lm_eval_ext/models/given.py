@@ -59,7 +59,8 @@ class GivenLM(LM):
             size = len(answer) if isinstance(answer, (list, tuple)) else 1
             if answer is not None and size != count:
                 raise OptionError(
-                    f"answers: {size} to a document with {count} requests, {answer!r:.80}"
+                    f"answers: {size} to a document with {count} requests, {answer!r:.80}; give "
+                    f"{count}"
                 )
         return [
             answer[request.idx] if isinstance(answer, (list, tuple)) else answer

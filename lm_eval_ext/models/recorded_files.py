@@ -67,7 +67,7 @@ class Answers:
     def summary(self) -> str:
         """How much was read and from where, for messages."""
         more = len(self.files) - 1
-        others = f" and {more} more files" if more else ""
+        others = f" and {more} more" if more else ""
         return f"{self._count} answers were read from {self.files[0]}{others}"
 
     def add(
@@ -250,7 +250,11 @@ def find_files(path: str | Sequence[str]) -> list[Path]:
         OptionError: If one of them names nothing.
     """
     names = [path] if isinstance(path, str) else path
-    if not isinstance(names, (list, tuple)) or not all(isinstance(n, str) and n for n in names):
+    if (
+        not isinstance(names, (list, tuple))
+        or not names
+        or not all(isinstance(n, str) and n for n in names)
+    ):
         raise OptionError(
             f"--model recorded: path={_short(path)} is not a path; write --model_args path=FILE "
             "(or a folder, a pattern, or a list in JSON: '{\"path\": [...]}')"

@@ -278,6 +278,7 @@ def test_bytes_of_a_file(tmp_path: Path) -> None:
     [
         ({"path": ""}, "path=FILE"),
         ({"path": ["a", 1]}, "is not a path"),
+        ({"path": []}, "is not a path"),
         ({"path": "nowhere.jsonl"}, r"no recorded answers at nowhere\.jsonl"),
         ({"path": "x", "conflict": "all"}, "conflict: Input should be 'error', 'first' or 'last'"),
         ({"path": "x", "mising": "skip"}, "mising: unknown key; did you mean missing"),

@@ -96,7 +96,7 @@ def dataset(options: Options) -> Loaded:
     return Loaded(test, info, train=train)
 
 
-@cache  # gen's file is decrypted for a second, and four tasks ask it
+@cache  # decrypting gen's file takes a second, and four tasks read it
 def read(path: Path, form: str, password: bytes = PASSWORD) -> list[Example]:
     """Reads a file of SLOG, or of its zip the one with forms in this notation.
 

@@ -50,7 +50,7 @@ def groups(
     leaves: Sequence[Leaf], most: int, generated: int = 0
 ) -> Iterator[tuple[Sequence[Leaf], Pack, Slots]]:
     """Yields groups of leaves with slots that hold what each shares with the group before."""
-    # At most: what is kept of the leaf before, and a group.
+    # Enough for what is kept of the leaf before, and a whole group.
     slots, path = Slots(most + max(len(leaf.tokens) for leaf in leaves)), np.arange(0)
     for group in cut(leaves, most, generated):
         # The prediction after a kept token is gone with the group before.
