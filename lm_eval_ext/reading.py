@@ -85,7 +85,7 @@ def lines_of(path: Path) -> Iterator[tuple[str, str]]:
     """
     try:
         with path.open(encoding="utf-8-sig") as lines:
-            for number, line in enumerate(lines, 1):
+            for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield f"{path}:{number}", line.rstrip("\n")
     except (OSError, UnicodeDecodeError) as error:

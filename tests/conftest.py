@@ -101,7 +101,7 @@ def pytest_unconfigure() -> None:
 
 
 @functools.cache
-def _parsed(_: Path, text: bytes, loader: Any) -> Any:
+def _parsed(path: Path, text: bytes, loader: Any) -> Any:  # its functions are beside it
     import yaml
 
     return yaml.load(text, Loader=loader)

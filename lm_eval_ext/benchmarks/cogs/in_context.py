@@ -43,9 +43,9 @@ def dataset(options: Options) -> Loaded:
 
     exposing = {one.id: key for one in train if (key := words.keys() & _tokens(one))}
     asked = [
-        {**texts(one), "exposure": [id_ for id_, key in exposing.items() if key & there]}
+        {**texts(one), "exposure": [id_ for id_, key in exposing.items() if key & tokens]}
         for one in tested
-        for there in [_tokens(one)]
+        for tokens in [_tokens(one)]
     ]
     found = load.documents(options, tested, asked, [*files, *train_files])
     return found._replace(train=map(texts, train))

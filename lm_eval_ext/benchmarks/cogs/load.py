@@ -188,7 +188,7 @@ def numbered(rows: Iterable[Row], split: str) -> list[Example]:
     """Rows as examples, whose types leave out the ending that all of the authors' Test-Lex have."""
     return [
         Example(f"{split}/{number}", sentence, form, type_.removesuffix("_1100_delimited"))
-        for number, (sentence, form, type_) in enumerate(rows, 1)
+        for number, (sentence, form, type_) in enumerate(rows, start=1)
     ]
 
 

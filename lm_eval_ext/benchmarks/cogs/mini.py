@@ -70,7 +70,7 @@ def _splits() -> Mapping[str, Sequence[Example]]:
     for members in made.values():
         draw.rng.shuffle(members)
     return {
-        split: [Example(f"{split}/{number}", *one) for number, one in enumerate(members, 1)]
+        split: [Example(f"{split}/{number}", *one) for number, one in enumerate(members, start=1)]
         for split, members in made.items()
     }
 

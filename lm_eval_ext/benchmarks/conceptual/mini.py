@@ -23,7 +23,7 @@ def samples() -> list[Sample]:
     return [
         _sample(item["question"], item["options"], concept, f"{concept}-{number}")
         for concept, items in concepts().items()
-        for number, item in enumerate(items, 1)
+        for number, item in enumerate(items, start=1)
     ]
 
 

@@ -118,10 +118,10 @@ def read(path: Path, form: str, password: bytes = PASSWORD) -> list[Example]:
 def parse(text: str, split: str) -> list[Example]:
     """Examples from lines of sentence, form and type with tabs between."""
     rows = [line.split("\t") for line in text.splitlines()]
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(rows, start=1):
         if len(row) != 3 or not all(row):  # noqa: PLR2004 - the three columns
             raise ValueError(f"line {number} is not a sentence, a form and a type")
-    return [Example(f"{split}/{number}", *row) for number, row in enumerate(rows, 1)]
+    return [Example(f"{split}/{number}", *row) for number, row in enumerate(rows, start=1)]
 
 
 def demonstrations(train: Sequence[Example], seed: int) -> list[Example]:

@@ -165,7 +165,7 @@ def attend(  # noqa: PLR0917 (transformers' signature)
     found = value.new_zeros((query.shape[2], len(keys), groups, values.shape[-1]))
     blocks, needed = prefix_pass.blocks, prefix_pass.needed
     if len(prefix_pass.windows) == layers and len(needed) < query.shape[2]:
-        # No token attends to what the last layer gives, so the others may go without.
+        # No token attends to what the last layer gives, so those that are not needed are skipped.
         blocks = [one for block in blocks if len((one := block.only(needed)).rows)]
     for block in blocks:
         answer = scaled_dot_product_attention(
@@ -253,7 +253,9 @@ class Engine:
             position_ids=torch.from_numpy(positions)[None].to(self.device),
             logits_to_keep=torch.from_numpy(wanted).to(self.device),
         )
-        self.at_work = replace(prefix_pass, slots=Slots(0))  # or they would stay in memory
+        self.at_work = replace(
+            prefix_pass, slots=Slots(0), blocks=()
+        )  # or they would stay in memory
         return logits
 
     def run(self, tokens: Sequence[int] | Array, **options: Any) -> torch.Tensor:

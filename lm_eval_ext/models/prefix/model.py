@@ -29,9 +29,12 @@ HARMLESS = frozenset(
     {
         "_from_model_config",
         "transformers_version",
+        "return_dict_in_generate",
+        "num_return_sequences",
         "bos_token_id",
         "eos_token_id",
         "pad_token_id",
+        "decoder_start_token_id",
         "max_length",
         "max_new_tokens",
         "do_sample",

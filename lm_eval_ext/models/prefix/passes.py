@@ -51,7 +51,8 @@ def groups(
 ) -> Iterator[tuple[Sequence[Leaf], Pack, Slots]]:
     """Yields groups of leaves with slots that hold what each shares with the group before."""
     # Enough for what is kept of the leaf before, and a whole group.
-    slots, path = Slots(most + max(len(leaf.tokens) for leaf in leaves)), np.arange(0)
+    size = min(most, sum(len(leaf.tokens) - leaf.common for leaf in leaves))
+    slots, path = Slots(size + max(len(leaf.tokens) for leaf in leaves)), np.arange(0)
     for group in cut(leaves, most, generated):
         # The prediction after a kept token is gone with the group before.
         kept = min(group[0].common, *(leaf.first for leaf in group))
