@@ -24,13 +24,13 @@ Index: TypeAlias = slice | torch.Tensor
 
 
 @dataclass
-class Block:
-    """New tokens that are neighbours, and the slots that any of them attends to.
+class Blocks:
+    """Blocks of new tokens that attend in one call, padded to equal sizes.
 
     Attributes:
-        queries: Which of the new tokens.
-        slots: Theirs among them.
-        mask: Which slots (columns) each query (rows) attends to.
+        queries: Which of the new tokens (blocks x queries); a slice is one block.
+        slots: What any token of a block attends to (blocks x slots, or a slice).
+        mask: Which slots each query attends to (blocks x queries x slots).
         rows: The queries' positions.
         columns: The slots' positions.
     """
@@ -48,28 +48,18 @@ class Block:
         if key not in self._masks:
             seen = self.mask
             if window is not None:
-                seen = seen & (self.rows[:, None] - self.columns < window)
+                seen = seen & (self.rows[:, :, None] - self.columns[:, None] < window)
             mask = torch.where(seen, 0.0, -torch.inf).to(like.dtype)
-            self._masks[key] = mask.repeat(groups, 1).to(like.device)
+            self._masks[key] = mask.repeat(1, groups, 1)[:, None].to(like.device)
         return self._masks[key]
 
-    def only(self, wanted: Array) -> "Block":
-        """Returns the block with those of its queries that are wanted."""
-        queries = np.r_[self.queries]
-        rows = np.flatnonzero(np.isin(queries, wanted))
-        return Block(
-            torch.from_numpy(queries[rows]),
-            self.slots,
-            self.mask[rows],
-            self.rows[rows],
-            self.columns,
-        )
 
-    def of(self, states: torch.Tensor) -> torch.Tensor:
-        """Returns the slots' part of keys or values."""
-        if isinstance(self.slots, slice):
-            return states[:, self.slots]
-        return states.index_select(1, self.slots.to(states.device))
+def _by_block(states: torch.Tensor, index: Index) -> torch.Tensor:
+    """Takes tokens (... x tokens x size) by block (blocks x ... x tokens x size)."""
+    if isinstance(index, slice):
+        return states[None, ..., index, :]
+    taken = states.index_select(-2, index.flatten().to(states.device))
+    return taken.unflatten(-2, index.shape).movedim(-3, 0)
 
 
 class Slots:
@@ -120,13 +110,15 @@ class Pass:
         slots: Keys and values.
         at: Where those of new tokens go.
         blocks: What new tokens attend to.
+        last: The same in the last layer, for tokens whose logits are wanted.
         needed: The new tokens whose logits are wanted.
         windows: Each layer that has attended, with its sliding window.
     """
 
     slots: Slots
     at: Index
-    blocks: Sequence[Block]
+    blocks: Sequence[Blocks]
+    last: Sequence[Blocks]
     needed: Array
     windows: dict[int, int | None] = field(default_factory=dict)
 
@@ -163,19 +155,17 @@ def attend(  # noqa: PLR0917 (transformers' signature)
     groups = query.shape[1] // len(keys)
     asked = query[0].unflatten(0, (len(keys), groups))
     found = value.new_zeros((query.shape[2], len(keys), groups, values.shape[-1]))
-    blocks, needed = prefix_pass.blocks, prefix_pass.needed
-    if len(prefix_pass.windows) == layers and len(needed) < query.shape[2]:
-        # No token attends to what the last layer gives, so those that are not needed are skipped.
-        blocks = [one for block in blocks if len((one := block.only(needed)).rows)]
-    for block in blocks:
+    # No token attends to what the last layer gives, so those that are not needed are skipped.
+    last = len(prefix_pass.windows) == layers
+    for block in prefix_pass.last if last else prefix_pass.blocks:
         answer = scaled_dot_product_attention(
-            asked[:, :, block.queries].flatten(1, 2)[None],
-            block.of(keys)[None],
-            block.of(values)[None],
+            _by_block(asked, block.queries).flatten(2, 3),
+            _by_block(keys, block.slots),
+            _by_block(values, block.slots),
             attn_mask=block.additive(groups, sliding_window, query),
             scale=scaling,
         )
-        found[block.queries] = answer[0].unflatten(1, (groups, -1)).permute(2, 0, 1, 3)
+        found[block.queries] = answer.unflatten(2, (groups, -1)).permute(0, 3, 1, 2, 4)
     return found.flatten(1, 2)[None], None
 
 
@@ -199,7 +189,7 @@ class Engine:
         self.model = model
         self.device = device
         self.autocast = autocast
-        self.at_work = Pass(Slots(0), slice(0), (), np.arange(0))
+        self.at_work = Pass(Slots(0), slice(0), (), (), np.arange(0))
 
     @contextmanager
     def attention(self) -> Iterator[None]:
@@ -234,11 +224,15 @@ class Engine:
         """
         for begin in range(pack.kept, len(pack.tokens), PASS):
             end = min(begin + PASS, len(pack.tokens))
-            blocks = list(_blocks(pack, begin, end))
             inside = needed[(needed >= begin) & (needed < end)]
             part = slice(begin, end)
+            every, last = (
+                list(_blocks(pack, begin, end, some)) for some in (np.arange(begin, end), inside)
+            )
             logits = self.forward(
-                pack.tokens[part], pack.positions[part], Pass(slots, part, blocks, inside - begin)
+                pack.tokens[part],
+                pack.positions[part],
+                Pass(slots, part, every, last, inside - begin),
             )
             if len(inside):
                 yield logits
@@ -254,7 +248,7 @@ class Engine:
             logits_to_keep=torch.from_numpy(wanted).to(self.device),
         )
         self.at_work = replace(
-            prefix_pass, slots=Slots(0), blocks=()
+            prefix_pass, slots=Slots(0), blocks=(), last=()
         )  # or they would stay in memory
         return logits
 
@@ -271,19 +265,38 @@ class Engine:
         return logits
 
 
-def _blocks(pack: Pack, begin: int, end: int) -> Iterator[Block]:
-    first = begin
-    while first < end:
-        # Where the tokens have few ancestors, most slots of a block are seen by few of its tokens.
-        size = min(BLOCK, BLOCK // 4 + 1 + int(pack.positions[first]))
+def _blocks(pack: Pack, begin: int, end: int, wanted: Array) -> Iterator[Blocks]:
+    """Yields blocks of the wanted ones of new slots."""
+    # Where the tokens have few ancestors, most slots of a block are seen by few of its tokens.
+    size = min(BLOCK, BLOCK // 4 + int(pack.positions[begin:end].mean()))
+    parts = []
+    for first in range(begin, end, size):
         last = min(first + size, end)
-        slots = pack.attended(first, last)
-        in_a_row = last - slots[0] == len(slots)
-        yield Block(
-            slice(first - begin, last - begin),
-            slice(int(slots[0]), last) if in_a_row else torch.from_numpy(slots),
-            torch.from_numpy(pack.mask(np.arange(first, last), slots)),
-            torch.from_numpy(pack.positions[first:last]),
+        queries = wanted[(wanted >= first) & (wanted < last)]
+        if len(queries):
+            parts.append((queries, pack.attended(first, last)))
+    # A call has about as much to do as one block of a long text.
+    many = max(1, BLOCK * PASS // size // max((len(slots) for _, slots in parts), default=1))
+    for start in range(0, len(parts), many):
+        queries, slots = (_even(some) for some in zip(*parts[start : start + many], strict=True))
+        mask = pack.mask(queries, slots)
+        mask[:, :, 1:] &= (slots[:, 1:] > slots[:, :-1])[:, None]  # the others are padding
+        yield Blocks(
+            _index(queries - begin),
+            _index(slots),
+            torch.from_numpy(mask),
+            torch.from_numpy(pack.positions[queries]),
             torch.from_numpy(pack.positions[slots]),
         )
-        first = last
+
+
+def _even(rows: Sequence[Array]) -> Array:
+    """Rows of ascending numbers as one array; the last number of a row is repeated."""
+    columns = np.arange(max(map(len, rows)))
+    return np.stack([row[np.minimum(columns, len(row) - 1)] for row in rows])
+
+
+def _index(rows: Array) -> Index:
+    """A slice, which copies nothing, if that is the same."""
+    first, last = int(rows[0, 0]), int(rows[0, -1]) + 1
+    return slice(first, last) if rows.shape == (1, last - first) else torch.from_numpy(rows)

@@ -5,12 +5,13 @@ lm-eval's ``hf`` would end it in a batch of one (:class:`Stops`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 
-from lm_eval_ext.models.prefix.engine import BLOCK, Block, Engine, Pass, Slots
+from lm_eval_ext.models.prefix.engine import BLOCK, Blocks, Engine, Pass, Slots
 from lm_eval_ext.models.prefix.tree import Array, Leaf, Pack, cut, lay_out
 
 
@@ -101,7 +102,8 @@ def score(
             token = torch.from_numpy(tokens[chosen]).to(logits.device)
             distribution = torch.log_softmax(logits, dim=-1, dtype=softmax_dtype)
             logprobs[chosen] = distribution[row, token].double().cpu().numpy()
-            greedy[chosen] = (distribution.argmax(-1)[row] == token).cpu().numpy()
+            best = distribution.max(-1).indices  # faster than argmax, and the first one, too
+            greedy[chosen] = (best[row] == token).cpu().numpy()
             done += len(logits)
         end = 0
         for key, places in found:
@@ -189,30 +191,32 @@ class Branches:
             used = own - begin + (step + 1) * (end - first)
             part = slice(done, done := done + len(rows))
             blocks.append(
-                Block(
+                Blocks(
                     part,
                     slice(begin, begin + used),
-                    mask[torch.from_numpy(rows), :used],
-                    torch.from_numpy(positions[part]),
-                    columns[:used],
+                    mask[torch.from_numpy(rows), :used][None],
+                    torch.from_numpy(positions[part])[None],
+                    columns[:used][None],
                 )
             )
         where = torch.from_numpy(np.concatenate(at))
         every = np.arange(len(alive))
-        return engine.forward(tokens, positions, Pass(self.slots, where, blocks, every))
+        return engine.forward(tokens, positions, Pass(self.slots, where, blocks, blocks, every))
 
 
-def runs_of(pack: Pack, length: int) -> Iterator[tuple[int, int]]:
-    """Divides leaves into runs of neighbours; a leaf joins a run if that saves work."""
-
-    def cost(first: int, end: int) -> int:
-        begin, count = pack.starts[first], end - first
-        slots = int(pack.positions[begin]) + pack.starts[end] - begin + count * length
-        return slots * (count + READ)
-
-    first, count = 0, len(pack.paths)
-    for leaf in range(1, count):
-        if cost(first, leaf + 1) > cost(first, leaf) + cost(leaf, leaf + 1):
-            yield first, leaf
-            first = leaf
-    yield first, count
+def runs_of(pack: Pack, length: int) -> list[tuple[int, int]]:
+    """Divides leaves into runs of neighbours with the least work in all."""
+    starts = np.array(pack.starts)
+    before = pack.positions[starts[:-1]]
+    costs = np.zeros(len(starts))
+    begins = [0]
+    for end in range(1, len(starts)):
+        count = end - np.arange(end)
+        slots = before[:end] + starts[end] - starts[:end] + count * length
+        every = costs[:end] + slots * (count + READ)
+        begins.append(int(every.argmin()))
+        costs[end] = every[begins[end]]
+    ends = [len(starts) - 1]
+    while ends[-1]:
+        ends.append(begins[ends[-1]])
+    return list(pairwise(reversed(ends)))

@@ -24,7 +24,7 @@ COPIES = 4
 """How many times as many slots are held as a group has new tokens, at most: those that it keeps,
 its own, and the copies for generation."""
 
-GROUP = 6144
+GROUP = 8192
 """New tokens of a group, if memory allows. More of them save little: steps of many texts cost as
 much per text."""
 

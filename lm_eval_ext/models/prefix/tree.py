@@ -109,8 +109,9 @@ class Pack:
 
     def mask(self, queries: Array, slots: Array) -> Array:
         """Returns which of some slots (columns) each query (rows, slots too) attends to."""
-        row: Array = queries[:, None]
-        return (slots <= row) & (row < self.ends[slots])
+        row, column = queries[..., None], slots[..., None, :]
+        found: Array = (column <= row) & (row < self.ends[column])
+        return found
 
 
 def lay_out(leaves: Sequence[Leaf], kept: int = 0) -> Pack:

@@ -1,12 +1,13 @@
 """Trees, groups and slots against their definitions, on random sequences."""
 
-from itertools import pairwise
+from collections.abc import Iterable
+from itertools import combinations, pairwise
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.models.prefix.passes import runs_of
+from lm_eval_ext.models.prefix.passes import READ, runs_of
 from lm_eval_ext.models.prefix.tree import Leaf, cut, grow, lay_out, ratio
 
 # Two tokens make many shared beginnings, duplicates and sequences that begin others.
@@ -72,6 +73,18 @@ def test_a_slot_attends_to_its_ancestors_only(tokens: list[list[int]], data: st.
     assert set(slots.tolist()) == set().union(*seen)
 
 
-def test_leaves_of_two_long_beginnings_are_two_runs() -> None:
-    tokens = [[7, *[first] * 300, n, n] for first in (0, 1) for n in range(5)]
-    assert list(runs_of(lay_out(tree(tokens)), 4)) == [(0, 5), (5, 10)]
+@given(sequences)
+def test_no_other_runs_have_less_work(tokens: list[list[int]]) -> None:
+    pack = lay_out(tree(tokens)[:7])
+    places = range(len(pack.starts))
+
+    def work(runs: Iterable[tuple[int, int]]) -> int:
+        return sum(
+            (len(pack.attended(pack.starts[first], pack.starts[end])) + 4 * (end - first))
+            * (end - first + READ)
+            for first, end in runs
+        )
+
+    inner = (some for size in places for some in combinations(places[1:-1], size))
+    least = min(work(pairwise((0, *some, places[-1]))) for some in inner)
+    assert work(runs_of(pack, 4)) == least
