@@ -5,12 +5,13 @@ Hugging Face's ``DatasetInfo`` has the fields. Our loading functions fill them t
 functions, since it takes a second and ``lm-eval-ext data`` does without.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lm_eval_ext.atomic import sha256_of_text
 
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
@@ -88,7 +89,7 @@ def of_documents(found: "Loaded | Iterable[Mapping[str, Any]]", name: str) -> "D
     info = loaded.info and loaded.info.copy()
     if info is None:
         lines = (json.dumps(row, sort_keys=True, ensure_ascii=False) for row in rows + train)
-        info = describe_embedded(name, hashlib.sha256("\n".join(lines).encode()).hexdigest())
+        info = describe_embedded(name, sha256_of_text("\n".join(lines)))
     info.description = json.dumps(dict(loaded.left_out))
     splits = {"test": Dataset.from_list(rows, info=info)}
     if train:
@@ -106,6 +107,6 @@ def of_dataset(dataset: "DatasetDict") -> dict[str, Any]:
     """Reads back ``source``, ``revision`` and ``sha256`` (of one file, or over all of them)."""
     info = dataset["test"].info
     checksums = sorted(entry["checksum"] for entry in (info.download_checksums or {}).values())
-    combined = hashlib.sha256("".join(checksums).encode()).hexdigest()
+    combined = sha256_of_text("".join(checksums))
     sha256 = checksums[0] if len(checksums) == 1 else combined
     return {"source": info.dataset_name, "revision": info.config_name, "sha256": sha256}
