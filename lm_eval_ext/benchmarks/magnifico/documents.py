@@ -232,7 +232,7 @@ def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str
         key = (example.interpretations[0], example.form, example.db_id.casefold())
         dialogue = corpus.dialogues[key][position]
         return prompt.in_dialogue(dialogue, blocks, example.question, dialect=dialect)
-    described = setting.prompt in DESCRIBED and example.form != BASE
+    described = setting.wants_theirs and example.form != BASE
     return prompt.for_question(
         blocks,
         example.question,
