@@ -212,10 +212,9 @@ class _Part:
 
 def _state(place: Place | None) -> list[Any]:
     """What changes if a database's file does; of a server only where it is."""
-    path = None if place is None else Path(place.address)
-    if place is None or path is None or not path.is_file():
+    if place is None or not Path(place.address).is_file():
         return [place]
-    found = path.stat()
+    found = Path(place.address).stat()
     return [place, found.st_size, found.st_mtime_ns]
 
 

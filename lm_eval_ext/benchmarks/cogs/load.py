@@ -200,13 +200,13 @@ def read_rows(path: Path) -> list[Row]:
     """
     rows = []
     for place, line in lines_of(path):
-        columns = line.split("\t")
-        if len(columns) != len(Example._fields) - 1 or not all(columns):
-            raise DataError(
-                f"{place}: not a sentence, a logical form and a type, separated by tabs"
-            )
-        sentence, form, type_ = columns
-        rows.append((sentence, form, type_))
+        match line.split("\t"):
+            case [sentence, form, type_] if sentence and form and type_:
+                rows.append((sentence, form, type_))
+            case _:
+                raise DataError(
+                    f"{place}: not a sentence, a logical form and a type, separated by tabs"
+                )
     return rows
 
 
