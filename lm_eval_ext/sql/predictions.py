@@ -101,7 +101,7 @@ def _cell(value: Any) -> str:
 
 
 def _read_tsv(path: Path) -> list[Record]:
-    limit = csv.field_size_limit((1 << 31) - 1)
+    limit = csv.field_size_limit((1 << 31) - 1)  # the most that every system takes
     try:
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             reader = csv.reader(file, delimiter="\t")

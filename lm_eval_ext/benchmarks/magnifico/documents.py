@@ -140,13 +140,13 @@ def documents(
             said = f" ({error.partition(' (in the query')[0]})" if example.place else ""
             unscorable.setdefault(f"gold_error{said}", []).append(example.id)
         else:
-            one, *others = (corpus.interpretations[name] for name in example.interpretations)
+            first, *others = (corpus.interpretations[name] for name in example.interpretations)
             made.append(
                 {
                     "id": example.id,
                     "template": example.template,
                     "interpretation": "+".join(example.interpretations),
-                    "category": "multiple" if others else one.category,
+                    "category": "multiple" if others else first.category,
                     "form": example.form,
                     "db_id": example.db_id,
                     "question": example.question,
@@ -226,7 +226,7 @@ def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str
         key = (example.interpretations[0], example.form, example.db_id.casefold())
         dialogue = corpus.dialogues[key][position]
         return prompt.in_dialogue(dialogue, blocks, example.question, dialect=dialect)
-    described = setting.wants_theirs and example.form != BASE
+    described = setting.prompt in DESCRIBED and example.form != BASE
     return prompt.for_question(
         blocks,
         example.question,
