@@ -1,12 +1,13 @@
 """Writes files and folders completely or not at all, and computes checksums."""
 
 import hashlib
+import json
 import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from lm_eval_ext.errors import writing
 
@@ -24,6 +25,16 @@ def sha256_of(path: Path) -> str:
         while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+def sha256_of_text(text: str) -> str:
+    """SHA-256 (hex) of a text in UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def sha256_of_json(content: Any) -> str:
+    """SHA-256 (hex) of what JSON can hold, whatever the order of its keys."""
+    return sha256_of_text(json.dumps(content, sort_keys=True))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
@@ -23,8 +23,6 @@ from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.reading import Exact, read_yaml
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.table import Row
-
-T = TypeVar("T")
 
 PART = "/"
 """Between a measure and the part that a metric is about, as in ``direct/existence``."""
@@ -302,16 +300,6 @@ class Card(Exact):
                 if own.measure == question.measure and own.filter == question.filter:
                     found[one.label] = value
         return found
-
-
-def in_benchmarks(file: str, model: TypeAdapter[T]) -> dict[str, T]:
-    """Reads a YAML file from the folder of every benchmark that has it, by folder.
-
-    Raises:
-        DataError: If one is malformed; file and key are named.
-    """
-    places = sorted(Path(__file__).parent.glob(f"benchmarks/*/{file}"))
-    return {place.parent.name: read_yaml(place, model) for place in places}
 
 
 def card_in(config: Mapping[str, Any]) -> Card:

@@ -36,7 +36,7 @@ def first_problem(error: "ValidationError") -> str:
     """What is wrong in a file that pydantic has read: the key and the first problem."""
     problems = error.errors(include_url=False)
     first = problems[0]
-    key = ".".join(str(part) for part in first["loc"]) or "top level"
+    key = ".".join(map(str, first["loc"])) or "top level"
     if first["type"] == "extra_forbidden":
         message = "unknown key"
     elif first["type"] == "missing":

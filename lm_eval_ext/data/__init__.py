@@ -7,7 +7,6 @@ nothing counts as not set. Every function raises a ``DataError`` for a source or
 declared.
 """
 
-import hashlib
 import os
 import shutil
 import sys
@@ -19,7 +18,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from lm_eval_ext import __version__
-from lm_eval_ext.atomic import sha256_of
+from lm_eval_ext.atomic import sha256_of, sha256_of_text
 from lm_eval_ext.data.sources import FileSpec, Source, find_source, sources
 from lm_eval_ext.errors import DataError, OptionError, nearest
 from lm_eval_ext.log import get_logger
@@ -158,12 +157,12 @@ def require_all(source: str, names: Collection[str] = ()) -> DataFolder:
         _refuse_if_not_fetchable(source, bad)
         fetched = _fetch(source, bad)
     lines = sorted((declared.folder + spec.path, spec.sha256) for spec in specs.values())
-    digest = hashlib.sha256("".join(f"{sha}  {path}\n" for path, sha in lines).encode())
+    digest = sha256_of_text("".join(f"{sha}  {path}\n" for path, sha in lines))
     files = (
         DataFile(folder / spec.path, source, name, declared.revision, spec.sha256)
         for name, spec in specs.items()
     )
-    return DataFolder(folder, tuple(files), digest.hexdigest(), fetched)
+    return DataFolder(folder, tuple(files), digest, fetched)
 
 
 def _specs(source: str, names: Collection[str]) -> dict[str, FileSpec]:

@@ -5,12 +5,13 @@ Hugging Face's ``DatasetInfo`` has the fields. Our loading functions fill them t
 functions, since it takes a second and ``lm-eval-ext data`` does without.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lm_eval_ext.atomic import sha256_of_text
 
 if TYPE_CHECKING:
     from datasets import DatasetDict, DatasetInfo
@@ -28,9 +29,7 @@ def describe(files: Iterable["DataFile"]) -> "DatasetInfo":
     return _info({file.source: file.revision for file in files}, checksums)
 
 
-def describe_many(
-    folders: Collection["DataFolder"], own: Mapping[str, str] | None = None
-) -> "DatasetInfo":
+def describe_many(folders: Collection["DataFolder"], own: Mapping[str, str] = {}) -> "DatasetInfo":
     """Describes documents that were read from several sources, such as texts and databases.
 
     The checksum of each is the one over its files.
@@ -41,7 +40,7 @@ def describe_many(
     """
     revisions = {one.files[0].source: one.files[0].revision for one in folders}
     checksums = dict(zip(revisions, (folder.sha256 for folder in folders), strict=True))
-    users = {f"own {what}": checksum for what, checksum in (own or {}).items()}
+    users = {f"own {what}": checksum for what, checksum in own.items()}
     return _info(revisions | dict.fromkeys(users, "own"), checksums | users)
 
 
@@ -88,7 +87,7 @@ def of_documents(found: "Loaded | Iterable[Mapping[str, Any]]", name: str) -> "D
     info = loaded.info and loaded.info.copy()
     if info is None:
         lines = (json.dumps(row, sort_keys=True, ensure_ascii=False) for row in rows + train)
-        info = describe_embedded(name, hashlib.sha256("\n".join(lines).encode()).hexdigest())
+        info = describe_embedded(name, sha256_of_text("\n".join(lines)))
     info.description = json.dumps(dict(loaded.left_out))
     splits = {"test": Dataset.from_list(rows, info=info)}
     if train:
@@ -106,6 +105,6 @@ def of_dataset(dataset: "DatasetDict") -> dict[str, Any]:
     """Reads back ``source``, ``revision`` and ``sha256`` (of one file, or over all of them)."""
     info = dataset["test"].info
     checksums = sorted(entry["checksum"] for entry in (info.download_checksums or {}).values())
-    combined = hashlib.sha256("".join(checksums).encode()).hexdigest()
+    combined = sha256_of_text("".join(checksums))
     sha256 = checksums[0] if len(checksums) == 1 else combined
     return {"source": info.dataset_name, "revision": info.config_name, "sha256": sha256}

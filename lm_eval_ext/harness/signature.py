@@ -6,13 +6,13 @@ metadata, so lm-eval writes it into every results file; :func:`of_result` adds w
 run.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from lm_eval_ext import __version__
+from lm_eval_ext.atomic import sha256_of_text
 from lm_eval_ext.text import one_line
 
 METADATA_KEY = "signature"
@@ -80,8 +80,7 @@ def digest(value: Any) -> str:
         module, qualified = getattr(other, "__module__", ""), getattr(other, "__qualname__", "")
         return f"{module}.{qualified}" if qualified else str(other)
 
-    text = json.dumps(value, sort_keys=True, default=name)
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    return sha256_of_text(json.dumps(value, sort_keys=True, default=name))[:8]
 
 
 def of_result(results: Mapping[str, Any], task: str) -> str:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from lm_eval_ext.atomic import atomic_path
-from lm_eval_ext.cards import Card, cards, in_benchmarks
+from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import LmEvalExtError, OptionError, nearest, require_extra, writing
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.reading import Strict
+from lm_eval_ext.reading import Strict, read_yaml
 from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.ask import leading, question_of
 from lm_eval_ext.results.files import Run
@@ -133,8 +133,9 @@ def declared() -> Mapping[str, Declared]:
     Raises:
         DataError: A declaration is malformed; file and key are named.
     """
-    found = in_benchmarks("plots.yaml", TypeAdapter(tuple[Declared, ...]))
-    return {one.name: one for group in found.values() for one in group}
+    files = sorted(Path(__file__).parents[1].glob("benchmarks/*/plots.yaml"))
+    groups = (read_yaml(file, TypeAdapter(tuple[Declared, ...])) for file in files)
+    return {one.name: one for group in groups for one in group}
 
 
 @dataclass(frozen=True)

@@ -96,4 +96,4 @@ def choose_tasks(models: Iterable[Model], patterns: Sequence[str], *, least: int
 
 def _rank(run: Run) -> tuple[bool, list[int], str]:
     version = re.findall(r"\d+", str(run.file.content["versions"].get(run.task, "")))
-    return run.is_whole, [int(number) for number in version], run.file.path.name
+    return run.is_whole, list(map(int, version)), run.file.path.name

@@ -180,6 +180,10 @@ class ReferenceExpected:
         )
 
 
+Group = tuple[int, int, list[Row]]
+"""Start and end of a run of positions, and the rows that may stand there."""
+
+
 @dataclass(frozen=True)
 class StrictExpected:
     """Multiset of rows, ordered where the gold orders, with tolerance for ties and floats.
@@ -201,11 +205,11 @@ class StrictExpected:
     Attributes:
         columns: How many columns the gold has; None under ``sets``, where the rows of ``groups``
             are value sets.
-        groups: Start and end of each run of positions, and the rows that may stand there.
+        groups: For each run of positions.
     """
 
     columns: int | None
-    groups: tuple[tuple[int, int, list[Row]], ...]
+    groups: Sequence[Group]
 
     def matches(self, predicted: Rows) -> bool:
         """Whether the prediction's result is correct."""
@@ -232,28 +236,28 @@ def _prepare_strict(gold: Gold) -> StrictExpected:
     columns, rows = len(gold.result.columns), gold.result.rows
     order = order_of(gold.sql, gold.result.columns)
     if order is None:
-        return StrictExpected(columns, ((0, len(rows), rows),))
+        return StrictExpected(columns, [(0, len(rows), rows)])
     if order.helper is not None:
         helped = gold.run(order.helper)
         if isinstance(helped, Rows):
             expected = StrictExpected(columns, _groups(order, helped.rows))
             if len(helped.columns) == columns + order.added and expected.matches(gold.result):
                 return expected
-    return StrictExpected(columns, tuple((i, i + 1, [row]) for i, row in enumerate(rows)))
+    return StrictExpected(columns, [(i, i + 1, [row]) for i, row in enumerate(rows)])
 
 
 def _prepare_sets(gold: Gold) -> StrictExpected:
     """As ``strict``, but each row counts as its set of values, as it does under ``reference``."""
     groups = _prepare_strict(gold).groups
     return StrictExpected(
-        None, tuple((start, end, list(map(value_set, rows))) for start, end, rows in groups)
+        None, [(start, end, list(map(value_set, rows))) for start, end, rows in groups]
     )
 
 
-def _groups(order: Order, rows: list[Row]) -> tuple[tuple[int, int, list[Row]], ...]:
+def _groups(order: Order, rows: list[Row]) -> list[Group]:
     """Splits all sorted rows where the sort key changes, within the gold's LIMIT."""
     last = len(rows) if order.limit is None else min(len(rows), order.offset + order.limit)
-    groups: list[tuple[int, int, list[Row]]] = []
+    groups: list[Group] = []
     start = 0
     while start < last:
         key = [rows[start][i] for i in order.key_columns]
@@ -261,11 +265,11 @@ def _groups(order: Order, rows: list[Row]) -> tuple[tuple[int, int, list[Row]], 
         while end < len(rows) and [rows[end][i] for i in order.key_columns] == key:
             end += 1
         if end > order.offset:
-            tied: list[Row] = [row[: len(row) - order.added] for row in rows[start:end]]
+            tied = [row[: len(row) - order.added] for row in rows[start:end]]
             first = max(start, order.offset) - order.offset
             groups.append((first, min(end, last) - order.offset, tied))
         start = end
-    return tuple(groups)
+    return groups
 
 
 SEMANTICS = {

@@ -49,7 +49,7 @@ def described(executor: Executor, place: Place, rows: int) -> tuple[Described, .
     """
 
     def ask(sql: str) -> list[tuple[Any, ...]]:
-        return list(executor.query(place, sql).rows)
+        return executor.query(place, sql).rows
 
     found = []
     for name, create, columns in _LISTED[place.engine](ask):

@@ -22,7 +22,6 @@ from lm_eval_ext.sql.parsing import (
     joins_tables,
     resolve,
     rows_differ,
-    select_of,
     table_of,
     to_sql,
 )
@@ -55,7 +54,7 @@ def conjunct_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 def order_flipped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    if isinstance(node, exp.Ordered) and not groups_are_rows(select_of(node), schema):
+    if isinstance(node, exp.Ordered) and not groups_are_rows(node.parent_select, schema):
         descending = not node.args.get("desc")
         # NULL is SQLite's smallest value; sqlglot writes NULLS FIRST or LAST for any other place.
         yield _with(node, desc=descending, nulls_first=not descending)
@@ -358,7 +357,7 @@ def column_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     """In a result or a condition of WHERE, the next columns by declaration."""
     if not isinstance(node, exp.Column) or not _is_read(node):
         return
-    found = find_source(node.table.casefold(), node.name.casefold(), select_of(node), schema)
+    found = find_source(node, schema)
     table = None if found is None else table_of(found[1], schema)
     own = None if table is None else table.column(node.name)
     if found is None or table is None or own is None:

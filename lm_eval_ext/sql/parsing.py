@@ -63,8 +63,7 @@ def _parsed(sql: str, schema: Schema) -> exp.Expr:
         raise UnparsedQuery(one_line(f"a SELECT of nothing: {sql}", limit=300))
     for column in list(tree.find_all(exp.Column)):
         if _is_string(column, schema):
-            string = exp.Literal.string(column.name)
-            column.replace(string)
+            column.replace(exp.Literal.string(column.name))
     return tree
 
 
@@ -113,14 +112,6 @@ def applied(tree: exp.Expr, change: Change, schema: Schema) -> Iterator[str]:
             yield to_sql(copy)
 
 
-def select_of(node: exp.Expr) -> exp.Select | None:
-    """Returns the nearest SELECT around a node: the first in which its names are looked up."""
-    found = node.parent
-    while found is not None and not isinstance(found, exp.Select):
-        found = found.parent
-    return found
-
-
 def sources(select: exp.Select) -> Iterator[exp.Expr]:
     """Yields the tables and subqueries that a SELECT reads, in the order of FROM and JOIN."""
     first = select.args.get("from_")
@@ -140,39 +131,32 @@ def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
     return [condition]
 
 
-def find_source(
-    alias: str, name: str, select: exp.Select | None, schema: Schema
-) -> tuple[exp.Select, exp.Expr] | None:
+def find_source(column: exp.Column, schema: Schema) -> tuple[exp.Select, exp.Expr] | None:
     """Returns what a column's name refers to: a source in FROM, and the SELECT that reads it.
 
-    The only resolver of names in this package. It looks into the given SELECT, then into those
+    The only resolver of names in this package. It looks into the nearest SELECT, then into those
     around it, and takes the first source that has such a column.
 
     sqlglot's own does not serve: ``optimizer.scope`` lists a SELECT's sources but resolves no
     unqualified name, ``optimizer.qualify`` rewrites the tree and refuses what SQLite accepts
     (rowid, strings in double quotes).
-
-    Args:
-        alias: The name's qualifier in lower case, "" if it has none.
-        name: The column's name in lower case.
-        select: Where the name stands.
-        schema: What the tables declare.
     """
+    alias, name = column.table.casefold(), column.name.casefold()
+    select = column.parent_select
     while select is not None:
         for source in sources(select):
             own = source.alias_or_name.casefold()
             if own == alias if alias else name in _names_of(source, schema):
                 return select, source
-        select = select_of(select)
+        select = select.parent_select
     return None
 
 
 def resolve(column: exp.Column, schema: Schema) -> Column | None:
     """Returns the declared column that a reference means; None if it is not a table's."""
-    name = column.name.casefold()
-    found = find_source(column.table.casefold(), name, select_of(column), schema)
+    found = find_source(column, schema)
     table = None if found is None else table_of(found[1], schema)
-    return None if table is None else table.column(name)
+    return None if table is None else table.column(column.name)
 
 
 def table_of(source: exp.Expr, schema: Schema) -> Table | None:
@@ -225,9 +209,7 @@ def _names_of(source: exp.Expr, schema: Schema) -> Set[str]:
 
 
 def _output_names(query: exp.Expr, schema: Schema) -> set[str]:
-    if isinstance(query, exp.SetOperation):
-        return _output_names(query.this, schema)
-    if isinstance(query, exp.Subquery):
+    if isinstance(query, exp.SetOperation | exp.Subquery):
         return _output_names(query.this, schema)
     if not isinstance(query, exp.Select):
         return {_ANY}
@@ -244,7 +226,7 @@ def _is_string(column: exp.Column, schema: Schema) -> bool:
     if column.table or not isinstance(identifier, exp.Identifier) or not identifier.quoted:
         return False
     name = column.name.casefold()
-    select = select_of(column)
+    select = column.parent_select
     if select is None:  # ORDER BY of a set operation, which allows columns only
         return False
     while select is not None:
@@ -253,7 +235,7 @@ def _is_string(column: exp.Column, schema: Schema) -> bool:
             names |= _names_of(source, schema)
         if name in names or _ANY in names:
             return False
-        select = select_of(select)
+        select = select.parent_select
     return name not in ROWID
 
 
@@ -302,7 +284,7 @@ def groups_are_rows(select: exp.Select | None, schema: Schema) -> bool:
 
 def has_own_values(value: exp.Expr, schema: Schema) -> bool:
     """Whether it is a column of the only table read, in which no value stands twice."""
-    select = select_of(value)
+    select = value.parent_select
     column = resolve(value, schema) if isinstance(value, exp.Column) else None
     joined = select is None or select.args.get("joins") is not None
     return column is not None and not column.repeats and not joined

@@ -188,7 +188,7 @@ class Pool:
         self._workers: list[WorkerProcess | None] = [None] * workers
         # The first database of a lane is the one that is being worked on.
         self._lanes: list[dict[Place, dict[str, deque[Job]]]] = [{} for _ in range(workers)]
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._events = queue.SimpleQueue[Event]()
         self._failed_starts = 0
         self._deadly_golds: dict[tuple[Place, str], Verdict] = {}
         self._engine: EngineName | None = None

@@ -7,7 +7,6 @@
 
 import csv
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -102,7 +101,7 @@ def _cell(value: Any) -> str:
 
 
 def _read_tsv(path: Path) -> list[Record]:
-    limit = csv.field_size_limit(sys.maxsize if sys.maxsize < 1 << 31 else (1 << 31) - 1)
+    limit = csv.field_size_limit((1 << 31) - 1)  # the most that every system takes
     try:
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             reader = csv.reader(file, delimiter="\t")

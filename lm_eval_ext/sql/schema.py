@@ -163,23 +163,23 @@ def read_table(connection: sqlite3.Connection, name: str, sql: str, *, view: boo
     primary = [row[1] for row in sorted(info, key=lambda row: row[5]) if row[5]]
     # An INTEGER PRIMARY KEY is the rowid itself and has no index.
     own_index = any(origin == "pk" for _, _, _, origin, _ in indexes)
-    alias = primary[0] if len(primary) == 1 and not own_index and not view else None
     without_rowid = bool(primary) and not view and re.search(
         r"\bWITHOUT\s+ROWID\b[^)]*$", sql, re.IGNORECASE
     ) is not None  # fmt: skip
-    alias = None if without_rowid else alias
+    has_alias = len(primary) == 1 and not (own_index or view or without_rowid)
+    alias = primary[0] if has_alias else None
     names = [row[1] for row in info]
-    held = {} if view else _held(connection, table, names)
+    held = dict.fromkeys(names, (False, False)) if view else _held(connection, table, names)
     columns = tuple(
         Column(
             name=column,
             type=declared,
             affinity=affinity_of(declared),
-            not_null=bool(not_null) or (key > 0 and not held.get(column, (0, 0))[0]),
+            not_null=bool(not_null) or (key > 0 and not held[column][0]),
             primary_key=key,
             generated=hidden in (2, 3),
-            holds_null=held.get(column, (False, False))[0],
-            repeats=held.get(column, (False, False))[1],
+            holds_null=held[column][0],
+            repeats=held[column][1],
         )
         for _, column, declared, not_null, _, key, hidden in info
     )

@@ -1,8 +1,6 @@
 """Scoring a file of predictions, the work of ``lm-eval-ext sql-score``."""
 
 import glob
-import hashlib
-import json
 import sqlite3
 import time
 from collections import Counter
@@ -11,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.atomic import atomic_text, sha256_of_json
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.compare import find_semantics
 from lm_eval_ext.sql.engines.places import Databases, OneDatabase, databases_at
@@ -167,8 +165,7 @@ class _Part:
     ) -> None:
         rows = [[record[key] for key in COLUMNS] for record in records]
         states = [_state(known.find(db_id)) for db_id in sorted({db_id for db_id, *_ in rows})]
-        text = json.dumps([signature, rows, states])
-        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        digest = sha256_of_json([signature, rows, states])[:12]
         self._out = out
         self._path = out.with_name(f"{out.name}.{digest}.part")
 
@@ -215,10 +212,9 @@ class _Part:
 
 def _state(place: Place | None) -> list[Any]:
     """What changes if a database's file does; of a server only where it is."""
-    path = None if place is None else Path(place.address)
-    if place is None or path is None or not path.is_file():
+    if place is None or not Path(place.address).is_file():
         return [place]
-    found = path.stat()
+    found = Path(place.address).stat()
     return [place, found.st_size, found.st_mtime_ns]
 
 

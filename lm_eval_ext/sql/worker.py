@@ -85,8 +85,7 @@ class Worker:
     def __init__(self, engine: Engine, sink: BinaryIO) -> None:
         self._engine = engine
         self._sink = sink
-        self._golds: OrderedDict[tuple[Place, str, str], tuple[int, Expected | Failure]]
-        self._golds = OrderedDict()
+        self._golds = OrderedDict[tuple[Place, str, str], tuple[int, Expected | Failure]]()
         self._cells = 0
 
     def send(self, message: WorkerMessage) -> None:

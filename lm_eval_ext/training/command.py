@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.atomic import atomic_text, sha256_of_json
 from lm_eval_ext.errors import OptionError, writing
 from lm_eval_ext.results.files import UNLEARNED
 from lm_eval_ext.text import one_line
@@ -19,7 +19,6 @@ from lm_eval_ext.training.fitting import tell
 from lm_eval_ext.training.recipe import (
     Material,
     Recipe,
-    digest,
     filled,
     planned,
     prepare,
@@ -112,7 +111,7 @@ def _train(recipe: Recipe, folder: Path, shared: Path, known: dict[Path, Trained
     folders = {}
     first = {}
     for name, before in recipe.before().items():
-        place = shared / f"{name}-{digest(key_of(before))[:12]}"
+        place = shared / f"{name}-{sha256_of_json(key_of(before))[:12]}"
         if place not in known:
             known[place] = _train(before, place, shared, known)
         if not known[place].learned:

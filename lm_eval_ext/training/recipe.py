@@ -3,8 +3,6 @@
 A recipe names a source of examples, which prepares its :class:`Material`.
 """
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -23,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from lm_eval_ext.atomic import sha256_of_json
 from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.reading import Strict, checked, read_yaml
 from lm_eval_ext.text import quantity
@@ -318,12 +317,7 @@ class Material(NamedTuple):
 
     def digest(self) -> str:
         """SHA-256 (hex) over all that is trained on and compared with."""
-        return digest([self.train, self.dev, dict(self.gates)])
-
-
-def digest(content: Any) -> str:
-    """SHA-256 (hex) of what JSON can hold, whatever the order of its keys."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return sha256_of_json([self.train, self.dev, dict(self.gates)])
 
 
 def prepare(source: str, data: Mapping[str, Any], seed: int) -> Material:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, model_validator
 
-from lm_eval_ext.atomic import atomic_folder, atomic_text
+from lm_eval_ext.atomic import atomic_folder, atomic_text, sha256_of_text
 from lm_eval_ext.benchmarks.cogs import mini
 from lm_eval_ext.benchmarks.cogs.lexicons import ITEMS, UNMODIFIED, replacements, substitute
 from lm_eval_ext.benchmarks.cogs.records import Corpus, Example, Split
@@ -200,13 +200,13 @@ def read_rows(path: Path) -> list[Row]:
     """
     rows = []
     for place, line in lines_of(path):
-        columns = line.split("\t")
-        if len(columns) != len(Example._fields) - 1 or not all(columns):
-            raise DataError(
-                f"{place}: not a sentence, a logical form and a type, separated by tabs"
-            )
-        sentence, form, type_ = columns
-        rows.append((sentence, form, type_))
+        match line.split("\t"):
+            case [sentence, form, type_] if sentence and form and type_:
+                rows.append((sentence, form, type_))
+            case _:
+                raise DataError(
+                    f"{place}: not a sentence, a logical form and a type, separated by tabs"
+                )
     return rows
 
 
@@ -283,7 +283,7 @@ def before_correction(rows: Iterable[Row]) -> list[Row]:
         sentence, form, type_ = old[index]
         old[index] = sentence, " agent ".join(form.rsplit(" theme ", 1)), type_
     content = "".join("\t".join(row) + "\n" for row in old)
-    if hashlib.sha256(content.encode()).hexdigest() != SHA256_2020:
+    if sha256_of_text(content) != SHA256_2020:
         raise DataError(
             "the gen file of 2020 cannot be computed: this gen file is not COGS's corrected one; "
             "fetch it again (lm-eval-ext data fetch cogs)"

@@ -8,8 +8,6 @@ with the usual k1 and b: a word that occurs in more than half of the recipes has
 index is kept in the cache.
 """
 
-import hashlib
-import json
 import re
 import warnings
 from collections import defaultdict
@@ -18,7 +16,7 @@ from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from lm_eval_ext.atomic import atomic_folder
+from lm_eval_ext.atomic import atomic_folder, sha256_of_json
 from lm_eval_ext.benchmarks.diner.glossary import Component
 from lm_eval_ext.benchmarks.diner.records import Recipe, Split
 from lm_eval_ext.data import cache_dir
@@ -159,7 +157,7 @@ def _key(texts: Sequence[str]) -> str:
     from importlib import metadata
 
     settings = [VERSION, *map(metadata.version, ("jieba", "bm25s")), METHOD, K1, B]
-    return hashlib.sha256(json.dumps([settings, texts]).encode()).hexdigest()[:16]
+    return sha256_of_json([settings, texts])[:16]
 
 
 def scores(index: Any, text: str) -> "NDArray[np.float64]":

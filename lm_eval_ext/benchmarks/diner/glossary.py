@@ -7,7 +7,6 @@ characters, whichever they are written in.
 """
 
 import functools
-import hashlib
 import json
 import re
 from collections import defaultdict
@@ -17,6 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import StringConstraints, TypeAdapter, ValidationError
 
+from lm_eval_ext.atomic import sha256_of_text
 from lm_eval_ext.errors import DataError, first_problem
 from lm_eval_ext.reading import Exact, read_yaml
 
@@ -178,7 +178,7 @@ class Glossary:
     def digest(self) -> str:
         """SHA-256 (hex) of words and classes, independent of their order in a file."""
         text = json.dumps(self.as_dict(), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return sha256_of_text(text)
 
     def words_in(self, name: str) -> tuple[str, ...] | None:
         """The words of a name by maximal matching: from the left, always the longest that fits.

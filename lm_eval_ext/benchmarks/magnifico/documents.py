@@ -140,12 +140,13 @@ def documents(
             said = f" ({error.partition(' (in the query')[0]})" if example.place else ""
             unscorable.setdefault(f"gold_error{said}", []).append(example.id)
         else:
+            first, *others = (corpus.interpretations[name] for name in example.interpretations)
             made.append(
                 {
                     "id": example.id,
                     "template": example.template,
                     "interpretation": "+".join(example.interpretations),
-                    "category": _category(corpus, example),
+                    "category": "multiple" if others else first.category,
                     "form": example.form,
                     "db_id": example.db_id,
                     "question": example.question,
@@ -210,13 +211,6 @@ def _belongs(corpus: Corpus, example: Example, subset: Subset) -> bool:
     if subset == "all":
         return True
     return (corpus.interpretations[name].category == PHRASE) == (subset == "phrases")
-
-
-def _category(corpus: Corpus, example: Example) -> str:
-    """The interpretation's category; "multiple" for two interpretations."""
-    if len(example.interpretations) > 1:
-        return "multiple"
-    return corpus.interpretations[example.interpretations[0]].category
 
 
 def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str]) -> str:

@@ -217,10 +217,9 @@ def _closing(text: str, start: int, mark: str) -> int:
 
 def _reads_as_sql(place: Place) -> bool:
     """Rule 5."""
-    opening = place._replace(end=min(place.end, place.start + OPENING_CHARS))
     previous, words, depth = "", 0, 0
     certain = has_from = False
-    for token in tokens(opening):
+    for token in tokens(place.opening):
         piece = token[0].upper()
         keyword = piece in _KEYWORDS
         if not previous:
@@ -325,8 +324,7 @@ def _in_parentheses(place: Place) -> Place | None:
 def _last_parenthesis(place: Place) -> int | None:
     """The position of the parenthesis that closes the first one, if it ends the query."""
     depth, closed = 0, None
-    opening = place._replace(end=min(place.end, place.start + OPENING_CHARS))
-    for token in tokens(opening):
+    for token in tokens(place.opening):
         if closed is not None:
             new_line = "\n" in place.text[closed : token.start()]
             return closed if is_prose(place.text, token.start(), new_line=new_line) else None

@@ -4,7 +4,6 @@ Every answer is executed on the original database, and while it is right on thos
 that distinguish gold queries from similar wrong ones (Zhong et al. 2020).
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lm_eval_ext.atomic import sha256_of
+from lm_eval_ext.atomic import sha256_of, sha256_of_json, sha256_of_text
 from lm_eval_ext.benchmarks.magnifico import corpora, mini, own, prompt
 from lm_eval_ext.benchmarks.magnifico.documents import Setting, documents
 from lm_eval_ext.benchmarks.magnifico.fresh import with_fresh_words
@@ -117,7 +116,7 @@ class ScoringDatabases:
     def signature(self) -> str:
         """Which rows, and a hash of all suites."""
         parts = [[db_id, suite.content] for db_id, suite in sorted(self.suites.items())]
-        total = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        total = sha256_of_json(parts)
         return f"{self.rows},{total[:12]}"
 
 
@@ -206,7 +205,7 @@ def _scoring_databases(corpus: Corpus, name: CorpusName, populated: Rows) -> Sco
     original = {db_id: corpus.databases[db_id].path for db_id in golds}
     files = [[db_id, sha256_of(path), golds[db_id]] for db_id, path in original.items()]
     key = [SUITE_VERSION, populated, shipped.seeds, files]
-    total = hashlib.sha256(json.dumps(key).encode()).hexdigest()
+    total = sha256_of_text(json.dumps(key))
     folder = cache_dir() / "populated" / f"{name}-v{SUITE_VERSION}-{total[:12]}"
     jobs = {db_id: (path, golds[db_id]) for db_id, path in original.items()}
     try:

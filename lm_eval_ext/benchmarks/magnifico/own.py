@@ -10,7 +10,6 @@ before the turns that define the word, and ``[/definition]`` after them; ``{word
 The definition goes before all other turns, between them, or after them.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from lm_eval_ext.atomic import sha256_of
+from lm_eval_ext.atomic import sha256_of, sha256_of_json, sha256_of_text
 from lm_eval_ext.benchmarks.magnifico.documents import PHRASE
 from lm_eval_ext.benchmarks.magnifico.records import (
     BASE,
@@ -305,7 +304,7 @@ def generated(examples: Path) -> str | None:
 def digest(databases: Mapping[str, Database]) -> str:
     """SHA-256 of the databases' ids and contents."""
     lines = [f"{_content(one.place)}  {db_id}\n" for db_id, one in sorted(databases.items())]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+    return sha256_of_text("".join(lines))
 
 
 def _content(place: Place) -> str:
@@ -313,13 +312,13 @@ def _content(place: Place) -> str:
     if place.engine != "postgresql":
         return sha256_of(Path(place.address))
     with Executor(workers=1) as executor:
-        return hashlib.sha256(digest_text(executor, place).encode()).hexdigest()
+        return sha256_of_text(digest_text(executor, place))
 
 
 def digest_of_dialogues(corpus: Corpus) -> str:
     """SHA-256 of all dialogues, with their words."""
     texts = sorted((list(key), dict(texts)) for key, texts in corpus.dialogues.items())
-    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
+    return sha256_of_json(texts)
 
 
 # --- what is wrong with rows that can be read: said before the model is loaded ---

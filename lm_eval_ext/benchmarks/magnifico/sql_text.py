@@ -80,6 +80,11 @@ class Place(NamedTuple):
     end: int
     prose: bool = False
 
+    @property
+    def opening(self) -> "Place":
+        """Its first characters, by which it is judged."""
+        return self._replace(end=min(self.end, self.start + OPENING_CHARS))
+
 
 def tokens(place: Place) -> Iterator[re.Match[str]]:
     """Yields a query's tokens up to its end, without spaces and comments (rule 6)."""
@@ -137,7 +142,7 @@ def parses(query: str) -> bool:
 
 def before_prose(place: Place) -> Place | None:
     """The place with the end at which prose goes on behind a query (rule 7), if it does."""
-    opening = place._replace(end=min(place.end, place.start + OPENING_CHARS))
+    opening = place.opening
     ends = list(islice(_prose_begins(opening), _MAX_ENDS))
     if not ends or parses(query_at(opening)):
         return None

@@ -24,7 +24,7 @@ def documents(
         DocumentView(
             title=f"{doc['question']} ({doc['form']}: {doc['interpretation'].replace('_', ' ')})",
             gold=query,
-            parts=() if result is None else (replace(_part(_RETURNS, result), beside=True),),
+            parts=() if result is None else (replace(_part(result), beside=True),),
         )
         for doc, query, result in zip(docs, queries, _results(docs, queries), strict=True)
     ]
@@ -69,9 +69,9 @@ def _results(docs: Sequence[Mapping[str, Any]], queries: Sequence[str]) -> list[
 
 def _compared(gold: Any, answer: Any) -> Part:
     if isinstance(gold, str) or isinstance(answer, str):
-        return _part(_RETURNS, answer)
+        return _part(answer)
     lacking = len(_differing(gold.rows, answer.rows))
-    part = _part(_RETURNS, answer, _differing(answer.rows, gold.rows))
+    part = _part(answer, _differing(answer.rows, gold.rows))
     more = f"; {lacking} of the gold's are missing" if lacking else ""
     return replace(part, title=part.title + more)
 
@@ -86,14 +86,14 @@ def _differing(rows: Sequence[Sequence[Any]], others: Sequence[Sequence[Any]]) -
     return found
 
 
-def _part(title: str, result: Any, marked: Collection[int] = ()) -> Part:
+def _part(result: Any, marked: Collection[int] = ()) -> Part:
     """Shows the first rows of a result, those that are marked before the others."""
     if isinstance(result, str):
-        return Part(title, text=result)
+        return Part(_RETURNS, text=result)
     count = len(result.rows)
     shown = sorted(sorted(range(count), key=lambda place: place not in marked)[:MOST_ROWS])
     rows = [tuple(str(value)[:_CELL] for value in result.rows[place]) for place in shown]
-    title += f", {count:,} rows" if count != 1 else ", 1 row"
+    title = _RETURNS + (f", {count:,} rows" if count != 1 else ", 1 row")
     if count > len(shown):
         title += f" of which {len(shown)} are shown"
     return Part(

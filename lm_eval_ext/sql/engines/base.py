@@ -12,7 +12,16 @@ from decimal import Decimal
 from typing import ClassVar
 
 from lm_eval_ext.sql.policy import Limits
-from lm_eval_ext.sql.values import OUT_OF_MEMORY, SHOWN, Exact, Failure, Row, Rows, Value
+from lm_eval_ext.sql.values import (
+    OUT_OF_MEMORY,
+    SHOWN,
+    Exact,
+    Failure,
+    FailureKind,
+    Row,
+    Rows,
+    Value,
+)
 from lm_eval_ext.text import one_line
 
 CELLS_VERSION = 2
@@ -28,6 +37,11 @@ class TooLargeError(Exception):
 
 class UnavailableError(Exception):
     """The database cannot be used at all, whatever the query; the message says what to do."""
+
+
+def failed(kind: FailureKind, error: Exception) -> Failure:
+    """A failure that says what an exception says."""
+    return Failure(kind, one_line(str(error), limit=SHOWN))
 
 
 class Engine(ABC):
@@ -62,11 +76,11 @@ class Engine(ABC):
         except UnavailableError as error:
             return Failure("unavailable", one_line(str(error)))
         except TooLargeError as error:
-            return Failure("too_large", one_line(str(error), limit=SHOWN))
+            return failed("too_large", error)
         except self.errors as error:
             return self._failure(error)
         except (ValueError, OverflowError, RuntimeError) as error:  # of the driver's own
-            return Failure("error", one_line(str(error), limit=SHOWN))
+            return failed("error", error)
 
     @abstractmethod
     def close(self) -> None:

@@ -25,13 +25,13 @@ from lm_eval_ext.sql.engines.base import (
     Engine,
     UnavailableError,
     decimal_number,
+    failed,
     moment,
     number,
     whole,
 )
 from lm_eval_ext.sql.policy import Limits
-from lm_eval_ext.sql.values import OUT_OF_MEMORY, SHOWN, Failure, Row, Rows, Value
-from lm_eval_ext.text import one_line
+from lm_eval_ext.sql.values import OUT_OF_MEMORY, Failure, Row, Rows, Value
 
 _KEPT_OPEN = 4
 _BATCH = 64
@@ -114,7 +114,7 @@ class DuckDBEngine(Engine):
             return OUT_OF_MEMORY
         if isinstance(error, duckdb.InternalException | duckdb.FatalException):
             self.close()  # the instance cannot be used any more
-        return Failure("error", one_line(str(error), limit=SHOWN))
+        return failed("error", error)
 
     def _database(self, path: str) -> tuple[Any, frozenset[str]]:
         """The open database, and the functions that no query may name."""

@@ -73,9 +73,11 @@ class Databases:
         path = next((path for path in found if path.stem == db_id), found[0] if found else None)
         if path is None:
             return None
-        if len({p.stem for p in found}) > 1 and path.stem != db_id:
-            names = " and ".join(sorted({p.stem for p in found}))
-            raise DataError(f"database {db_id!r}: {self.folder} has both {names}; rename one")
+        names = sorted({p.stem for p in found})
+        if len(names) > 1 and path.stem != db_id:
+            raise DataError(
+                f"database {db_id!r}: {self.folder} has both {' and '.join(names)}; rename one"
+            )
         return place_of(path)
 
     def __len__(self) -> int:

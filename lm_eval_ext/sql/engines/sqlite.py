@@ -4,10 +4,9 @@ import sqlite3
 import time
 from collections import OrderedDict
 
-from lm_eval_ext.sql.engines.base import Engine
+from lm_eval_ext.sql.engines.base import Engine, failed
 from lm_eval_ext.sql.policy import CONNECTIONS, Limits, open_guarded
-from lm_eval_ext.sql.values import SHOWN, Failure, Row, Rows
-from lm_eval_ext.text import one_line
+from lm_eval_ext.sql.values import Failure, Row, Rows
 
 _CHECK_EVERY = 4_000
 """Instructions of SQLite's virtual machine between two checks of the time (about 200 us)."""
@@ -21,7 +20,7 @@ class SQLiteEngine(Engine):
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
-        self._connections: OrderedDict[str, sqlite3.Connection] = OrderedDict()
+        self._connections = OrderedDict[str, sqlite3.Connection]()
         self._deadline = 0.0
 
     def close(self) -> None:
@@ -45,10 +44,10 @@ class SQLiteEngine(Engine):
 
     def _failure(self, error: Exception) -> Failure:
         if isinstance(error, sqlite3.DataError):  # SQLite's TOOBIG
-            return Failure("too_large", one_line(str(error), limit=SHOWN))
+            return failed("too_large", error)
         if isinstance(error, sqlite3.OperationalError) and self._is_late():
             return self._late()
-        return Failure("error", one_line(str(error), limit=SHOWN))
+        return failed("error", error)
 
     def _connection(self, path: str) -> sqlite3.Connection:
         if (connection := self._connections.get(path)) is not None:

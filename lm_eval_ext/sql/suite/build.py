@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from lm_eval_ext.errors import DataError
@@ -200,11 +201,8 @@ def in_memory(path: Path) -> sqlite3.Connection:
 
 def choose(original: Original, cases: Sequence[Case]) -> list[Small]:
     """Draws the small databases of a suite, those chosen for nothing first."""
-    kept: list[Small] = []
-    for seed in range(2 * UNCHOSEN):
-        found = original.examined(seed, cases) if len(kept) < UNCHOSEN else None
-        if found is not None:
-            kept.append(found)
+    drawn = (original.examined(seed, cases) for seed in range(2 * UNCHOSEN))
+    kept = list(islice(filter(None, drawn), UNCHOSEN))
     judges = Counter(gold for small in kept for gold in small.judges)
     for case in cases:
         case.open = [

@@ -68,12 +68,17 @@ class Runner:
         self._left -= 1
         return self._left < 0
 
+    def gold(self, sql: str) -> Gold | None:
+        """A gold with its result; None if it has none, or one that is too large."""
+        result = self.run(sql)
+        if isinstance(result, Rows) and len(result.rows) <= _MOST_ROWS:
+            return Gold(sql, result, self.run)
+        return None
+
     def expected(self, gold: str, semantics: str = "sets") -> Expected | None:
         """A gold's result, prepared for comparison; None if it has none."""
-        result = self.run(gold)
-        if isinstance(result, Failure) or len(result.rows) > _MOST_ROWS:
-            return None
-        return SEMANTICS[semantics].prepare(Gold(gold, result, self.run))
+        found = self.gold(gold)
+        return None if found is None else SEMANTICS[semantics].prepare(found)
 
     def agrees(self, expected: Expected, sql: str, most: int = _MOST_ROWS) -> bool:
         """Whether a query has the expected result. One that fails has not."""
@@ -105,13 +110,11 @@ class Checks:
             runner: On the database.
             reordered: On a database with the same rows, stored in another order.
         """
-        result = runner.run(self.gold)
-        if isinstance(result, Failure) or len(result.rows) > _MOST_ROWS:
+        gold = runner.gold(self.gold)
+        if gold is None or (not self.void and _is_void(gold.result)):
             return None
-        if not self.void and _is_void(result):
-            return None
-        expected = SEMANTICS["sets"].prepare(Gold(self.gold, result, runner.run))
-        most = len(result.rows)
+        expected = SEMANTICS["sets"].prepare(gold)
+        most = len(gold.result.rows)
         right = (
             reordered.agrees(expected, self.gold, most)
             and all(_separates(_keys(runner, cut), full=full) for cut, full in self.cuts.items())
@@ -127,18 +130,19 @@ def checks(gold: str, schema: Schema, original: Runner) -> Checks | None:
     Whatever the original holds, so does the gold with the least and the greatest value of a group
     where it selects a column of any row of it.
     """
-    result, expected = original.run(gold), original.expected(gold)
-    if isinstance(result, Failure) or expected is None:
+    found = original.gold(gold)
+    if found is None:
         return None
+    void, expected = _is_void(found.result), SEMANTICS["sets"].prepare(found)
     try:
         tree = parse(gold, schema)
     except UnparsedQuery:
-        return Checks(gold, _is_void(result), [], {})
-    found = [new for rule in RULES for new in applied(tree, rule, schema)]
-    right = [sql for sql in found if original.agrees(expected, sql)]
+        return Checks(gold, void, [], {})
+    rewrites = [new for rule in RULES for new in applied(tree, rule, schema)]
+    right = [sql for sql in rewrites if original.agrees(expected, sql)]
     right += filter(None, (_any_row(tree, kind) for kind in (exp.Min, exp.Max)))
     cuts = {cut: bool(_keys(original, cut)) for cut in _cuts(tree)}
-    return Checks(gold, _is_void(result), right, cuts)
+    return Checks(gold, void, right, cuts)
 
 
 def _is_void(result: Rows) -> bool:

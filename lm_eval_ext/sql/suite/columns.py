@@ -248,5 +248,5 @@ def _padded(day: datetime.datetime, format_: str) -> str:
 
 
 def _decimals(number: float) -> int:
-    text = repr(float(number))
+    text = repr(number)
     return 17 if "e" in text else len(text.partition(".")[2].rstrip("0"))

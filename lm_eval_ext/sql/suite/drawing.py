@@ -5,11 +5,11 @@ differ by chance; values beside the constants of golds; rows for a gold's joins 
 rows with several children, one and none.
 """
 
-import hashlib
 import random
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from lm_eval_ext.atomic import sha256_of_text
 from lm_eval_ext.sql.schema import ForeignKey
 from lm_eval_ext.sql.suite.reading import Name, Source, Wish
 from lm_eval_ext.sql.values import Value
@@ -34,7 +34,7 @@ class Draws:
 
     def __init__(self, seed: str) -> None:
         # Of all of random's methods, only random() is promised to stay as it is.
-        self._random = random.Random(int(hashlib.sha256(seed.encode()).hexdigest(), 16)).random
+        self._random = random.Random(int(sha256_of_text(seed), 16)).random
 
     def chance(self, share: float) -> bool:
         """True in a share of all calls."""

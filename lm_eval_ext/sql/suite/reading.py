@@ -17,7 +17,6 @@ from lm_eval_ext.sql.parsing import (
     UnparsedQuery,
     find_source,
     parse,
-    select_of,
     table_of,
 )
 from lm_eval_ext.sql.schema import ForeignKey, Schema, Table
@@ -162,7 +161,7 @@ def read_wish(gold: str, schema: Schema, domains: Mapping[Name, Domain]) -> Wish
         if not isinstance(node, exp.Column):
             return None
         own = node.name.casefold()
-        found = find_source(node.table.casefold(), own, select_of(node), schema)
+        found = find_source(node, schema)
         if found is not None and isinstance(found[1], exp.Subquery):
             return name(
                 {s.alias_or_name.casefold(): s.unalias() for s in found[1].selects}.get(own)

@@ -12,7 +12,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.atomic import atomic_path, sha256_of
+from lm_eval_ext.atomic import atomic_path, sha256_of, sha256_of_json
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql.compare import SEMANTICS, Expected
@@ -60,9 +60,7 @@ class Suite:
     def content(self) -> str:
         """A hash of all rows, and of which golds they judge by which rule."""
         rule = [semantics.made for semantics in SEMANTICS.values()], SEMANTICS["sets"].version
-        judges = {gold: list(names) for gold, names in self.judges.items()}
-        parts = [SUITE_VERSION, rule, dict(self.databases), judges]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        return sha256_of_json([SUITE_VERSION, rule, self.databases, self.judges])
 
     def path(self, name: str) -> Path:
         """The file of one of its databases."""
@@ -157,8 +155,7 @@ NOTHING = Shipped({}, {})
 
 def key_of(digest: str, golds: Sequence[str], rows: object) -> str:
     """A suite's :attr:`~Suite.key`, by the original's checksum, sorted golds and rows of a copy."""
-    text = json.dumps([SUITE_VERSION, digest, golds, rows], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return sha256_of_json([SUITE_VERSION, digest, golds, rows])
 
 
 def populate(

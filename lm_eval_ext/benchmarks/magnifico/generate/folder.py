@@ -1,7 +1,6 @@
 """Writes a folder that the tasks ``magnifico_own_...`` read, with a task file to share."""
 
 import csv
-import hashlib
 import json
 import shlex
 import shutil
@@ -13,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext.atomic import atomic_folder, sha256_of
+from lm_eval_ext.atomic import atomic_folder, sha256_of, sha256_of_text
 from lm_eval_ext.benchmarks.magnifico.generate import GRAMMAR_VERSION
 from lm_eval_ext.benchmarks.magnifico.generate.english import among
 from lm_eval_ext.benchmarks.magnifico.generate.make import Asked, Made, make
@@ -89,7 +88,7 @@ def generate(
         raise OptionError(f"{out} exists and is not an empty folder; name a new one")
     locks = cache_dir() / "locks"
     locks.mkdir(parents=True, exist_ok=True)
-    name = hashlib.sha256(str(out.resolve()).encode()).hexdigest()[:16]
+    name = sha256_of_text(str(out.resolve()))[:16]
     try:
         with filelock.FileLock(locks / f"generate-{name}", blocking=False):
             for left in out.parent.glob(f".{escape(out.name)}.*.part"):  # of a run that was killed

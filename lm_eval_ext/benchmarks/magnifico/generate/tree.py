@@ -216,7 +216,7 @@ class Question:
         """The gold query, in SQLite's dialect."""
         links = list(dict.fromkeys(one.link for one in self.columns() if one.link))
         tables = {link: f"T{n}" for n, link in enumerate((None, *links), 1)} if links else {}
-        shown = ", ".join(one.sql(tables) for one in (*([self.by] if self.by else ()), *self.show))
+        shown = ", ".join(one.sql(tables) for one in (self.by, *self.show) if one)
         query = f"SELECT {'DISTINCT ' * self.distinct}{shown} FROM {name(self.entity.table)}"
         query += " AS T1" if tables else ""
         for link in links:

@@ -7,15 +7,13 @@ dialogues), but none of its meanings, words, questions, queries and databases.
 It is read like a user's own corpus (:mod:`..own`); ``*.sql`` create the databases.
 """
 
-import hashlib
-import json
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from lm_eval_ext.atomic import atomic_path
+from lm_eval_ext.atomic import atomic_path, sha256_of_json
 from lm_eval_ext.benchmarks.magnifico import own
 from lm_eval_ext.benchmarks.magnifico.records import Corpus, Database
 from lm_eval_ext.data import cache_dir
@@ -48,7 +46,7 @@ def embedded() -> Mapping[str, str]:
 
 def digest() -> str:
     """SHA-256 (hex) of the embedded files."""
-    return hashlib.sha256(json.dumps(embedded(), sort_keys=True).encode()).hexdigest()
+    return sha256_of_json(embedded())
 
 
 _VERSION_OF_SQLITE = 96
@@ -68,7 +66,7 @@ def databases() -> Mapping[str, Database]:
         DataError: The cache cannot be written.
     """
     scripts = {Path(n).stem: text for n, text in embedded().items() if n.endswith(".sql")}
-    key = hashlib.sha256(json.dumps([_BUILT, scripts], sort_keys=True).encode()).hexdigest()[:12]
+    key = sha256_of_json([_BUILT, scripts])[:12]
     folder = cache_dir() / "embedded" / f"magnifico_mini-{key}"
     found = {}
     for db_id, script in scripts.items():
