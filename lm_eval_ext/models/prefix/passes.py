@@ -80,8 +80,8 @@ def score(
         most: New tokens of a group.
         softmax_dtype: As HFLM's argument.
     """
-    # Larger groups take memory and save nothing here: only steps of many texts gain by them.
-    for group, pack, slots in groups(leaves, most // 2):
+    # Larger groups take memory and save nothing here: only generation gains by them.
+    for group, pack, slots in groups(leaves, most // 3):
         # Every continuation token is one (slot before it, token) pair; pairs of all are one batch.
         found = [
             (key, path[len(path) - len(continuations[key]) :])
