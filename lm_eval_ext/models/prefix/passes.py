@@ -208,14 +208,17 @@ def runs_of(pack: Pack, length: int) -> list[tuple[int, int]]:
     """Divides leaves into runs of neighbours with the least work in all."""
     starts = np.array(pack.starts)
     before = pack.positions[starts[:-1]]
-    costs = np.zeros(len(starts))
+    costs, copied = np.zeros((2, len(starts)))
     begins = [0]
     for end in range(1, len(starts)):
         count = end - np.arange(end)
         slots = before[:end] + starts[end] - starts[:end] + count * length
         every = costs[:end] + slots * (count + READ)
+        # Each run copies its slots: together at most twice those of a single run.
+        every[1:][copied[1:end] + slots[1:] > 2 * slots[0]] = np.inf
         begins.append(int(every.argmin()))
         costs[end] = every[begins[end]]
+        copied[end] = copied[begins[end]] + slots[begins[end]]
     ends = [len(starts) - 1]
     while ends[-1]:
         ends.append(begins[ends[-1]])
