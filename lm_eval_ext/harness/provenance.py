@@ -29,7 +29,9 @@ def describe(files: Iterable["DataFile"]) -> "DatasetInfo":
     return _info({file.source: file.revision for file in files}, checksums)
 
 
-def describe_many(folders: Collection["DataFolder"], own: Mapping[str, str] = {}) -> "DatasetInfo":
+def describe_many(
+    folders: Collection["DataFolder"], own: Mapping[str, str] | None = None
+) -> "DatasetInfo":
     """Describes documents that were read from several sources, such as texts and databases.
 
     The checksum of each is the one over its files.
@@ -40,7 +42,7 @@ def describe_many(folders: Collection["DataFolder"], own: Mapping[str, str] = {}
     """
     revisions = {one.files[0].source: one.files[0].revision for one in folders}
     checksums = dict(zip(revisions, (folder.sha256 for folder in folders), strict=True))
-    users = {f"own {what}": checksum for what, checksum in own.items()}
+    users = {f"own {what}": checksum for what, checksum in (own or {}).items()}
     return _info(revisions | dict.fromkeys(users, "own"), checksums | users)
 
 

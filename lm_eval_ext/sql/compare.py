@@ -205,7 +205,7 @@ class StrictExpected:
     Attributes:
         columns: How many columns the gold has; None under ``sets``, where the rows of ``groups``
             are value sets.
-        groups: For each run of positions.
+        groups: One for each run of positions, in order.
     """
 
     columns: int | None

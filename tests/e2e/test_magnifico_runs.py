@@ -78,10 +78,7 @@ def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
 
 @pytest.mark.usefixtures("populated")
 def test_only_the_populated_copy_sees_some_mistakes(
-    lm_eval: Callable[..., Any],
-    real_data: Path,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    lm_eval: Callable[..., Any], real_data: Path, tmp_path: Path
 ) -> None:
     """No salary above 30000 exists in one of the databases: dropping the rest goes unseen."""
     docs = list(load.dataset(magnifico_forms="plausible")["test"])
@@ -112,7 +109,6 @@ def test_only_the_populated_copy_sees_some_mistakes(
     assert asked("relative_performance", **own) == pytest.approx(100)
     named = done.results()["configs"]["magnifico_direct_plausible"]["metadata"]["not_scorable"]
     assert len(named["database_missing"]) == 42
-    assert "42 of 2120 examples cannot be scored" in caplog.text  # the documents are loaded once
 
 
 def test_ones_own_database_needs_a_file_and_no_code(

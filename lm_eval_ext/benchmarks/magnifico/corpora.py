@@ -123,10 +123,11 @@ def _published(databases: str | None, *, dialogues: bool, descriptions: bool) ->
         corpus = replace(corpus, descriptions=descriptions_in(file.path))
     if databases is None:
         folders.append(data.require_all(DATABASES))
-    place = folders[-1].path if databases is None else Path(databases).expanduser()
-    found = _in_folder(place, corpus)
-    digests = {} if databases is None else {"databases": own.digest(found)}
-    return replace(corpus, databases=found), provenance.describe_many(folders, own=digests)
+        found = _in_folder(folders[-1].path, corpus)
+        return replace(corpus, databases=found), provenance.describe_many(folders)
+    found = _in_folder(Path(databases).expanduser(), corpus)
+    info = provenance.describe_many(folders, own={"databases": own.digest(found)})
+    return replace(corpus, databases=found), info
 
 
 def _in_folder(folder: Path, corpus: Corpus) -> Mapping[str, Database]:

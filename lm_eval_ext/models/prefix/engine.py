@@ -28,11 +28,11 @@ class Blocks:
     """Blocks of new tokens that attend in one call, padded to equal sizes.
 
     Attributes:
-        queries: Which of the new tokens (blocks x queries); a slice is one block.
-        slots: What any token of a block attends to (blocks x slots, or a slice).
+        queries: Which of the new tokens (blocks x queries); a slice stands for one block.
+        slots: What any token of a block attends to (blocks x slots); a slice as well.
         mask: Which slots each query attends to (blocks x queries x slots).
-        rows: The queries' positions.
-        columns: The slots' positions.
+        rows: The queries' positions (blocks x queries).
+        columns: The slots' positions (blocks x slots).
     """
 
     queries: Index
@@ -247,9 +247,8 @@ class Engine:
             position_ids=torch.from_numpy(positions)[None].to(self.device),
             logits_to_keep=torch.from_numpy(wanted).to(self.device),
         )
-        self.at_work = replace(
-            prefix_pass, slots=Slots(0), blocks=(), last=()
-        )  # or they would stay in memory
+        # Slots and masks would stay in memory.
+        self.at_work = replace(prefix_pass, slots=Slots(0), blocks=(), last=())
         return logits
 
     def run(self, tokens: Sequence[int] | Array, **options: Any) -> torch.Tensor:
@@ -275,7 +274,7 @@ def _blocks(pack: Pack, begin: int, end: int, wanted: Array) -> Iterator[Blocks]
         queries = wanted[(wanted >= first) & (wanted < last)]
         if len(queries):
             parts.append((queries, pack.attended(first, last)))
-    # A call has about as much to do as one block of a long text.
+    # So many blocks that a call has as much to do as with one block of a long text.
     many = max(1, BLOCK * PASS // size // max((len(slots) for _, slots in parts), default=1))
     for start in range(0, len(parts), many):
         queries, slots = (_even(some) for some in zip(*parts[start : start + many], strict=True))
@@ -291,12 +290,12 @@ def _blocks(pack: Pack, begin: int, end: int, wanted: Array) -> Iterator[Blocks]
 
 
 def _even(rows: Sequence[Array]) -> Array:
-    """Rows of ascending numbers as one array; the last number of a row is repeated."""
+    """Stacks rows of ascending numbers; shorter ones repeat their last number."""
     columns = np.arange(max(map(len, rows)))
     return np.stack([row[np.minimum(columns, len(row) - 1)] for row in rows])
 
 
 def _index(rows: Array) -> Index:
-    """A slice, which copies nothing, if that is the same."""
+    """A slice, which copies nothing, where the rows are one range of numbers; else a tensor."""
     first, last = int(rows[0, 0]), int(rows[0, -1]) + 1
     return slice(first, last) if rows.shape == (1, last - first) else torch.from_numpy(rows)

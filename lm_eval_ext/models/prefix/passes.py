@@ -102,7 +102,7 @@ def score(
             token = torch.from_numpy(tokens[chosen]).to(logits.device)
             distribution = torch.log_softmax(logits, dim=-1, dtype=softmax_dtype)
             logprobs[chosen] = distribution[row, token].double().cpu().numpy()
-            best = distribution.max(-1).indices  # faster than argmax, and the first one, too
+            best = distribution.max(-1).indices  # the first of equal ones, as argmax, but faster
             greedy[chosen] = (best[row] == token).cpu().numpy()
             done += len(logits)
         end = 0
@@ -143,7 +143,7 @@ def _grown(engine: Engine, slots: Slots, pack: Pack, length: int, stops: Stops) 
 
 
 READ = 16
-"""Leaves that attend to a slot in the time in which it is read at all."""
+"""Reading a slot takes as much time as attending to it from so many leaves."""
 
 
 class Branches:
@@ -158,7 +158,7 @@ class Branches:
         last = np.array([path[-1] for path in pack.paths])
         index: list[Array] = []
         begin = 0
-        for first, end in runs_of(pack, length):
+        for first, end in runs_of(pack, length, slots.size):
             seen = pack.attended(pack.starts[first], pack.starts[end])
             mask = pack.mask(last[first:end], seen)
             grown = np.tile(np.eye(end - first, dtype=bool), length)
@@ -204,8 +204,14 @@ class Branches:
         return engine.forward(tokens, positions, Pass(self.slots, where, blocks, blocks, every))
 
 
-def runs_of(pack: Pack, length: int) -> list[tuple[int, int]]:
-    """Divides leaves into runs of neighbours with the least work in all."""
+def runs_of(pack: Pack, length: int, room: int) -> list[tuple[int, int]]:
+    """Divides leaves into runs of neighbours with the least work in all.
+
+    Args:
+        pack: The leaves.
+        length: Most tokens that each of them may grow by.
+        room: Slots that several runs may have in all, since each has a copy of its own.
+    """
     starts = np.array(pack.starts)
     before = pack.positions[starts[:-1]]
     costs, copied = np.zeros((2, len(starts)))
@@ -214,8 +220,7 @@ def runs_of(pack: Pack, length: int) -> list[tuple[int, int]]:
         count = end - np.arange(end)
         slots = before[:end] + starts[end] - starts[:end] + count * length
         every = costs[:end] + slots * (count + READ)
-        # Each run copies its slots: together at most twice those of a single run.
-        every[1:][copied[1:end] + slots[1:] > 2 * slots[0]] = np.inf
+        every[1:][copied[1:end] + slots[1:] > room] = np.inf
         begins.append(int(every.argmin()))
         costs[end] = every[begins[end]]
         copied[end] = copied[begins[end]] + slots[begins[end]]

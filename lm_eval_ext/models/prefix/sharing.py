@@ -21,12 +21,12 @@ from lm_eval_ext.text import one_line
 _log = get_logger(__name__)
 
 COPIES = 4
-"""How many times as many slots are held as a group has new tokens, at most: those that it keeps,
-its own, and the copies for generation."""
+"""How many times as many slots are held as a group or the longest prompt has tokens, at most: those
+that it keeps, its own, and as many copies for generation."""
 
 GROUP = 8192
-"""New tokens of a group, if memory allows. More of them save little: steps of many texts cost as
-much per text."""
+"""New tokens of a group, if memory allows. Generation gains little by more of them, since steps of
+many texts cost as much per text."""
 
 CHECKED = 256
 """Tokens of the text with which a model is tested, at most."""

@@ -95,6 +95,7 @@ def test_a_query_that_fails_is_named_with_its_row_and_reason(
     with caplog.at_level(logging.WARNING):
         docs = asked(yard, magnifico_prompt="direct")
     assert len(docs) == 8
+    assert "2 of 10 examples cannot be scored" in caplog.text
     for said in (r":11: the query fails:.* moss.*is not asked", r":12: the query fails:.* fern"):
         assert re.search(re.escape(str(file)) + said, caplog.text)
 

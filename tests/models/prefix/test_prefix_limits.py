@@ -190,7 +190,10 @@ def test_a_bound_on_memory_holds(
 ) -> None:
     """For all slots that exist at a time; a single prompt may exceed it. Nothing is kept."""
     _, ours = build("llama", tmp_path, prefix_cache_mb=mebibytes)
-    free = ours.generate_until(generated(24, ENDLESS), disable_tqdm=True)
+    prompts = few_shot(24)
+    prompts += [f"{max(prompts, key=len)} {n}" for n in range(200)]  # short leaves of a long path
+    asked = instances("generate_until", *((prompt, ENDLESS) for prompt in prompts))
+    free = ours.generate_until(asked, disable_tqdm=True)
     alive: WeakSet[Slots] = WeakSet()
     sizes: list[int] = []
     usual = Slots.__init__
@@ -201,11 +204,11 @@ def test_a_bound_on_memory_holds(
         sizes.append(sum(one.size for one in alive))
 
     monkeypatch.setattr(Slots, "__init__", noting)
-    assert ours.generate_until(generated(24, ENDLESS), disable_tqdm=True) == free
+    assert ours.generate_until(asked, disable_tqdm=True) == free
     held = max(sizes) * ours.sharing._slot_bytes
     assert not any(one.size for one in alive)
-    prompt = max(len(ours.tok_encode(p)) for p in few_shot(24)) + ENDLESS["max_gen_toks"]
-    assert held <= max(mebibytes * (1 << 20), 3 * prompt * ours.sharing._slot_bytes)
+    prompt = max(len(ours.tok_encode(p)) for p in prompts) + ENDLESS["max_gen_toks"]
+    assert held <= max(mebibytes * (1 << 20), sharing.COPIES * prompt * ours.sharing._slot_bytes)
 
 
 @pytest.mark.parametrize("value", ["0", "-3", "much", "inf", 0, True])
