@@ -85,6 +85,8 @@ def test_no_other_runs_have_less_work(tokens: list[list[int]]) -> None:
             for first, end in runs
         )
 
-    inner = (some for size in places for some in combinations(places[1:-1], size))
-    least = min(work(pairwise((0, *some, places[-1]))) for some in inner)
-    assert work(runs_of(pack, 4, 999)) == least
+    assert work(runs_of(pack, 4, 999)) == min(
+        work(pairwise((0, *some, places[-1])))
+        for size in places
+        for some in combinations(places[1:-1], size)
+    )
