@@ -9,6 +9,7 @@ both for SQLite. Only these two need sqlglot.
 """
 
 from lm_eval_ext.sql.compare import SEMANTICS, Semantics, find_semantics
+from lm_eval_ext.sql.difference import Difference
 from lm_eval_ext.sql.engines.dialects import DIALECTS
 from lm_eval_ext.sql.engines.places import (
     Databases,
@@ -18,10 +19,12 @@ from lm_eval_ext.sql.engines.places import (
     sqlite_path,
 )
 from lm_eval_ext.sql.executor import Executor
+from lm_eval_ext.sql.judge import Explanation, SqlJudge
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.values import (
     Example,
     Place,
+    Prediction,
     QueryError,
     Rows,
     Status,
@@ -32,14 +35,18 @@ __all__ = [
     "DIALECTS",
     "SEMANTICS",
     "Databases",
+    "Difference",
     "Example",
     "Executor",
+    "Explanation",
     "Limits",
     "OneDatabase",
     "Place",
+    "Prediction",
     "QueryError",
     "Rows",
     "Semantics",
+    "SqlJudge",
     "Status",
     "Verdict",
     "databases_at",

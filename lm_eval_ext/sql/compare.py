@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.sql.difference import Difference, unmatched
 from lm_eval_ext.sql.ordering import Order, order_of
 from lm_eval_ext.sql.values import Failure, Row, Rows, Value
 
@@ -135,6 +136,9 @@ class Expected(Protocol):
     def matches(self, predicted: Rows) -> bool:
         """Whether the prediction's result is correct."""
 
+    def difference(self, predicted: Rows) -> Difference:
+        """Return how the result of a wrong prediction differs from the gold's."""
+
 
 @dataclass(frozen=True)
 class Semantics:
@@ -144,13 +148,13 @@ class Semantics:
         name: What users choose it by.
         version: Rises whenever any verdict could change; part of signatures.
         prepare: Called once per gold.
-        made: The rule's name for databases that this package made (:mod:`lm_eval_ext.sql.suite`).
+        suite_rule: The name of the rule for databases of a suite (:mod:`lm_eval_ext.sql.suite`).
     """
 
     name: str
     version: int
     prepare: Callable[[Gold], Expected]
-    made: str
+    suite_rule: str
 
     @property
     def signature(self) -> str:
@@ -170,14 +174,19 @@ class ReferenceExpected:
     docs/sql.md ("Semantics") lists what is not copied from their program.
     """
 
-    rows: list[Row]
+    result: Rows
 
     def matches(self, predicted: Rows) -> bool:
         """Whether the prediction's result is correct."""
-        return len(self.rows) == len(predicted.rows) and all(
+        rows = self.result.rows
+        return len(rows) == len(predicted.rows) and all(
             gold == row or set(gold) == set(row)
-            for gold, row in zip(self.rows, predicted.rows, strict=True)
+            for gold, row in zip(rows, predicted.rows, strict=True)
         )
+
+    def difference(self, predicted: Rows) -> Difference:
+        """Return how the result of a wrong prediction differs from the gold's."""
+        return _difference(self.result, predicted, value_set)
 
 
 Group = tuple[int, int, list[Row]]
@@ -206,10 +215,12 @@ class StrictExpected:
         columns: How many columns the gold has; None under ``sets``, where the rows of ``groups``
             are value sets.
         groups: One for each run of positions, in order.
+        result: The gold's result.
     """
 
     columns: int | None
     groups: Sequence[Group]
+    result: Rows
 
     def matches(self, predicted: Rows) -> bool:
         """Whether the prediction's result is correct."""
@@ -223,6 +234,45 @@ class StrictExpected:
             return False
         return all(among(found[start:end], rows) for start, end, rows in self.groups)
 
+    def difference(self, predicted: Rows) -> Difference:
+        """Return how the result of a wrong prediction differs from the gold's."""
+        if self.columns is None:
+            return _difference(self.result, predicted, value_set)
+        if len(predicted.columns) != self.columns:
+            return _columns_differ(self.result, predicted)
+        return _difference(self.result, predicted, _same_row)
+
+
+def _same_row(row: Row) -> Row:
+    return row
+
+
+def _columns_differ(gold: Rows, predicted: Rows) -> Difference:
+    return Difference(
+        "columns",
+        gold_columns=len(gold.columns),
+        predicted_columns=len(predicted.columns),
+        gold_rows=len(gold.rows),
+        predicted_rows=len(predicted.rows),
+    )
+
+
+def _difference(gold: Rows, predicted: Rows, normal: Callable[[Row], Row]) -> Difference:
+    """Return the difference of two results in rows, after a function has made each row normal."""
+    gold_rows = list(map(normal, gold.rows))
+    predicted_rows = list(map(normal, predicted.rows))
+    missing = unmatched(gold_rows, predicted_rows)
+    extra = unmatched(predicted_rows, gold_rows)
+    return Difference(
+        "rows" if missing or extra else "order",
+        gold_columns=len(gold.columns),
+        predicted_columns=len(predicted.columns),
+        gold_rows=len(gold.rows),
+        predicted_rows=len(predicted.rows),
+        missing=missing,
+        extra=extra,
+    )
+
 
 def value_set(row: Row) -> Row:
     """The distinct values of a row in a fixed order; numbers that are close count once."""
@@ -232,25 +282,29 @@ def value_set(row: Row) -> Row:
     return (*apart, *sorted(others, key=repr))
 
 
+def _prepare_reference(gold: Gold) -> ReferenceExpected:
+    return ReferenceExpected(gold.result)
+
+
 def _prepare_strict(gold: Gold) -> StrictExpected:
     columns, rows = len(gold.result.columns), gold.result.rows
     order = order_of(gold.sql, gold.result.columns)
     if order is None:
-        return StrictExpected(columns, [(0, len(rows), rows)])
+        return StrictExpected(columns, [(0, len(rows), rows)], gold.result)
     if order.helper is not None:
         helped = gold.run(order.helper)
         if isinstance(helped, Rows):
-            expected = StrictExpected(columns, _groups(order, helped.rows))
+            expected = StrictExpected(columns, _groups(order, helped.rows), gold.result)
             if len(helped.columns) == columns + order.added and expected.matches(gold.result):
                 return expected
-    return StrictExpected(columns, [(i, i + 1, [row]) for i, row in enumerate(rows)])
+    return StrictExpected(columns, [(i, i + 1, [row]) for i, row in enumerate(rows)], gold.result)
 
 
 def _prepare_sets(gold: Gold) -> StrictExpected:
     """As ``strict``, but each row counts as its set of values, as it does under ``reference``."""
     groups = _prepare_strict(gold).groups
     return StrictExpected(
-        None, [(start, end, list(map(value_set, rows))) for start, end, rows in groups]
+        None, [(start, end, list(map(value_set, rows))) for start, end, rows in groups], gold.result
     )
 
 
@@ -276,11 +330,11 @@ SEMANTICS = {
     semantics.name: semantics
     for semantics in (
         # The authors': same number of rows, same set of values at each row position
-        Semantics("reference", 1, lambda gold: ReferenceExpected(gold.result.rows), made="sets"),
+        Semantics("reference", 1, _prepare_reference, suite_rule="sets"),
         # Multiset of rows, in the gold's order where it has one; ties and float noise allowed
-        Semantics("strict", 2, _prepare_strict, made="strict"),
+        Semantics("strict", 2, _prepare_strict, suite_rule="strict"),
         # As strict, but neither the order of columns nor repeated values in a row matter
-        Semantics("sets", 1, _prepare_sets, made="sets"),
+        Semantics("sets", 1, _prepare_sets, suite_rule="sets"),
     )
 }
 """All semantics by name."""

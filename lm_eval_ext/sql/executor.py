@@ -6,19 +6,19 @@ Ids come with the predictions and are not trusted.
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.compare import find_semantics
 from lm_eval_ext.sql.engines.base import CELLS_VERSION
 from lm_eval_ext.sql.engines.dialects import DIALECTS
-from lm_eval_ext.sql.engines.places import Databases, OneDatabase, place_of
+from lm_eval_ext.sql.engines.places import Databases, place_of
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.pool import Job, Pool
 from lm_eval_ext.sql.values import (
-    Example,
     Failure,
     Place,
+    Prediction,
     QueryError,
     QueryJob,
     Rows,
@@ -29,7 +29,14 @@ from lm_eval_ext.sql.values import (
 DEFAULT_WORKERS = 2
 _MOST_WORKERS = 64
 _LOOK_AHEAD = 5_000
-"""Examples read ahead of the next verdict. Those of a database are scored one after the other."""
+"""Predictions read ahead of the next verdict; those of a database are scored one after another."""
+
+
+class DatabaseFinder(Protocol):
+    """Finds databases by their ids, as :class:`~lm_eval_ext.sql.engines.places.Databases` does."""
+
+    def find(self, db_id: str) -> Place | None:
+        """Return where a database is; None if there is no such database."""
 
 
 class Executor:
@@ -39,7 +46,7 @@ class Executor:
 
         with Executor("databases", workers=2, limits=Limits(timeout_s=5)) as executor:
             for verdict in executor.score(examples, semantics="reference"):
-                print(verdict.status, verdict.detail)
+                print(verdict.status, verdict.reason)
 
     Queries are run exactly as given, neither repaired nor parsed. Rows with the same database,
     gold and prediction are run once. The databases must not change during its lifetime. Workers
@@ -61,7 +68,7 @@ class Executor:
 
     def __init__(
         self,
-        databases: Databases | OneDatabase | Mapping[str, Path | Place] | Path | str | None = None,
+        databases: DatabaseFinder | Mapping[str, Path | Place] | Path | str | None = None,
         *,
         workers: int = DEFAULT_WORKERS,
         limits: Limits | None = None,
@@ -82,7 +89,7 @@ class Executor:
         self._gone: dict[Place, str] = {}
 
     def score(
-        self, examples: Iterable[Example | tuple[str, str, str]], *, semantics: str = "reference"
+        self, examples: Iterable[Prediction | tuple[str, str, str]], *, semantics: str = "reference"
     ) -> Iterator[Verdict]:
         """Yields a verdict per example, in their order, while later ones are being computed.
 
@@ -156,7 +163,7 @@ class Executor:
         try:
             while True:
                 while len(window) < _LOOK_AHEAD and (example := next(examples, None)) is not None:
-                    window.append(self._begin(Example(*example), semantics, running))
+                    window.append(self._begin(Prediction(*example), semantics, running))
                 if not window:
                     return
                 first = window[0]
@@ -170,7 +177,7 @@ class Executor:
             self._pool.cancel(running.values())
 
     def _begin(
-        self, example: Example, semantics: str, running: dict[ScoreJob, Job]
+        self, example: Prediction, semantics: str, running: dict[ScoreJob, Job]
     ) -> Verdict | Job:
         place = self._find(example.db_id)
         if place is None:

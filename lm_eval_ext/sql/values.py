@@ -110,20 +110,49 @@ NOT_SCORABLE: frozenset[Status] = frozenset({"gold_error", "database_missing"})
 """Statuses that say nothing about the prediction: excluded from every accuracy, and counted."""
 
 
-class Example(NamedTuple):
-    """A prediction to score; a plain tuple of the three texts is accepted as well."""
+class Prediction(NamedTuple):
+    """A prediction to judge; a plain tuple of the three texts is accepted as well.
+
+    Attributes:
+        db_id: The id of the database that both queries are run on.
+        gold: The query whose result is right.
+        predicted: The query to judge, exactly as the model wrote it; "" if it wrote none.
+    """
 
     db_id: str
     gold: str
     predicted: str
 
 
+Example = Prediction
+"""The name that :class:`Prediction` had before."""
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of a prediction; ``detail`` is one line for a reader, often empty."""
+    """The outcome of a prediction.
+
+    Attributes:
+        status: The outcome in one word.
+        reason: Why, as one line for a reader: the engine's error, or how the results differ; "" if
+            the prediction is correct.
+        rule: The signature of the semantics that decided, as "strict-v2"; "" for a verdict on one
+            database, whose caller named the semantics.
+        database: The database that decided: "original", or a database of a suite, as "copy" or
+            "small-3". Of a correct prediction, the last database that it was run on.
+        original_status: The outcome on the original alone; None for a verdict on one database.
+    """
 
     status: Status
-    detail: str = ""
+    reason: str = ""
+    rule: str = ""
+    database: str = ""
+    original_status: Status | None = None
+
+    @property
+    def detail(self) -> str:
+        """The name that :attr:`reason` had before."""
+        return self.reason
 
     @property
     def scorable(self) -> bool:

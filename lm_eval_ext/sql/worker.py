@@ -118,7 +118,9 @@ class Worker:
         result = self._run(job.place, job.predicted)
         if isinstance(result, Failure):
             return result if result.kind == "unavailable" else verdict_of(result)
-        return Verdict("correct" if expected.matches(result) else "wrong")
+        if expected.matches(result):
+            return Verdict("correct")
+        return Verdict("wrong", expected.difference(result).as_text())
 
     def _expected(self, job: ScoreJob) -> Expected | Failure:
         key = (job.place, job.gold, job.semantics)

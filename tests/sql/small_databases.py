@@ -82,8 +82,8 @@ def check_hostile(case: Case, executor: Executor, folder: Path, memory: int) -> 
     """
     verdict = score_one(executor, "people", GOLD, case.sql.replace("{folder}", str(folder)))
     assert verdict.status in case.statuses, verdict
-    assert verdict.detail.isprintable()
-    assert len(verdict.detail) <= 1_000
+    assert verdict.reason.isprintable()
+    assert len(verdict.reason) <= 1_000
     assert all(peak_bytes(pid) < memory for pid in pids(executor))
     executor._known.clear()  # ask the worker, not the memory
     assert score_one(executor, "people", GOLD, "SELECT max(id) FROM people").correct

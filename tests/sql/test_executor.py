@@ -144,7 +144,7 @@ def test_a_file_that_vanishes_is_not_created(tmp_path: Path) -> None:
     with Executor(tmp_path, limits=TIGHT) as executor:
         path.unlink()
         verdict = score_one(executor, "gone", "SELECT 1", "SELECT 1")
-    assert (verdict.status, "unable to open" in verdict.detail) == ("gold_error", True)
+    assert (verdict.status, "unable to open" in verdict.reason) == ("gold_error", True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -284,5 +284,5 @@ def test_the_bytes_of_all_values_are_limited(executor: Executor, value: str) -> 
         score_one(executor, "people", GOLD, f"{steps.format(size)} SELECT {value} FROM r")
         for size in (200, 300)
     ]
-    late = Verdict("prediction_too_large", "the result has over 2,000,000 bytes")
-    assert verdicts == [Verdict("wrong"), late]
+    too_large = Verdict("prediction_too_large", "the result has over 2,000,000 bytes")
+    assert verdicts == [Verdict("wrong", "200 rows instead of 1"), too_large]

@@ -110,7 +110,7 @@ class ScoringDatabases:
 
     def rule(self, named: Semantics) -> str:
         """The semantics on the suites' databases, if the user names these for the originals."""
-        return named.made if self.rows == "v3" else named.name
+        return named.suite_rule if self.rows == "v3" else named.name
 
     @property
     def signature(self) -> str:

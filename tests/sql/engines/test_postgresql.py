@@ -168,8 +168,8 @@ def test_hostile_query(case: Case, fitting: Executor, server: Server) -> None:
 def test_an_owners_function_by_any_way(executor: Executor, sql: str, function: str) -> None:
     verdict = score_one(executor, "people", GOLD, sql)
     assert verdict.status == "prediction_error"
-    assert f"the function {function}" in verdict.detail
-    assert "is not allowed: it is volatile" in verdict.detail
+    assert f"the function {function}" in verdict.reason
+    assert "is not allowed: it is volatile" in verdict.reason
 
 
 @pytest.mark.parametrize(
