@@ -66,9 +66,9 @@ class Results:
         """
         import pandas as pd
 
-        from lm_eval_ext.results.ask import Asked, answers
+        from lm_eval_ext.results.query import ScoreQuery, answers
 
-        asked = Asked(tuple(metrics), value, tuple(where), by)
+        asked = ScoreQuery(tuple(metrics), value, tuple(where), by)
         found: list[dict[str, object]] = []
         problems: list[LmEvalExtError] = []
         for model, run in self._runs:
@@ -100,8 +100,8 @@ class Results:
         return pd.DataFrame(found)
 
     def overview(self) -> "DataFrame":
-        """Models by benchmarks, as ``show`` prints them (:mod:`lm_eval_ext.results.ask`)."""
-        from lm_eval_ext.results.ask import overview
+        """Models by benchmarks, as ``show`` prints them (:mod:`lm_eval_ext.results.query`)."""
+        from lm_eval_ext.results.query import overview
 
         return overview(self.models)
 

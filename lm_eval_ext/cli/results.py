@@ -39,14 +39,14 @@ def show(
     ] = False,
 ) -> None:
     """Show results: models by benchmarks, a task's metrics, or a breakdown of its samples."""
-    from lm_eval_ext.results.ask import Asked
     from lm_eval_ext.results.grid import text
     from lm_eval_ext.results.models import choose_tasks, having, read_models
+    from lm_eval_ext.results.query import ScoreQuery
     from lm_eval_ext.results.show import tables as shown
 
     models = read_models(paths)
     named = names_in(tasks)
-    asked = Asked(tuple(metric or ()), value, tuple(where or ()), by)
+    asked = ScoreQuery(tuple(metric or ()), value, tuple(where or ()), by)
     typer.echo(text(shown(models, asked, named)), nl=False)
     for task in choose_tasks(models, named, least=1) if signatures else ():
         for model, run in having(models, task).items():

@@ -144,10 +144,10 @@ def compare(
 ) -> None:
     """Compare models on the documents that all of them answered, with significance tests."""
     from lm_eval_ext.compare.command import run
-    from lm_eval_ext.results.ask import Asked
+    from lm_eval_ext.results.query import ScoreQuery
 
     text, refused = run(
-        paths, Asked(tuple(metric or ()), value, tuple(where or ()), by), tasks=tasks,
+        paths, ScoreQuery(tuple(metric or ()), value, tuple(where or ()), by), tasks=tasks,
         between=between, seeds=by_seed, across_settings=across_settings, format_=format_, out=out,
     )  # fmt: skip
     typer.echo(text, nl=False)

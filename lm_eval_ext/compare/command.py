@@ -12,7 +12,6 @@ from typing import Any
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.compare.comparison import Report, Table, compare
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.ask import Asked, overview, representatives
 from lm_eval_ext.results.grid import (
     BEST,
     LEADS,
@@ -28,6 +27,7 @@ from lm_eval_ext.results.grid import (
     value,
 )
 from lm_eval_ext.results.models import choose_tasks, read_models
+from lm_eval_ext.results.query import ScoreQuery, overview, representatives
 from lm_eval_ext.results.show import grouped, overview_table
 from lm_eval_ext.stats.intervals import Interval
 from lm_eval_ext.stats.statistics import NONE, Pair, number, probability
@@ -36,7 +36,7 @@ from lm_eval_ext.text import names_in, one_line
 
 def run(
     paths: Sequence[Path],
-    asked: Asked,
+    asked: ScoreQuery,
     *,
     tasks: str = "",
     between: str = "",

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.results.align import align, align_tasks
-from lm_eval_ext.results.ask import Asked, check, leading, recomputes
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, having
+from lm_eval_ext.results.query import ScoreQuery, check, recomputes, reference_run
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS, Interval, interval, mean_estimate
 from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, Measure, Question
 from lm_eval_ext.stats.statistics import (
     NONE,
-    Figure,
+    Estimate,
     Pair,
     adjust,
     best,
     document_values,
-    figure,
+    estimate,
     pairs,
     parts,
     shared_documents,
@@ -69,7 +69,7 @@ class Table:
     total: int | None
     clusters: int
     cluster: str
-    figures: dict[str, Figure]
+    figures: dict[str, Estimate]
     pairs: list[Pair]
     best: list[str]
     published: dict[str, float]
@@ -108,7 +108,7 @@ _SEED = re.compile(r"[\s,·_-]*\(?seed[\s_=:-]*(\d+)\)?$", re.IGNORECASE)
 def compare(
     models: Sequence[Model],
     tasks: Sequence[str],
-    asked: Asked,
+    asked: ScoreQuery,
     *,
     across_settings: bool = False,
     within: bool = False,
@@ -168,7 +168,7 @@ def _compared(
     name: str,
     group: str,
     runs: Mapping[str, Run],
-    asked: Asked,
+    asked: ScoreQuery,
     *,
     across_settings: bool,
     within: bool,
@@ -177,7 +177,7 @@ def _compared(
     """The tables of a task, or of two tasks within a model; runs that are left out are noted."""
     import pandas as pd
 
-    run = next(iter(runs.values())) if within else leading(runs)
+    run = next(iter(runs.values())) if within else reference_run(runs)
     wanted = asked.questions(run)
     if within:
         systems = align_tasks(runs)
@@ -226,7 +226,7 @@ def _tables(
         measure = own.measure
         common = set(next(iter(shared_documents(systems, own).values()))[DOCUMENT])
         kept = {name: rows[rows[DOCUMENT].isin(common)] for name, rows in systems.items()}
-        found = {name: figure(rows, own) for name, rows in kept.items()}
+        found = {name: estimate(rows, own) for name, rows in kept.items()}
         values = {name: one.value for name, one in found.items()}
         sign = 1 if measure.lower_is_better else -1
         ranked = sorted(found, key=lambda name: (values[name] is None, sign * (values[name] or 0)))
@@ -253,7 +253,7 @@ def _tables(
 
 
 def _note(
-    found: Mapping[str, Figure], measure: Measure, unit: str, *, known: bool, tested: bool
+    found: Mapping[str, Estimate], measure: Measure, unit: str, *, known: bool, tested: bool
 ) -> str:
     some = next(iter(found.values()))
     if not some.documents:

@@ -12,8 +12,8 @@ from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.compare.comparison import compare
 from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.results.ask import Asked, leading, question_of
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
+from lm_eval_ext.results.query import ScoreQuery, question_of, reference_run
 from lm_eval_ext.stats.intervals import ALPHA
 from lm_eval_ext.stats.power import clusters_needed, stated_variance
 
@@ -133,7 +133,7 @@ def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
     if others:
         raise OptionError(f"{wanted.task} is {', '.join([task, *others])}; name one of them")
     runs = having(models, task)
-    run = leading(runs)
+    run = reference_run(runs)
     metric = wanted.metric or run.headline
     question = question_of(run, metric)
     low, high = question.measure.limits
@@ -142,7 +142,7 @@ def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
             f"--difference {wanted.difference:g} is not legal; "
             f"{metric} goes from {low:g} to {high:g}"
         )
-    report = compare(models, [task], Asked((metric,)))
+    report = compare(models, [task], ScoreQuery((metric,)))
     for problem in report.refused:
         if not report.tables:
             raise DataError(problem)

@@ -18,7 +18,7 @@ from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.names import NONE, RANGE, ROWS, STDERR, UNIT
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.stats.measures import Question
-from lm_eval_ext.stats.statistics import Figure, figure
+from lm_eval_ext.stats.statistics import Estimate, estimate
 from lm_eval_ext.stats.table import Row, frame
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Metrics:
 
     def __init__(self, questions: Mapping[str, Question]) -> None:
         self.questions = questions
-        self._found: dict[str, list[Figure]] = {}
+        self._found: dict[str, list[Estimate]] = {}
         self._last: tuple[list[Document], DataFrame] | None = None
 
     def aggregation(self) -> dict[str, Callable[[list[Document]], float | str]]:
@@ -95,7 +95,7 @@ class Metrics:
         return found
 
     def _value(self, name: str, documents: list[Document]) -> float | str:
-        found = figure(self._frame(documents), self.questions[name])
+        found = estimate(self._frame(documents), self.questions[name])
         self._found.setdefault(name, []).append(found)
         return NONE if found.value is None else found.value
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.results.ask import question_of
 from lm_eval_ext.results.files import Run
+from lm_eval_ext.results.query import question_of
 from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 from lm_eval_ext.results.table import samples
 from lm_eval_ext.stats.statistics import of_documents

@@ -13,12 +13,18 @@ from lm_eval_ext.errors import LmEvalExtError, OptionError, require_extra, writi
 from lm_eval_ext.leaderboard.samples import logged, pack, scores_of
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.figures import Figure, figures
-from lm_eval_ext.results.about import About, about
-from lm_eval_ext.results.align import usual
-from lm_eval_ext.results.ask import leading, overview, question_of, reason_for, representatives
+from lm_eval_ext.results.align import majority_setup
 from lm_eval_ext.results.files import Run, Tokens, model_file
 from lm_eval_ext.results.grid import csv
+from lm_eval_ext.results.model_facts import ModelFacts, model_facts
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
+from lm_eval_ext.results.query import (
+    overview,
+    question_of,
+    reason_for,
+    reference_run,
+    representatives,
+)
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import Measure
 from lm_eval_ext.stats.statistics import number
@@ -88,7 +94,7 @@ class Section:
 class Row:
     """What is known of a model."""
 
-    about: About
+    about: ModelFacts
     text: str
     tokens: Tokens | None
 
@@ -146,7 +152,7 @@ def _read(
         read = cache(rows)
         found.append(overview(models, tasks=[task], read=read))
         every = having(models, task)
-        runs = {label: every[label] for label in every if label in usual(every)}
+        runs = {label: every[label] for label in every if label in majority_setup(every)}
         first = next(iter(runs.values()))
         card, scores, kept = first.card, scores_of(first), {}
         for label, run in runs.items() if most else ():
@@ -204,7 +210,7 @@ def _render(
         note = f"not compared: {one.untested}" * bool(one.untested)
         own = cells.get(key, Cell(why=one.why))
         cells[key] = replace(own, best=one.best, badge=trial, note=note)
-    owners = {task: leading(having(models, task)) for task in found["task"].unique()}
+    owners = {task: reference_run(having(models, task)) for task in found["task"].unique()}
     heads = _heads(representatives(models).values(), owners, 0)
     return environment.get_template("page.html").render(
         title=title,
@@ -228,7 +234,7 @@ def _row(model: Model) -> Row:
     counted = [one.tokens for one in model.runs.values()]
     known = [tokens for tokens in counted if tokens]
     tokens = Tokens(*map(sum, zip(*known, strict=True))) if len(known) == len(counted) else None
-    return Row(about(run.file), one_line(" · ".join(str(t) for t in texts if t)), tokens)
+    return Row(model_facts(run.file), one_line(" · ".join(str(t) for t in texts if t)), tokens)
 
 
 def _of_headlines(

@@ -21,10 +21,10 @@ from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import LmEvalExtError, OptionError, nearest, require_extra, writing
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.reading import Strict, read_yaml
-from lm_eval_ext.results.ask import figures as asked_figures
-from lm_eval_ext.results.ask import leading, question_of
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, having
+from lm_eval_ext.results.query import figures as asked_figures
+from lm_eval_ext.results.query import question_of, reference_run
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import NONE, number
 
@@ -420,7 +420,7 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
         for metric_title, metric in about.metrics.items() if runs else ():
             same = {"task": title, "line": line, "metric": metric_title}
             try:
-                question = _question(about, leading(runs), metric)
+                question = _question(about, reference_run(runs), metric)
             except LmEvalExtError as error:
                 missing.append(str(error))
                 continue

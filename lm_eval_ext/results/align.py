@@ -133,7 +133,7 @@ def parts_of(signature: str, free: frozenset[str] = FREE) -> dict[str, str]:
     return {key: value for key, value in parts.items() if key not in free}
 
 
-def usual(runs: Mapping[str, Run]) -> frozenset[str]:
+def majority_setup(runs: Mapping[str, Run]) -> frozenset[str]:
     """The runs that were asked what most were; of as many, those of the first.
 
     A trial was asked something else than a whole run, which may lack a few answers, and two whole

@@ -25,7 +25,7 @@ from lm_eval_ext.harness.names import (
 )  # fmt: skip
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.reading import read_yaml
-from lm_eval_ext.stats.statistics import Figure
+from lm_eval_ext.stats.statistics import Estimate
 from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
@@ -38,7 +38,7 @@ KEYS = "run"
 """The key with the digest of each name that ``run`` was asked for."""
 
 
-_FIGURE = TypeAdapter(Figure)
+_FIGURE = TypeAdapter(Estimate)
 
 
 def finite(value: Any) -> float | None:
@@ -93,7 +93,7 @@ class Run:
     task: str
 
     @cached_property
-    def scores(self) -> dict[str, Figure]:
+    def scores(self) -> dict[str, Estimate]:
         """Scores by metric; where a task has several filters, ``metric,filter``."""
         values = {
             name: value
@@ -108,7 +108,7 @@ class Run:
             for name in values
         }
 
-    def _score(self, name: str) -> Figure:
+    def _score(self, name: str) -> Estimate:
         """A metric's figure, with the interval that the task noted beside it.
 
         Tasks that aren't ours have noted none, nor have results of ours of older versions, whose

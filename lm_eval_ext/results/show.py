@@ -4,10 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.ask import Answer, Asked, answers, leading, overview, reason_for
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import BEST, LEADS, LOWER, Section, interval, matrix, notes, value
 from lm_eval_ext.results.models import Model, choose_tasks, having
+from lm_eval_ext.results.query import (
+    Answer,
+    ScoreQuery,
+    answers,
+    overview,
+    reason_for,
+    reference_run,
+)
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
@@ -17,7 +24,9 @@ _SOME = 3
 """Names that a note has before it counts the rest."""
 
 
-def tables(models: Sequence[Model], asked: Asked, tasks: Sequence[str] = ()) -> Iterator[Section]:
+def tables(
+    models: Sequence[Model], asked: ScoreQuery, tasks: Sequence[str] = ()
+) -> Iterator[Section]:
     """Yields what a terminal shows.
 
     Args:
@@ -75,7 +84,7 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
     yield notes(told)
 
 
-def _task(runs: Mapping[str, Run], asked: Asked) -> Iterator[Section]:
+def _task(runs: Mapping[str, Run], asked: ScoreQuery) -> Iterator[Section]:
     """One table: a row for each metric or part, and model; then published values and notes."""
     every: list[tuple[str, Answer]] = []
     problems: dict[str, Exception] = {}
@@ -86,7 +95,7 @@ def _task(runs: Mapping[str, Run], asked: Asked) -> Iterator[Section]:
             problems[model] = error
     if problems and not every:
         raise next(iter(problems.values()))
-    first = leading(runs)
+    first = reference_run(runs)
     found: dict[str, dict[str, Answer]] = {one.name: {} for _, one in every if one.run is first}
     for model, one in every:
         found.setdefault(one.name, {})[model] = one
@@ -139,7 +148,7 @@ def grouped(notes: Iterable[tuple[str, str]], every: int) -> Iterator[str]:
         yield f"{', '.join(names[:_SOME])}{more}: {note}" if len(own) < every else note
 
 
-def _figures(run: Run, asked: Asked) -> Iterator[Answer]:
+def _figures(run: Run, asked: ScoreQuery) -> Iterator[Answer]:
     found = list(answers(run, asked))
     several = len({one.title for one in found}) > 1
     for one in found:

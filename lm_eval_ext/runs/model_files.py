@@ -23,7 +23,7 @@ from pydantic import (
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.reading import Exact, checked, read_yaml
-from lm_eval_ext.results import about
+from lm_eval_ext.results import model_facts
 from lm_eval_ext.text import one_line, quantity
 
 SUFFIXES = (".yaml", ".yml")
@@ -89,13 +89,13 @@ def _schema() -> type[Own]:
 
     def fact(key: str) -> Any:
         def check(value: Any) -> Any:
-            if not about.is_legal(key, value):
-                raise ValueError(f"it must be {about.KEYS[key]}")
+            if not model_facts.is_legal(key, value):
+                raise ValueError(f"it must be {model_facts.KEYS[key]}")
             return value
 
         return Annotated[Any, AfterValidator(check)]
 
-    known: dict[str, Any] = {key: (fact(key), None) for key in about.KEYS}
+    known: dict[str, Any] = {key: (fact(key), None) for key in model_facts.KEYS}
     for key, hint in get_type_hints(EvaluatorConfig).items():
         if key not in SET_BY_RUN | Own.model_fields.keys():
             known[key] = (Annotated[Any, AfterValidator(_pairs)] if hint is dict else hint, None)

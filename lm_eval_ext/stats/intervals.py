@@ -51,7 +51,7 @@ NO_LIMITS: Limits = (None, None)
 
 
 @dataclass(frozen=True)
-class Estimate:
+class ClusteredValue:
     """A value and what its interval depends on.
 
     Attributes:
@@ -84,7 +84,7 @@ class Interval(NamedTuple):
     method: str | None = None
 
 
-def mean_estimate(scores: Iterable[float], clusters: Iterable[str]) -> Estimate | None:
+def mean_estimate(scores: Iterable[float], clusters: Iterable[str]) -> ClusteredValue | None:
     """The mean of documents' scores, each with its cluster; None for fewer than two clusters.
 
     The error is the sandwich estimator for a mean, with the correction G / (G - 1) for a small
@@ -113,7 +113,7 @@ def mean_estimate(scores: Iterable[float], clusters: Iterable[str]) -> Estimate 
     sums = np.bincount(places[order], values - mean)
     stderr = math.sqrt(groups / (groups - 1) * (sums @ sums)) / count if variance else 0.0
     tail = float((squares @ squares) / squares.sum()) if variance else 0.0
-    return Estimate(mean, stderr, count, groups, effective, variance, tail, uneven)
+    return ClusteredValue(mean, stderr, count, groups, effective, variance, tail, uneven)
 
 
 _ROUNDING = 1e-12
@@ -149,7 +149,7 @@ def level_of(names: Sequence[Sequence[str]]) -> int:
     return next((one for one in finer if len(set(names[one])) >= LEAST_CLUSTERS), len(names) - 1)
 
 
-def jackknife(totals: "Array", statistic: "Statistic", sizes: "Array") -> Estimate | None:
+def jackknife(totals: "Array", statistic: "Statistic", sizes: "Array") -> ClusteredValue | None:
     """A statistic of sums over clusters, with the standard error of the delete-one jackknife.
 
     Args:
@@ -168,10 +168,10 @@ def jackknife(totals: "Array", statistic: "Statistic", sizes: "Array") -> Estima
     if count < 2 or not np.isfinite(values).all():  # noqa: PLR2004
         return None
     stderr = math.sqrt((count - 1) * values[1:].var())
-    return Estimate(float(values[0]), stderr, int(sizes.sum()), count, _of_sizes(sizes)[0])
+    return ClusteredValue(float(values[0]), stderr, int(sizes.sum()), count, _of_sizes(sizes)[0])
 
 
-def interval(estimate: Estimate | None, limits: Limits = NO_LIMITS) -> Interval:
+def interval(estimate: ClusteredValue | None, limits: Limits = NO_LIMITS) -> Interval:
     """The interval of an estimate, if one can be had.
 
     Args:
@@ -191,7 +191,7 @@ def interval(estimate: Estimate | None, limits: Limits = NO_LIMITS) -> Interval:
     return _student(estimate, low, high, quantile)
 
 
-def _wilson(estimate: Estimate, high: float, quantile: float) -> Interval:
+def _wilson(estimate: ClusteredValue, high: float, quantile: float) -> Interval:
     share = min(max(estimate.value / high, 0.0), 1.0)
     one_answer = share * (1 - share)
     informative = estimate.effective
@@ -203,7 +203,7 @@ def _wilson(estimate: Estimate, high: float, quantile: float) -> Interval:
     return Interval(high * max(centre - reach, 0.0), high * min(centre + reach, 1.0), "wilson")
 
 
-def _squared_error(estimate: Estimate, high: float) -> float:
+def _squared_error(estimate: ClusteredValue, high: float) -> float:
     """The squared standard error with the design effect that half an answer more shows."""
     squared = estimate.stderr**2 * estimate.uneven
     if estimate.variance is None:
@@ -219,7 +219,7 @@ def _squared_error(estimate: Estimate, high: float) -> float:
 
 
 def _student(
-    estimate: Estimate, low: float | None, high: float | None, quantile: float
+    estimate: ClusteredValue, low: float | None, high: float | None, quantile: float
 ) -> Interval:
     if estimate.variance:
         squared = _squared_error(estimate, 1.0)

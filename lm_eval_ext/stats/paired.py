@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lm_eval_ext.stats.intervals import (
     NO_LIMITS,
-    Estimate,
+    ClusteredValue,
     Limits,
     interval,
     jackknife,
@@ -125,7 +125,7 @@ def paired_statistic(
 
 
 def _difference(
-    value: float, estimate: Estimate | None, limits: Limits, p: float | None, test: Test
+    value: float, estimate: ClusteredValue | None, limits: Limits, p: float | None, test: Test
 ) -> Difference:
     return Difference(
         None if math.isnan(value) else value,

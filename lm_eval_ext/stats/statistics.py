@@ -39,7 +39,7 @@ PAPER_SAMPLES, PAPER_REPEATS = 100, 200
 
 
 @dataclass(frozen=True)
-class Figure:
+class Estimate:
     """A value with its interval; None for what there is none of.
 
     ``level`` is that of the clusters that its error is clustered by, ``method`` the interval's.
@@ -130,7 +130,7 @@ def _levels(rows: "DataFrame") -> tuple[int, "Series"]:
 # Figures.
 
 
-def figure(rows: "DataFrame", question: Question) -> Figure:
+def estimate(rows: "DataFrame", question: Question) -> Estimate:
     """The figure of one run's rows of a task; ``question.by`` is left aside."""
     measure = question.measure
     rows = _asked(rows, question)
@@ -139,7 +139,7 @@ def figure(rows: "DataFrame", question: Question) -> Figure:
     rows = rows.assign(**{CLUSTER: clusters})
     counted = (documents, rows[CLUSTER].nunique(), level)
     if not documents:
-        return Figure(None)
+        return Estimate(None)
     if measure.statistic == "bootstrap":
         return _drawn(rows, measure, counted)
     if statistic := STATISTICS.get(measure.statistic):
@@ -150,7 +150,7 @@ def figure(rows: "DataFrame", question: Question) -> Figure:
         scores = document_values(rows, measure)
         value = math.fsum(scores[measure.name]) / len(scores)
         estimate = mean_estimate(scores[measure.name], scores[CLUSTER])
-    return Figure(
+    return Estimate(
         None if math.isnan(value) else float(value),
         estimate.stderr if estimate else None,
         *counted,
@@ -182,7 +182,7 @@ def of_documents(rows: "DataFrame", question: Question) -> "Series":
     return document_values(rows, measure)[measure.name]
 
 
-def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -> Figure:
+def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -> Estimate:
     """The paper's bootstrap: 200 times, the figure of 100 documents drawn with replacement.
 
     Each value of the facet is weighted as in a contrast. Without ``seeds`` its mean is over the
@@ -210,9 +210,9 @@ def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -
         figures = np.sum([weight * drawn(name).mean(axis=1) for name, weight in weights], axis=0)
     figures = figures[~np.isnan(figures)]
     if len(figures) < 2 or len(means) < 2:  # noqa: PLR2004
-        return Figure(None, None, *counted)
+        return Estimate(None, None, *counted)
     middle, low, high = map(float, np.quantile(figures, (0.5, 0.025, 0.975)))
-    return Figure(middle, float(figures.std(ddof=1)), *counted, low, high, "own")
+    return Estimate(middle, float(figures.std(ddof=1)), *counted, low, high, "own")
 
 
 # Statistics of sums over clusters: a change, F1, means of groups, relative performance. `totals`

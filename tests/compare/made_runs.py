@@ -11,7 +11,7 @@ from lm_eval.api.model import LM
 from support import legal, logged
 
 from lm_eval_ext.compare.command import run
-from lm_eval_ext.results.ask import Asked
+from lm_eval_ext.results.query import ScoreQuery
 
 
 class Guesser(LM):
@@ -42,7 +42,7 @@ class Guesser(LM):
         return str(gold[request.idx] if isinstance(gold, list) else gold)
 
 
-HEADLINES = Asked()
+HEADLINES = ScoreQuery()
 
 
 def make(
@@ -69,7 +69,7 @@ def make(
     return folder
 
 
-def compared(*paths: Path, asked: Asked = HEADLINES, **options: Any) -> dict[str, Any]:
+def compared(*paths: Path, asked: ScoreQuery = HEADLINES, **options: Any) -> dict[str, Any]:
     """Figures and pairs, each with what its table is about."""
     text, refused = run(paths, asked, format_="json", **options)
     assert not refused

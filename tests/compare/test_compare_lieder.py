@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.leaderboard.site import build
-from lm_eval_ext.results.ask import Asked
+from lm_eval_ext.results.query import ScoreQuery
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,9 @@ def test_explicit_against_implicit_novelty(recorded_lieder: Path) -> None:
     The three comparisons with pos_pos_s hang on novelty. The paper has more models.
     """
     metric = "direct/uniqueness+novelty"
-    found = compared(recorded_lieder, between="lieder_diff,lieder_base", asked=Asked((metric,)))
+    found = compared(
+        recorded_lieder, between="lieder_diff,lieder_base", asked=ScoreQuery((metric,))
+    )
     rows = {row["model"]: row for row in found["pairs"]}
     assert set(rows) == {"gpt2", "llama2_7B", "babbage-002"}
     for model, row in rows.items():
@@ -73,7 +75,7 @@ def test_no_interval_leaves_its_legal_range_anywhere(
     build([recorded_lieder], tmp_path, samples=0)
     assert legal.check_table((tmp_path / "leaderboard.csv").read_text()) == 3 * 3
     for experiment, metric in (("base", "direct"), ("diff", "relative"), ("two", "direct")):
-        asked = Asked((metric,), by="family,requirement")
+        asked = ScoreQuery((metric,), by="family,requirement")
         pairs = compared(recorded_lieder / experiment, asked=asked)["pairs"]
         assert legal.check_pairs(pairs) == len(pairs) > 40
 

@@ -12,8 +12,8 @@ from lm_eval_ext.cli.app import app
 from lm_eval_ext.compare.comparison import compare
 from lm_eval_ext.compare.power import needed
 from lm_eval_ext.errors import LmEvalExtError
-from lm_eval_ext.results.ask import Asked
 from lm_eval_ext.results.models import read_models
+from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.stats.power import clusters_needed
 
 ASKED = {"task": "lieder_mini", "difference": 0.05}
@@ -21,7 +21,7 @@ ASKED = {"task": "lieder_mini", "difference": 0.05}
 
 def test_the_spread_of_several_models_is_the_mean_over_all_pairs(runs: Path) -> None:
     """Of variances: neither their sum nor that of one pair; documents are those of a cluster."""
-    (table,) = compare(read_models([runs]), ["lieder_mini"], Asked()).tables
+    (table,) = compare(read_models([runs]), ["lieder_mini"], ScoreQuery()).tables
     variances = [(pair.stderr or 0) ** 2 for pair in table.pairs]
     assert len(set(variances)) == 3
     three = needed([runs], **ASKED)

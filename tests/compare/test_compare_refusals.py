@@ -8,13 +8,13 @@ import pytest
 
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.ask import Asked
+from lm_eval_ext.results.query import ScoreQuery
 
 Changed = Callable[..., Path]
 
 
 def against(folder: Path, runs: Path, tasks: str = "lieder_mini", **options: Any) -> Any:
-    return run([folder, runs / "poor"], Asked(), tasks=tasks, **options)
+    return run([folder, runs / "poor"], ScoreQuery(), tasks=tasks, **options)
 
 
 def other(number: int, row: dict[str, Any], key: str) -> dict[str, Any]:
@@ -73,24 +73,38 @@ def test_a_run_that_cannot_be_compared_does_not_stop_the_others(
 ) -> None:
     """Of three models two are compared; the third is named."""
     folder = changed(edit_row=lambda number, row: other(number, row, "target_hash"))
-    text, refused = run([folder, runs / "poor", runs / "same"], Asked(), tasks="lieder_mini")
+    text, refused = run([folder, runs / "poor", runs / "same"], ScoreQuery(), tasks="lieder_mini")
     assert "different right answers" in refused and "* " in text
     for file in folder.glob("samples_lieder_mini*"):
         file.write_text(file.read_text()[:900])
-    text, refused = run([folder, runs / "poor", runs / "same"], Asked(), tasks="lieder_mini,cogs_*")
+    text, refused = run(
+        [folder, runs / "poor", runs / "same"], ScoreQuery(), tasks="lieder_mini,cogs_*"
+    )
     assert "not JSON" in refused and "Exact match" in text and "0." in text.partition("\n\n")[0]
 
 
 @pytest.mark.parametrize(
     ("task", "asked", "message"),
     [
-        ("lieder", Asked(where=("family=plain_negated,no",)), "no family no; there is able_un"),
-        ("magnifico", Asked(by="word"), "compares form base with others, and no part has both"),
-        ("conceptual", Asked(("gain",), by="demonstrations"), "gain compares demonstrations, so"),
+        (
+            "lieder",
+            ScoreQuery(where=("family=plain_negated,no",)),
+            "no family no; there is able_un",
+        ),
+        (
+            "magnifico",
+            ScoreQuery(by="word"),
+            "compares form base with others, and no part has both",
+        ),
+        (
+            "conceptual",
+            ScoreQuery(("gain",), by="demonstrations"),
+            "gain compares demonstrations, so",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_one_line(
-    runs: Path, task: str, asked: Asked, message: str
+    runs: Path, task: str, asked: ScoreQuery, message: str
 ) -> None:
     """It printed a table of N/A."""
     with pytest.raises(OptionError, match=message):
@@ -107,4 +121,4 @@ def test_samples_without_the_part_are_one_line(changed: Changed) -> None:
 
     folder = changed(edit_row=without)
     with pytest.raises(OptionError, match="lieder_mini: its samples have no family"):
-        run([folder, folder], Asked(by="family"), tasks="lieder_mini")
+        run([folder, folder], ScoreQuery(by="family"), tasks="lieder_mini")

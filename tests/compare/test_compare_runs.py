@@ -16,13 +16,13 @@ from lm_eval_ext.compare.command import leaderboard, rendered, run
 from lm_eval_ext.compare.comparison import Report, Table
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard.site import build
-from lm_eval_ext.results.ask import Asked, overview
 from lm_eval_ext.results.files import find
 from lm_eval_ext.results.grid import text as grid
 from lm_eval_ext.results.models import read_models
+from lm_eval_ext.results.query import ScoreQuery, overview
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.paired import holm
-from lm_eval_ext.stats.statistics import Figure
+from lm_eval_ext.stats.statistics import Estimate
 
 
 def test_values_are_those_of_the_results_files(runs: Path) -> None:
@@ -33,7 +33,7 @@ def test_values_are_those_of_the_results_files(runs: Path) -> None:
         card = card_of(task)
         assert card
         titles = {card.title_of(metric): metric for metric in metrics}
-        for row in compared(runs, tasks=task, asked=Asked(tuple(metrics)))["figures"]:
+        for row in compared(runs, tasks=task, asked=ScoreQuery(tuple(metrics)))["figures"]:
             score = run_in(runs / row["system"], task).scores[titles[row["title"]]]
             assert (row["value"], row["low"], row["high"]) == pytest.approx(
                 (score.value, score.low, score.high), rel=1e-9
@@ -66,13 +66,16 @@ def test_bold_is_one_rule_everywhere(runs: Path, tmp_path: Path, without_figures
     for task, expected in best.items():
         content = compared(runs, tasks=task)
         assert {row["system"] for row in content["figures"] if row["best"]} == expected
-        latex, _ = run([runs], Asked(), tasks=task, format_="latex")
+        latex, _ = run([runs], ScoreQuery(), tasks=task, format_="latex")
         bold = {line.split(" & ")[0] for line in latex.splitlines() if "textbf" in line}
         assert bold == expected, task
     leaderboard([runs], tmp_path / "models.tex")
-    for latex in (run([runs], Asked(), format_="latex")[0], (tmp_path / "models.tex").read_text()):
+    for latex in (
+        run([runs], ScoreQuery(), format_="latex")[0],
+        (tmp_path / "models.tex").read_text(),
+    ):
         assert latex.count(r"\textbf{") == found["best"].sum() > 5
-    text, _ = run([runs], Asked())
+    text, _ = run([runs], ScoreQuery())
     assert sum(line.count("* ") for line in text.splitlines()[:9]) == found["best"].sum()
     page = build([runs], tmp_path / "page", samples=0)
     exported = csv.DictReader((page.parent / "leaderboard.csv").open())
@@ -86,7 +89,7 @@ def test_bold_is_one_rule_everywhere(runs: Path, tmp_path: Path, without_figures
 
 def test_two_models_and_five_benchmarks_are_one_table(runs: Path, tmp_path: Path) -> None:
     """Each benchmark's representative task, on one line; a trial says how many documents of all."""
-    text, _ = run([runs / "good", runs / "poor"], Asked())
+    text, _ = run([runs / "good", runs / "poor"], ScoreQuery())
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80 and len(lines) < 20
     tasks = [line.split()[0] for line in lines[2:7]]
@@ -95,12 +98,12 @@ def test_two_models_and_five_benchmarks_are_one_table(runs: Path, tmp_path: Path
     ]  # fmt: skip
     assert [line.split()[-1] for line in lines[2:7]] == ["500", "36", "24", "48", "192"]
     short = make(tmp_path / "short", ["lieder_mini", "cogs_mini_gen"], seed=9, limit=21, name="s")
-    text, _ = run([short, runs / "poor"], Asked())
+    text, _ = run([short, runs / "poor"], ScoreQuery())
     assert [line.split()[-1] for line in text.splitlines()[2:4]] == ["21/500", "21/48"]
     leaderboard([short], tmp_path / "a.tex")
     for one in ("size 21/48", "below trials", "% task:lieder_mini|version:1.2|"):
         assert one in (tmp_path / "a.tex").read_text()
-    latex, _ = run([runs], Asked(), tasks="lieder_mini", format_="latex")
+    latex, _ = run([runs], ScoreQuery(), tasks="lieder_mini", format_="latex")
     assert r"\label{tab:compare-lieder_mini-direct}" in latex
 
 
@@ -139,17 +142,17 @@ def test_a_task_that_is_not_ours(tmp_path: Path) -> None:
     for seed, skill in ((1, 0.9), (2, 0.3)):
         folder = tmp_path / "runs" / str(seed)
         make(folder, ["foreign_sums"], seed=seed, skill=skill, include=[str(tmp_path)])
-    both = Asked(("exact_match,plain", "exact_match,words"))
+    both = ScoreQuery(("exact_match,plain", "exact_match,words"))
     plain, words = compared(tmp_path / "runs", asked=both)["pairs"]
     assert (plain["documents"], plain["clusters"], plain["cluster"]) == (45, 45, "document")
     assert plain["test"] == "mcnemar" and plain["p"] < 0.01
     assert words["value"] == 0
     (file,) = (tmp_path / "runs" / "1").rglob("results_*.json")
     file.write_text(file.read_text().replace('"exact_match,plain": 0.', '"exact_match,plain": 0.0'))
-    found = compared(tmp_path / "runs", asked=Asked(both.metrics[:1]))
+    found = compared(tmp_path / "runs", asked=ScoreQuery(both.metrics[:1]))
     assert found["pairs"] == [] and "has another value" in found["figures"][0]["note"]
     with pytest.raises(OptionError, match="no facet family: only tasks of ours"):
-        run([tmp_path / "runs"], Asked(by="family"))
+        run([tmp_path / "runs"], ScoreQuery(by="family"))
 
 
 def test_documents_that_one_run_lacks_do_not_count(runs: Path, tmp_path: Path) -> None:
@@ -166,17 +169,21 @@ def test_documents_that_one_run_lacks_do_not_count(runs: Path, tmp_path: Path) -
 
 def test_parts_are_those_of_show(runs: Path) -> None:
     scores = run_in(runs / "poor", "magnifico_mini").scores
-    by_form = compared(runs, tasks="magnifico_mini", asked=Asked(by="form"))["figures"]
-    only = compared(runs, tasks="magnifico_mini", asked=Asked(where=("form=foreign",)))["figures"]
+    by_form = compared(runs, tasks="magnifico_mini", asked=ScoreQuery(by="form"))["figures"]
+    only = compared(runs, tasks="magnifico_mini", asked=ScoreQuery(where=("form=foreign",)))[
+        "figures"
+    ]
     one, two = (
         [row["value"] for row in rows if row["system"] == "poor"]
         for rows in ([row for row in by_form if row["part"] == "foreign"], only)
     )
     assert one == two == [scores["relative_performance/foreign"].value]
-    for row in compared(runs, tasks="conceptual_mini", asked=Asked(value="accuracy"))["figures"]:
+    for row in compared(runs, tasks="conceptual_mini", asked=ScoreQuery(value="accuracy"))[
+        "figures"
+    ]:
         own = run_in(runs / row["system"], "conceptual_mini").scores
         assert row["value"] == own["gain/accuracy"].value
-    every = compared(runs, asked=Asked(by="family"))["figures"]
+    every = compared(runs, asked=ScoreQuery(by="family"))["figures"]
     assert {row["task"] for row in every} == {"lieder_mini"}, "the others have no such facet"
 
 
@@ -185,16 +192,16 @@ def test_what_is_no_mean_is_swapped_and_the_papers_bootstrap_is_not_tested(runs:
         ("magnifico_mini", "relative_performance"), ("diner_mini_name", "micro_f1"),
         ("conceptual_mini", "relative_error_change"),
     ):  # fmt: skip
-        found = compared(runs / "good", runs / "poor", tasks=task, asked=Asked((metric,)))
+        found = compared(runs / "good", runs / "poor", tasks=task, asked=ScoreQuery((metric,)))
         assert {row["test"] for row in found["pairs"]} == {"swap"}
-    found = compared(runs, tasks="conceptual_mini", asked=Asked(("gain_100x200",)))
+    found = compared(runs, tasks="conceptual_mini", asked=ScoreQuery(("gain_100x200",)))
     assert found["pairs"] == [] and not any(row["best"] for row in found["figures"])
     assert found["figures"][0]["note"].startswith("no test: the paper draws documents")
 
 
 def test_units_are_declared_not_guessed() -> None:
     """A relative performance below 1 keeps its unit, beside a large one."""
-    figures = {"a": Figure(53.4), "b": Figure(0.8)}
+    figures = {"a": Estimate(53.4), "b": Estimate(0.8)}
     about = ("t", "", "Relative performance", "", "", "r", "percent", False, 4, 20, 4, "database")
     report = Report(["a", "b"], [Table(*about, figures, [], [], {}, "", None)])
     text = rendered(report, "text")
@@ -205,22 +212,22 @@ def test_units_are_declared_not_guessed() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "options", "said"),
-    [(Asked(), {"tasks": "arc"}, "no task arc .* lieder_mini"),
-     (Asked(), {"between": "lieder_mini"}, "two tasks"),
-     (Asked(), {"seeds": True}, 'no two names differ only in "seed N" at the end: good, poor'),
-     (Asked(("accuracy",)), {"tasks": "lieder_mini"}, "no metric accuracy"),
-     (Asked(by="kin"), {}, "has no facet kin"),
+    [(ScoreQuery(), {"tasks": "arc"}, "no task arc .* lieder_mini"),
+     (ScoreQuery(), {"between": "lieder_mini"}, "two tasks"),
+     (ScoreQuery(), {"seeds": True}, 'no two names differ only in "seed N" at the end: good, poor'),
+     (ScoreQuery(("accuracy",)), {"tasks": "lieder_mini"}, "no metric accuracy"),
+     (ScoreQuery(by="kin"), {}, "has no facet kin"),
     ],
 )  # fmt: skip
 def test_wrong_options_say_what_is_valid(
-    runs: Path, asked: Asked, options: dict[str, Any], said: str
+    runs: Path, asked: ScoreQuery, options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(OptionError, match=said):
         run([runs], asked, **options)
 
 
 def test_csv_and_json_agree_and_keep_all_digits(runs: Path) -> None:
-    asked = Asked(by="requirement")
+    asked = ScoreQuery(by="requirement")
     text, _ = run([runs], asked, tasks="lieder_mini", format_="csv")
     pairs = compared(runs, tasks="lieder_mini", asked=asked)["pairs"]
     found = [(float(row["value"]), row["first"], row["part"]) for row in rows_of(text)]
@@ -232,7 +239,7 @@ def test_a_hostile_name_stays_text(changed: Callable[..., Path], runs: Path) -> 
     name = "=cmd|x](y) <script>\x1b[31m"
     folder = changed(lambda content: content.update(model_name=name))
     text, markdown, table = (
-        run([folder, runs / "poor"], Asked(), tasks="lieder_mini", format_=format_)[0]
+        run([folder, runs / "poor"], ScoreQuery(), tasks="lieder_mini", format_=format_)[0]
         for format_ in ("text", "markdown", "csv")
     )
     assert "\x1b" not in text + markdown + table
@@ -249,7 +256,7 @@ def test_two_tasks_of_the_same_models(runs: Path) -> None:
     assert [row["p_holm"] for row in found["pairs"]] == holm(ps) != ps
     assert not any(row["best"] for row in found["figures"])
     with pytest.raises(DataError, match="are not about the same items"):
-        run([runs], Asked(), between="conceptual_mini,lieder_mini")
+        run([runs], ScoreQuery(), between="conceptual_mini,lieder_mini")
 
 
 def test_mean_and_spread_by_seed(tmp_path: Path) -> None:
@@ -257,12 +264,12 @@ def test_mean_and_spread_by_seed(tmp_path: Path) -> None:
 
     for seed in (1, 2, 3):
         make(tmp_path / str(seed), ["lieder_mini"], seed=seed, name=f"tiny, seed {seed}")
-    (row,) = rows_of(run([tmp_path], Asked(), seeds=True, format_="csv")[0])
+    (row,) = rows_of(run([tmp_path], ScoreQuery(), seeds=True, format_="csv")[0])
     values = [run_in(tmp_path / str(n), "lieder_mini").scores["direct"].value for n in (1, 2, 3)]
     assert (row["condition"], row["seeds"]) == ("tiny", "3")
     assert (float(row["mean"]), float(row["sd"])) == pytest.approx((fmean(values), stdev(values)))
     assert float(row["low"]) < fmean(values) < float(row["high"])
-    shown, _ = run([tmp_path], Asked(by="family"), seeds=True)
+    shown, _ = run([tmp_path], ScoreQuery(by="family"), seeds=True)
     assert "plain_negated" in shown and " sd " in shown and "N/A" not in shown
 
 
@@ -272,7 +279,7 @@ LONG = ("meta-llama/Llama-3.3-70B-Instruct", "Qwen2.5-72B-Instruct", "an_organis
 def test_long_names_are_not_broken_inside_a_word(runs: Path, changed: Callable[..., Path]) -> None:
     """In a heading "Qwen2.5-72B-Instru" stood above "ct"; names stay on one line in rows."""
     folder = changed(lambda content: content.update(model_name=LONG[0]))
-    text, _ = run([folder, runs / "poor"], Asked(), tasks="lieder_mini")
+    text, _ = run([folder, runs / "poor"], ScoreQuery(), tasks="lieder_mini")
     assert sum(LONG[0] in line for line in text.splitlines()) == 2
     for count in (2, 3):
         made = grid(

@@ -24,9 +24,9 @@ from lm_eval_ext.plots.figures import (
     listed,
     write,
 )
-from lm_eval_ext.results.ask import Asked
-from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.models import Model, read_models
+from lm_eval_ext.results.query import ScoreQuery
+from lm_eval_ext.results.query import figures as asked_figures
 from lm_eval_ext.stats.measures import Measure, Question
 
 pytestmark = pytest.mark.slow
@@ -68,7 +68,7 @@ def test_values_are_answers_to_the_question(models: list[Model]) -> None:
     shown = figure.values.set_index(["model", "part"])
     (model, *_) = models
     run = model.runs["lieder_mini"]
-    ((_, question),) = Asked(by="requirement").questions(run)
+    ((_, question),) = ScoreQuery(by="requirement").questions(run)
     found = {
         cards()["lieder"].word(part["requirement"]): [one.value, one.low, one.high]
         for part, one in asked_figures(run, question)

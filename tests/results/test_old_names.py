@@ -17,7 +17,7 @@ from support.old_names import question_behind
 
 from lm_eval_ext.cards import cards
 from lm_eval_ext.stats.measures import Question
-from lm_eval_ext.stats.statistics import figure, parts
+from lm_eval_ext.stats.statistics import estimate, parts
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = json.loads(
@@ -109,7 +109,7 @@ def test_every_old_metric_is_a_question_with_the_same_value_and_interval(
         if old.startswith("is_best@"):
             best_template(table, old.removeprefix("is_best@"), expected[0])
             continue
-        found = figure(table, question_behind(benchmark, old, facets))
+        found = estimate(table, question_behind(benchmark, old, facets))
         if benchmark == "conceptual" and ":" in old and expected[0] is None:
             assert found.documents < CONCEPT_HAD_TO_HAVE, old
             continue
@@ -125,7 +125,7 @@ def best_template(table: Any, template: str, is_best: float) -> None:
     asked = Question(
         card.question_of("score/concept").measure, {"demonstrations": ("concept",)}, ("template",)
     )
-    values = {part["template"]: figure(table, one).value for part, one in parts(table, asked)}
+    values = {part["template"]: estimate(table, one).value for part, one in parts(table, asked)}
     assert (
         values[template] == max(value for value in values.values() if value is not None)
     ) == bool(is_best)

@@ -13,12 +13,12 @@ from support.results_files import write_run
 from lm_eval_ext.cli.task_list import task_rows
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.signature import of_config
-from lm_eval_ext.results.ask import Asked, question_of, reason_for
 from lm_eval_ext.results.files import Run, find
 from lm_eval_ext.results.grid import text
 from lm_eval_ext.results.models import read_models
+from lm_eval_ext.results.query import ScoreQuery, question_of, reason_for
 from lm_eval_ext.results.show import tables
-from lm_eval_ext.stats.statistics import Figure
+from lm_eval_ext.stats.statistics import Estimate
 
 
 def a_file(folder: Path, name: str = "results_2026-01-01T00-00-00.json", **changes: Any) -> Path:
@@ -80,7 +80,7 @@ def current(
 
 
 def shown(*files: Path, tasks: Any = (), width: int = 100, **asked: Any) -> str:
-    return text(tables(read_models(files), Asked(**asked), tasks), width)
+    return text(tables(read_models(files), ScoreQuery(**asked), tasks), width)
 
 
 def words(*files: Path, **asked: Any) -> str:
@@ -91,9 +91,9 @@ def test_scores_and_counts(tmp_path: Path) -> None:
     run = read(tmp_path)
     assert (run.file.model, run.task) == ("org/a-model", "lieder_base")
     assert run.scores == {
-        "direct/mean": Figure(0.5, 0.125),
-        "relative/mean": Figure(0.25),
-        "direct/pos_neg_s>pos_pos_s": Figure(0.75),
+        "direct/mean": Estimate(0.5, 0.125),
+        "relative/mean": Estimate(0.25),
+        "direct/pos_neg_s>pos_pos_s": Estimate(0.75),
     }
     assert run.documents == (46, 48)
     assert run.signature == (
@@ -171,8 +171,8 @@ def test_noted_intervals_are_shown(tmp_path: Path) -> None:
     metrics = {"direct": 0.5, "direct_stderr": 0.125, "relative": 0.25}
     file = current(tmp_path, metrics=metrics, intervals=intervals)
     assert run_in(file, "lieder_base").scores == {
-        "direct": Figure(0.5, 0.125, 48, 16, 0, 0.25, 0.75, "wilson"),
-        "relative": Figure(0.25, documents=9, clusters=3),
+        "direct": Estimate(0.5, 0.125, 48, 16, 0, 0.25, 0.75, "wilson"),
+        "relative": Estimate(0.25, documents=9, clusters=3),
     }
     said = words(file)
     assert "0.500 [0.250, 0.750]" in said and "clustered by item" in said
@@ -201,7 +201,7 @@ def test_why_there_is_none(tmp_path: Path, noted: Any, limit: int | None, said: 
         **{"n-samples": {name: {"original": 192, "effective": 20}}},
     )
     value, documents, clusters, *ends = noted
-    found = Figure(value, 0.0, documents, clusters, 0, *ends)
+    found = Estimate(value, 0.0, documents, clusters, 0, *ends)
     reason = reason_for(run, question_of(run, key).measure, found)
     assert said in reason and bool(said) == bool(reason)
 

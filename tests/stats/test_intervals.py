@@ -16,7 +16,7 @@ from lm_eval_ext.stats.intervals import (
     LEAST_CLUSTERS,
     NO_LIMITS,
     UNIT,
-    Estimate,
+    ClusteredValue,
     Interval,
     interval,
     mean_estimate,
@@ -113,9 +113,9 @@ def test_statistics_are_legal_too() -> None:
     """And of many answers half an answer more changes little."""
     for value, stderr in itertools.product((0.0, 0.2, 50.0, 99.9, 100.0), (0.0, 0.5, 30.0)):
         for limits in ((0.0, 100.0), (-100.0, 100.0)):
-            low, high, _ = interval(Estimate(value, stderr, 90, 9, 7.5), limits)
+            low, high, _ = interval(ClusteredValue(value, stderr, 90, 9, 7.5), limits)
             legal.check(low, high, value, limits, f"{value} {stderr}")
-    found = interval(Estimate(50.0, 4.0, 10**6, 1000, 1000.0), (0.0, 100.0))
+    found = interval(ClusteredValue(50.0, 4.0, 10**6, 1000, 1000.0), (0.0, 100.0))
     assert found[:2] == pytest.approx((50 - 1.96 * 4, 50 + 1.96 * 4), abs=0.2)
 
 

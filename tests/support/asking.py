@@ -7,24 +7,24 @@ from typing import Any
 from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.results.files import Run, find
 from lm_eval_ext.stats.measures import Question
-from lm_eval_ext.stats.statistics import Figure, figure
+from lm_eval_ext.stats.statistics import Estimate, estimate
 from lm_eval_ext.stats.table import Scored, frame
 
 Row = Mapping[str, Any]
 
 
-def _figure(card: Card, table: Any, metric: str, value: str, where: Mapping[str, str]) -> Figure:
+def _figure(card: Card, table: Any, metric: str, value: str, where: Mapping[str, str]) -> Estimate:
     question = card.question_of(metric)
     measure = question.measure
     if value:
         measure = measure.model_copy(update={"value": (value,)})
     filters = {**question.where, **{facet: (one,) for facet, one in where.items()}}
-    return figure(table, Question(measure, filters))
+    return estimate(table, Question(measure, filters))
 
 
 def ask(
     benchmark: str, documents: Iterable[Scored], metric: str, *, value: str = "", **where: str
-) -> Figure:
+) -> Estimate:
     """The figure of documents (name, id, clusters, rows) for a question of a card."""
     return _figure(cards()[benchmark], frame(documents), metric, value, where)
 

@@ -9,7 +9,7 @@ from typing import Any
 from lm_eval_ext.cards import cards
 from lm_eval_ext.harness.names import NONE, STDERR
 from lm_eval_ext.stats.measures import Question
-from lm_eval_ext.stats.statistics import figure
+from lm_eval_ext.stats.statistics import estimate
 from lm_eval_ext.stats.table import Scored, frame
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,6 +56,6 @@ class Old:
     def __getitem__(self, name: str) -> Any:
         facets = {one: set(self.table[one].dropna()) for one in self.table.select_dtypes("object")}
         question = question_behind(self.benchmark, name.removesuffix(STDERR), facets)
-        found = figure(self.table, question)
+        found = estimate(self.table, question)
         value = found.stderr if name.endswith(STDERR) else found.value
         return NONE if value is None else value

@@ -19,9 +19,9 @@ from lm_eval_ext.cli.task_list import lines, matching, task_rows
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.metrics import Document, Metrics, entry
-from lm_eval_ext.results.ask import Asked
 from lm_eval_ext.results.grid import text as as_text
 from lm_eval_ext.results.models import read_models
+from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.show import tables
 from lm_eval_ext.stats.table import Row
 
@@ -115,14 +115,14 @@ def check(text: str, keep: str = "") -> None:
 
 
 def shown(*folders: Path, **asked: Any) -> str:
-    return as_text(tables(read_models(folders, joined=True), Asked(**asked), ()))
+    return as_text(tables(read_models(folders, joined=True), ScoreQuery(**asked), ()))
 
 
 @pytest.mark.parametrize("benchmark", cards())
 def test_show_and_compare(every: Path, benchmark: str) -> None:
     folders, kept = sorted((every / benchmark).iterdir()), benchmark in KEPT
     task = TASKS[benchmark]
-    text = as_text(tables(read_models(folders, joined=True), Asked(), [task]))
+    text = as_text(tables(read_models(folders, joined=True), ScoreQuery(), [task]))
     check(text, f"show-{task}" * kept)
     headline = cards()[benchmark].headline_of(cards()[benchmark].metrics)
     _, _, _, first, value, *_ = text.splitlines()
@@ -131,10 +131,10 @@ def test_show_and_compare(every: Path, benchmark: str) -> None:
     assert all(model.split()[0] in text for model in MODELS)
     if parts := PARTS.get(benchmark):
         check(shown(*folders, by=parts), f"show-{task}-{parts.replace(',', '-')}")
-    text, refused = run(folders, Asked(), tasks=task)
+    text, refused = run(folders, ScoreQuery(), tasks=task)
     assert not refused
     check(text, f"compare-{task}" * kept)
-    check(run(folders[:2], Asked(metrics=tuple(cards()[benchmark].metrics)), tasks=task)[0])
+    check(run(folders[:2], ScoreQuery(metrics=tuple(cards()[benchmark].metrics)), tasks=task)[0])
 
 
 def test_the_overview(every: Path) -> None:

@@ -20,7 +20,7 @@ from lm_eval_ext.benchmarks.conceptual.records import Option, words
 from lm_eval_ext.benchmarks.conceptual.score import SEEDS, copied, process_results, stand_ins
 from lm_eval_ext.cards import cards
 from lm_eval_ext.stats.measures import Question
-from lm_eval_ext.stats.statistics import Figure, figure
+from lm_eval_ext.stats.statistics import Estimate, estimate
 from lm_eval_ext.stats.table import Scored, frame
 
 SCORES = ("rouge_l", "rouge_l_f1", "accuracy")
@@ -92,9 +92,9 @@ def test_a_gain_is_the_sum_of_its_parts_over_the_samples_that_have_a_control() -
     assert [value(scored, one) for one in metrics] == [0.5, 0.5, 0.5]
 
 
-def drawn(scored: list[Scored], seeds: Mapping[str, int] = {}) -> Figure:
+def drawn(scored: list[Scored], seeds: Mapping[str, int] = {}) -> Estimate:
     measure = CARD.question_of("gain_100x200").measure
-    return figure(frame(scored), Question(measure.model_copy(update={"seeds": seeds})))
+    return estimate(frame(scored), Question(measure.model_copy(update={"seeds": seeds})))
 
 
 def test_the_papers_bootstrap_draws_100_of_the_samples_200_times() -> None:

@@ -20,7 +20,7 @@ from lm_eval_ext.benchmarks.lieder.records import (
 )
 from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.stats.statistics import figure
+from lm_eval_ext.stats.statistics import estimate
 from lm_eval_ext.stats.table import frame as table_of
 
 EXPERIMENTS: tuple[Experiment, ...] = ("base", "diff", "two")
@@ -160,7 +160,7 @@ def test_a_perfect_reader_is_right_everywhere(experiment: Experiment) -> None:
     ]
     rows = table_of([("a", "a", (doc["item"],), score.process_results(doc, answers))])
     card = cards()["lieder"]
-    values = {one: figure(rows, card.question_of(one)).value for one in card.metrics}
+    values = {one: estimate(rows, card.question_of(one)).value for one in card.metrics}
     del values["direct/distance"]
     assert values.pop("undefined") == 0.0
     absent = {name for name, value in values.items() if value is None}

@@ -5,7 +5,7 @@ from support.asking import ask
 
 from lm_eval_ext.benchmarks.magnifico.score import rows
 from lm_eval_ext.cards import cards
-from lm_eval_ext.stats.statistics import Figure
+from lm_eval_ext.stats.statistics import Estimate
 
 
 def documents(interpretations: int, questions: int, databases: int = 1) -> list[dict[str, str]]:
@@ -20,7 +20,7 @@ def documents(interpretations: int, questions: int, databases: int = 1) -> list[
     ]  # fmt: skip
 
 
-def of_base(docs: list[dict[str, str]], *, own: bool) -> Figure:
+def of_base(docs: list[dict[str, str]], *, own: bool) -> Estimate:
     card = cards()["magnifico"]
     found = (
         (

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.asking import ask
 
-from lm_eval_ext.stats.statistics import Figure, mean_of_sums, relative_of_sums
+from lm_eval_ext.stats.statistics import Estimate, mean_of_sums, relative_of_sums
 
 Outcome = tuple[bool, str, str, str]
 """Whether it is right, interpretation, form and database."""
@@ -18,7 +18,7 @@ def outcomes(
     return [(n < right, interpretation, form, cluster) for n in range(all_of)]
 
 
-def found(scored: list[Outcome], measure: str = "relative_performance") -> Figure:
+def found(scored: list[Outcome], measure: str = "relative_performance") -> Estimate:
     documents = (
         (
             str(place), str(place), (cluster,),

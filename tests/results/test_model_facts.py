@@ -9,8 +9,8 @@ import pytest
 from support.results_files import rows, write_run
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.about import About, about, is_legal
 from lm_eval_ext.results.files import find
+from lm_eval_ext.results.model_facts import ModelFacts, is_legal, model_facts
 from lm_eval_ext.runs.model_files import read_model_files
 
 LEGAL = [
@@ -45,14 +45,14 @@ def test_facts_beside_results(tmp_path: Path) -> None:
     """From the file; a wrong one counts as none; lm-eval's own count where no size is stated."""
     file = write_run(tmp_path / "one", "one", "some_task", rows(8, 4))
     (results,) = find(tmp_path)
-    assert about(results) == About()
+    assert model_facts(results) == ModelFacts()
     model = tmp_path / "model.yaml"
     model.write_text("size: 1.5B\nfamily: 7\nweights: open\ndate: 2024-07-23\nlicence: 'a\\tb'\n")
-    expected = About(size=1.5e9, weights="open", date="2024-07-23", licence=r"a\tb")
-    assert about(results) == expected
+    expected = ModelFacts(size=1.5e9, weights="open", date="2024-07-23", licence=r"a\tb")
+    assert model_facts(results) == expected
     model.unlink()
     content = json.loads(file.read_text())
     for count, size in ((124439808, 124439808.0), (-1, None)):
         content["config"]["model_num_parameters"] = count
         file.write_text(json.dumps(content))
-        assert about(find(tmp_path)[0]) == About(size=size)
+        assert model_facts(find(tmp_path)[0]) == ModelFacts(size=size)

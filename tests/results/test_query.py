@@ -12,13 +12,13 @@ from support.results_files import rows as made_rows
 from support.results_files import write_run
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.ask import Asked, overview, representatives
-from lm_eval_ext.results.ask import figures as asked_figures
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import read_models
+from lm_eval_ext.results.query import ScoreQuery, overview, representatives
+from lm_eval_ext.results.query import figures as asked_figures
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import Measure, Question
-from lm_eval_ext.stats.statistics import Pair, best, figure, pairs
+from lm_eval_ext.stats.statistics import Pair, best, estimate, pairs
 from lm_eval_ext.stats.table import frame
 
 
@@ -87,8 +87,8 @@ def a_run(tmp_path: Path) -> Run:
 
 
 def figures(run: Run, **options: Any) -> Any:
-    ((_, question),) = Asked(**options).questions(run)
-    found = asked_figures(run, question, Asked(**options).filter)
+    ((_, question),) = ScoreQuery(**options).questions(run)
+    found = asked_figures(run, question, ScoreQuery(**options).filter)
     return pd.DataFrame({**part, **vars(one)} for part, one in found)
 
 
@@ -159,7 +159,7 @@ def test_best_is_whom_nobody_beats(
     systems = {
         name: table([1.0] * n + [0.0] * (40 - n)) for name, n in zip("abc", right, strict=False)
     }
-    values = {name: figure(own, asked).value for name, own in systems.items()}
+    values = {name: estimate(own, asked).value for name, own in systems.items()}
     assert best(values, pairs(systems, asked), asked.measure) == set(expected)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.names import UNIT
-from lm_eval_ext.results.align import RefusedError, align, usual
+from lm_eval_ext.results.align import RefusedError, align, majority_setup
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.results.table import rows
@@ -18,10 +18,10 @@ from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
 from lm_eval_ext.stats.measures import Filter, Measure, Question
 from lm_eval_ext.stats.statistics import (
     NONE,
-    Figure,
+    Estimate,
     Pair,
     best,
-    figure,
+    estimate,
     of_documents,
     pairs,
     parts,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ScoreQuery:
     """A question to tasks, as a command's options give it.
 
     Attributes:
@@ -52,7 +52,7 @@ class Asked:
     @property
     def is_question(self) -> bool:
         """Whether something else than the tasks' headlines is asked."""
-        return self != Asked()
+        return self != ScoreQuery()
 
     @cached_property
     def filter(self) -> Filter:
@@ -133,7 +133,7 @@ def question_of(run: Run, metric: str = "") -> Question:
 
 def figures(
     run: Run, question: Question, wanted: Collection[str] = ()
-) -> list[tuple[dict[str, str], Figure]]:
+) -> list[tuple[dict[str, str], Estimate]]:
     """The figure of each part; one without parts that lm-eval has as a metric needs no samples.
 
     Args:
@@ -149,7 +149,7 @@ def figures(
         return [({}, known)]
     table = rows(run)
     check(run.task, table, question, wanted)
-    return [(part, figure(table, own)) for part, own in parts(table, question)]
+    return [(part, estimate(table, own)) for part, own in parts(table, question)]
 
 
 class Answer(NamedTuple):
@@ -163,14 +163,14 @@ class Answer(NamedTuple):
     title: str
     part: Mapping[str, str]
     question: Question
-    figure: Figure
+    figure: Estimate
 
 
-def answers(run: Run, asked: Asked) -> Iterator[Answer]:
+def answers(run: Run, asked: ScoreQuery) -> Iterator[Answer]:
     """The figures that are asked for; without a question all metrics.
 
     Raises:
-        OptionError: As :meth:`Asked.questions` and :func:`figures`.
+        OptionError: As :meth:`ScoreQuery.questions` and :func:`figures`.
         DataError: Samples are needed, and were not logged or cannot be read.
     """
     if not asked.is_question:
@@ -182,7 +182,7 @@ def answers(run: Run, asked: Asked) -> Iterator[Answer]:
             yield Answer(run, question.measure.name, title, part, question, one)
 
 
-def _noted(run: Run, question: Question) -> Figure | None:
+def _noted(run: Run, question: Question) -> Estimate | None:
     asked = question.measure, question.filter
     for name, one in run.scores.items() if not question.by else ():
         own = question_of(run, name)
@@ -237,7 +237,7 @@ def recomputes(run: Run, table: "DataFrame", question: Question) -> bool:
     return math.isclose(found.mean(), reported.value, rel_tol=1e-9, abs_tol=1e-9)
 
 
-def reason_for(run: Run, measure: Measure, found: Figure) -> str:
+def reason_for(run: Run, measure: Measure, found: Estimate) -> str:
     """Why a figure has no value or no interval; "" if it has."""
     card = run.card
     if card is None or not run.is_current or found.low is not None:
@@ -284,7 +284,7 @@ def overview(
     made = []
     for task in tasks or representatives(models).values():
         runs = having(models, task)
-        first = leading(runs)
+        first = reference_run(runs)
         metric, card = first.headline, first.card
         if not metric:
             continue
@@ -297,7 +297,7 @@ def overview(
         title = first.title(metric) + ", lower is better" * question.measure.lower_is_better
         about = card.name if card else task, task, metric, title, question.measure.unit
         for name, run in runs.items():
-            found = values[name] or Figure(None)
+            found = values[name] or Estimate(None)
             why = reason_for(run, question.measure, found)
             why = why if values[name] else f"results of an older version, without {metric}"
             marks = name in marked, untested.get(name, "")
@@ -306,7 +306,7 @@ def overview(
     return pd.DataFrame(made, columns=list(COLUMNS))
 
 
-def leading(runs: Mapping[str, Run]) -> Run:
+def reference_run(runs: Mapping[str, Run]) -> Run:
     """The run whose metrics a report has: the first with the headline that most runs have.
 
     Files of older versions have other metrics, so they decide only where there are no others.
@@ -326,7 +326,11 @@ def _tested(
     So a trial does not take the documents from all others. Where each measured something else,
     those that share documents are tested.
     """
-    same, untested, other = usual(runs), dict[str, str](), "other settings, data or versions"
+    same, untested, other = (
+        majority_setup(runs),
+        dict[str, str](),
+        "other settings, data or versions",
+    )
     if len(same) > 1:
         whole = runs[min(same)].is_whole
         for name in runs.keys() - same:

@@ -12,7 +12,7 @@ _Price = Annotated[float, BeforeValidator(quantity), Field(ge=0)]
 _DATE = r"^\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?$"
 
 
-class About(BaseModel):
+class ModelFacts(BaseModel):
     """What is known of a model; "" and None where nothing is.
 
     ``size`` is the number of parameters (below a thousand it would rather be one of billions or
@@ -44,24 +44,26 @@ class About(BaseModel):
         return (asked * tokens.input + answered * tokens.output) / 1_000_000
 
 
-KEYS = {name: str(field.description) for name, field in About.model_fields.items()}
+KEYS = {name: str(field.description) for name, field in ModelFacts.model_fields.items()}
 """The keys, with their meaning."""
 
 
-def about(results: ResultsFile) -> About:
+def model_facts(results: ResultsFile) -> ModelFacts:
     """Reads the facts from the model's file; a wrong value counts as none.
 
     A size that isn't stated is the number of parameters that lm-eval counted, if it did.
     """
     counted = {"size": results.content["config"].get("model_num_parameters")}
     found = {**counted, **model_file(results)}
-    return About(**{key: found[key] for key in KEYS.keys() & found if is_legal(key, found[key])})
+    return ModelFacts(
+        **{key: found[key] for key in KEYS.keys() & found if is_legal(key, found[key])}
+    )
 
 
 def is_legal(key: str, value: Any) -> bool:
     """Whether one of the keys may have this value."""
     try:
-        About(**{key: value})
+        ModelFacts(**{key: value})
     except ValidationError:
         return False
     return True
