@@ -257,15 +257,16 @@ class SqlJudge:
         if verdict.status == "database_missing":
             absent = Failure("unavailable", verdict.reason)
             return Explanation(verdict, absent, absent)
+        semantics = self.semantics
+        if verdict.database != ORIGINAL:
+            semantics = self.suite_semantics
         db_id = self._on_database(prediction, verdict.database).db_id
-        gold = self._result(db_id, prediction.gold)
-        predicted = self._result(db_id, prediction.predicted)
+        gold_sql = semantics.rewrite(prediction.gold)
+        gold = self._result(db_id, gold_sql)
+        predicted = self._result(db_id, semantics.rewrite(prediction.predicted))
         difference = None
         if verdict.status == "wrong" and isinstance(gold, Rows) and isinstance(predicted, Rows):
-            semantics = self.semantics
-            if verdict.database != ORIGINAL:
-                semantics = self.suite_semantics
-            gold_query = Gold(prediction.gold, gold, lambda sql: self._result(db_id, sql))
+            gold_query = Gold(gold_sql, gold, lambda sql: self._result(db_id, sql))
             difference = semantics.prepare(gold_query).difference(predicted)
         return Explanation(verdict, gold, predicted, difference)
 
