@@ -175,9 +175,8 @@ class SqlJudge:
             databases = Databases(databases)
         elif isinstance(databases, Mapping):
             databases = _PlaceFinder(databases)
-        self.executor = Executor(
-            _NamedDatabases(databases, self._suites), workers=workers, limits=limits
-        )
+        self.databases = _NamedDatabases(databases, self._suites)
+        self.executor = Executor(self.databases, workers=workers, limits=limits)
 
     @property
     def signature(self) -> str:
@@ -269,6 +268,10 @@ class SqlJudge:
             gold_query = Gold(gold_sql, gold, lambda sql: self._result(db_id, sql))
             difference = semantics.prepare(gold_query).difference(predicted)
         return Explanation(verdict, gold, predicted, difference)
+
+    def place_of(self, prediction: Prediction, database: str) -> Place | None:
+        """Return where a database is that a verdict on a prediction names, as "small-3"."""
+        return self.databases.find(self._on_database(prediction, database).db_id)
 
     def _result(self, db_id: str, sql: str) -> Rows | Failure:
         try:
