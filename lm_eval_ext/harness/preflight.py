@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.errors import DataError, OptionError, nearest, of_author
 from lm_eval_ext.harness.loading import refuse_unknown
+from lm_eval_ext.harness.model_path import check_model_path
 from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.text import one_line
 
@@ -44,12 +45,13 @@ def explain_tasks(error: ValueError, folder: str | None = None) -> None:
 
 
 def check_run(manager: Any, config: Any) -> None:
-    """Checks what ``lm_eval run`` is asked for, as :func:`check`.
+    """Checks what ``lm_eval run`` is asked for: the model's folder, and the tasks by :func:`check`.
 
     Args:
         manager: lm-eval's ``TaskManager``.
         config: lm-eval's ``EvaluatorConfig``, whose metadata include the model's arguments.
     """
+    check_model_path(config.model, config.model_args)
     check(manager, config.tasks, config.metadata.keys() - config.model_args.keys())
 
 

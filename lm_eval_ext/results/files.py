@@ -1,6 +1,7 @@
 """Results files as lm-eval writes them: their scores, and which model they are of."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -202,14 +203,52 @@ def _own_card(content: str) -> Card:
         raise DataError(f"the card in a results file: {first_problem(error)}") from None
 
 
+_DATED = re.compile(r".+_\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(\.\d+)?\.json")
+"""The name of a results file of ``--output_path FOLDER/NAME.json``: lm-eval adds the time."""
+
+_RELATIVE_MODEL = re.compile(r"\.{1,2}__.+")
+"""The folder that lm-eval makes for a model whose path starts with ``./`` or ``../``."""
+
+
+def _result_files(path: Path) -> list[Path]:
+    """Return the results files at a path that was given as ``--output_path``, the oldest first.
+
+    Raises:
+        OptionError: There is no such folder or file.
+    """
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        folder, stem = path, ""
+    elif path.suffix == ".json" and path.parent.is_dir():
+        folder, stem = path.parent, path.stem
+    else:
+        raise OptionError(f"no such folder or file: {path}")
+    files = []
+    for file in folder.rglob("*.json"):
+        folders = file.relative_to(folder).parts[:-1]
+        if any(name.startswith(".") and not _RELATIVE_MODEL.fullmatch(name) for name in folders):
+            continue
+        is_named = _DATED.fullmatch(file.name) is not None
+        if stem:
+            is_result = is_named and not folders and file.name.startswith(f"{stem}_")
+        else:
+            is_result = is_named or file.name.startswith("results_")
+        if is_result and not file.name.startswith("."):
+            files.append(file)
+    # Names end with the time at which the file was written.
+    return sorted(files, key=lambda file: (file.name.rpartition("_")[2], str(file)))
+
+
 def find(path: Path, *, unlearned: bool = False) -> list[ResultsFile]:
     """Reads a results file, or all in a folder, the oldest first.
 
-    Hidden folders are skipped: results that are still being written lie there. A file in a folder
-    that cannot be read is left out, with a warning.
+    Hidden folders are skipped, since results that are still being written are there, but not those
+    that lm-eval names after a model with a relative path. A file in a folder that cannot be read is
+    left out, with a warning.
 
     Args:
-        path: Of a file or a folder.
+        path: A file or a folder, or what was given as ``--output_path FOLDER/NAME.json``.
         unlearned: Also of models that did not learn what they were trained on, as their model
             files say. What they answer shows nothing about what their task asks.
 
@@ -217,13 +256,8 @@ def find(path: Path, *, unlearned: bool = False) -> list[ResultsFile]:
         OptionError: If there is none.
         DataError: If no file can be used.
     """
-    if not path.exists():
-        raise OptionError(f"no such folder or file: {path}")
-    files = [path] if path.is_file() else path.rglob("results_*.json")
     found, problems = [], []
-    for file in sorted(files, key=lambda file: (file.name, str(file))):
-        if any(part.startswith(".") for part in file.relative_to(path).parts):
-            continue
+    for file in _result_files(path):
         try:
             one = _read(file)
         except DataError as error:

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, writing
+from lm_eval_ext.harness.model_path import check_model_path
 from lm_eval_ext.harness.signature import digest
 from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.results.files import (
@@ -308,7 +309,10 @@ def prepare(work: Work) -> list[Job]:
     metadata = _mapping(work.metadata)
     chosen = functools.cache(lambda include_path: select(work.tasks, include_path))
     jobs: list[Job] = []
-    for given in read_model_files(work.models):
+    model_files = read_model_files(work.models)
+    for model_file in model_files:
+        _check_model_path(model_file)
+    for given in model_files:
         merged = arguments_of(given.settings, "metadata") | metadata
         own = {"metadata": merged} if merged else {}
         model = replace(given, settings={**given.settings, **own})
@@ -318,6 +322,19 @@ def prepare(work: Work) -> list[Job]:
         check_same_model(folder, model)
         jobs.append(Job(model, keys(model.settings, tasks, limit), folder, limit))
     return jobs
+
+
+def _check_model_path(model_file: ModelFile) -> None:
+    """Check that the folder of a model exists.
+
+    Raises:
+        OptionError: There is no such folder; the line names the model's file.
+    """
+    settings = model_file.settings
+    try:
+        check_model_path(settings["model"], arguments_of(settings))
+    except OptionError as error:
+        raise OptionError(f"{model_file.path}: {error}") from None
 
 
 def keys(

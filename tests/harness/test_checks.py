@@ -111,7 +111,9 @@ def test_the_keys_of_a_run(tasks: list[Any], metadata: dict[str, Any], error: st
 def test_the_models_arguments_are_not_taken_for_metadata() -> None:
     """simple_evaluate merges model arguments into metadata: `seed` may be the model's there."""
     arguments = {"seed": 3, "experiment": "x"}
-    config = SimpleNamespace(tasks=["lieder_mini"], model_args=arguments, metadata=arguments)
+    config = SimpleNamespace(
+        model="hf", tasks=["lieder_mini"], model_args=arguments, metadata=arguments
+    )
     check_run(own_manager(), config)
     with pytest.raises(OptionError, match="did you mean lieder_experiment"):
         check_run(own_manager(), SimpleNamespace(**{**vars(config), "model_args": {}}))

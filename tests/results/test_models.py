@@ -79,6 +79,25 @@ def test_results_that_are_being_written_are_not_read(tmp_path: Path) -> None:
     assert [results.path for results in find(tmp_path / ".demo")] == [hidden]
 
 
+@pytest.mark.parametrize("folder", [".__model", "..__models__mine"])
+def test_a_relative_model_path_makes_no_hidden_results(tmp_path: Path, folder: str) -> None:
+    """lm-eval names the folder of ``pretrained=./model`` with a dot, and it is found."""
+    visible = a_run(tmp_path / folder)
+    assert [results.path for results in find(tmp_path)] == [visible]
+
+
+def test_results_under_a_file_name_are_found(tmp_path: Path) -> None:
+    """With ``--output_path out/x.json`` lm-eval writes ``out/x_TIME.json``; both names find it."""
+    named = a_run(tmp_path).rename(tmp_path / "x_2026-01-01T09-30-00.123456.json")
+    later = a_run(tmp_path, "lieder_diff", "2026-02-01")
+    (tmp_path / "x_notes.json").write_text("{}")
+    (tmp_path / "config.json").write_text("{}")
+    assert [results.path for results in find(tmp_path)] == [named, later]
+    assert [results.path for results in find(tmp_path / "x.json")] == [named]
+    with pytest.raises(OptionError, match="no such folder or file"):
+        find(tmp_path / "absent" / "x.json")
+
+
 def test_tasks_are_those_that_two_models_have(tmp_path: Path) -> None:
     for name, tasks in (("a", ["lieder_base", "lieder_two"]), ("b", ["lieder_base", "arc"])):
         for day, task in enumerate(tasks, start=1):
