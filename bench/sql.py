@@ -7,7 +7,6 @@ rest, so rows that end in ``prediction_timeout`` here, or have no gold result, a
 both sides. Our times include everything: starting the workers and all guards.
 """
 
-import csv
 import shutil
 import sqlite3
 import tempfile
@@ -18,7 +17,7 @@ from pathlib import Path
 from bench.data import originals
 from bench.rows import DifferError, Row, in_turn
 from lm_eval_ext.sql import Databases, Executor, Limits
-from lm_eval_ext.sql.predictions import example_of, read_predictions
+from lm_eval_ext.sql.predictions import read_predictions
 
 SIZE = 4000
 WORKERS = 2
@@ -31,8 +30,7 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
     databases = originals("spider_databases")
     predictions = originals("magnifico/recorded_predictions/runs.tsv")
     size = max(10, round(SIZE * share))
-    csv.field_size_limit(1 << 30)
-    every = [example_of(record) for record in read_predictions(predictions)]
+    every = [row.prediction for row in read_predictions(predictions)]
     # More than needed, since some are skipped.
     examples = every[:: max(1, len(every) // (size * 5 // 4))]
     with Executor(databases, workers=WORKERS, limits=LIMITS) as executor:

@@ -10,7 +10,6 @@ Both need the original data (``LM_EVAL_EXT_DATA``).
 """
 
 import argparse
-import csv
 import hashlib
 import json
 import resource
@@ -31,7 +30,7 @@ from bench.judge.cases import Case, cases, flaws
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.benchmarks.magnifico import corpora, mini, populating
 from lm_eval_ext.sql import Executor
-from lm_eval_ext.sql.predictions import example_of, read_predictions
+from lm_eval_ext.sql.predictions import read_predictions
 from lm_eval_ext.sql.suite import (
     COPY,
     SUITE_VERSION,
@@ -92,9 +91,8 @@ def _of_one(
 
 def recorded(databases: Path) -> Recorded:
     """Right recorded predictions by database and gold, with what a person said of them."""
-    csv.field_size_limit(1 << 30)
     runs = read_predictions(originals("magnifico/recorded_predictions/runs.tsv"))
-    examples = dict.fromkeys(example_of(row) for row in runs)
+    examples = dict.fromkeys(row.prediction for row in runs)
     table = pd.read_csv(Path(__file__).with_name("recorded.tsv"), sep="\t")
     said = dict(zip(table.key, table.said, strict=True))  # by a hash, where suites say wrong
     found: Recorded = defaultdict(lambda: defaultdict(dict))

@@ -17,6 +17,7 @@ from lm_eval_ext.cli import (
     power,
     results,
     runs,
+    sql,
     sql_score,
     train,
 )
@@ -59,6 +60,7 @@ for panel, commands in {
 }.items():  # fmt: skip
     for command in commands:
         app.command(rich_help_panel=panel)(command)
+app.add_typer(sql.app, name="sql", rich_help_panel="Evaluate")
 app.add_typer(data.app, name="data", rich_help_panel="Data")
 for name, group in {"cogs": cogs, "diner": diner, "lieder": lieder, "magnifico": magnifico}.items():
     app.add_typer(group.app, name=name, rich_help_panel="Advanced")

@@ -1,18 +1,26 @@
-"""How the result of a wrong prediction differs from the gold's, counted and in words.
+"""How the result of a wrong prediction differs from the gold's, as rows and in words.
 
 Worker processes import this module: standard library only.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lm_eval_ext.sql.values import Row
+from lm_eval_ext.sql.matching import unpaired
+from lm_eval_ext.sql.values import Row, Rows, Value
+from lm_eval_ext.text import counted, one_line
 
 DifferenceKind = Literal["columns", "rows", "order", "pairing"]
 """How two results differ: in the number of columns; in their rows; in nothing but the order of
 rows; or in nothing but which values stand together in a row."""
+
+MAX_CELLS = 200_000
+"""Cells of both results up to which rows are compared; beyond, a difference is one of sizes."""
+
+_SHOWN = 60
+"""Most characters of a value in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +31,11 @@ class Difference:
         kind: What differs.
         gold_columns: Columns of the gold's result.
         predicted_columns: Columns of the prediction's result.
-        gold_rows: Rows of the gold's result.
-        predicted_rows: Rows of the prediction's result.
+        gold_rows: Rows of the gold's result; distinct ones under ``bird``.
+        predicted_rows: Rows of the prediction's result; distinct ones under ``bird``.
         missing: Rows of the gold's result that the prediction's lacks.
         extra: Rows of the prediction's result that the gold's lacks.
+        compared: Whether rows were compared, which too large results are not.
     """
 
     kind: DifferenceKind
@@ -36,12 +45,13 @@ class Difference:
     predicted_rows: int
     missing: Sequence[Row] = field(default=(), repr=False)
     extra: Sequence[Row] = field(default=(), repr=False)
+    compared: bool = True
 
     def as_text(self) -> str:
         """Return the difference as one line for a reader."""
         match self.kind:
             case "columns":
-                columns = with_noun(self.predicted_columns, "column")
+                columns = counted(self.predicted_columns, "column")
                 return f"{columns} instead of {self.gold_columns:,}"
             case "order":
                 return "the right rows in another order"
@@ -52,14 +62,14 @@ class Difference:
 
     def _rows_as_text(self) -> str:
         missing, extra = len(self.missing), len(self.extra)
-        if self.gold_rows == self.predicted_rows:
-            return f"{missing:,} of {with_noun(self.gold_rows, 'row')} differ"
         if not self.predicted_rows:
             return f"no rows instead of {self.gold_rows:,}"
         if not self.gold_rows:
-            return f"{with_noun(self.predicted_rows, 'row')} instead of none"
-        sizes = f"{with_noun(self.predicted_rows, 'row')} instead of {self.gold_rows:,}"
-        if missing == self.gold_rows:
+            return f"{counted(self.predicted_rows, 'row')} instead of none"
+        if self.gold_rows == self.predicted_rows:
+            return self._changes_as_text()
+        sizes = f"{counted(self.predicted_rows, 'row')} instead of {self.gold_rows:,}"
+        if not self.compared or missing == self.gold_rows:
             return sizes
         counts = []
         if missing:
@@ -68,14 +78,90 @@ class Difference:
             counts.append(f"{extra:,} too many")
         return f"{sizes}: {', '.join(counts)}"
 
+    def _changes_as_text(self) -> str:
+        """Return the difference of results with as many rows."""
+        if not self.compared:
+            return f"{counted(self.gold_rows, 'row')}, but not all of them right"
+        if self.gold_rows == self.gold_columns == self.predicted_columns == 1:
+            (gold,) = self.missing[0]
+            (predicted,) = self.extra[0]
+            return f"{shown_value(predicted)} instead of {shown_value(gold)}"
+        return f"{len(self.missing):,} of {counted(self.gold_rows, 'row')} wrong"
 
-def with_noun(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 row", "2 rows"."""
-    ending = "" if number == 1 else "s"
-    return f"{number:,} {noun}{ending}"
+
+def shown_value(value: Value, limit: int = _SHOWN) -> str:
+    """Return a value as one line: NULL, a number, 'text', or x'00' for a blob.
+
+    Args:
+        value: The value.
+        limit: Most characters; a longer value loses its middle.
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return f"'{one_line(value, limit=limit)}'"
+    if isinstance(value, bytes):
+        return f"x'{one_line(value[:limit].hex(), limit=limit)}'"
+    return one_line(str(value), limit=limit)
 
 
-def unmatched(rows: Sequence[Row], partners: Sequence[Row]) -> list[Row]:
-    """Return the rows that have no equal partner; each partner counts once."""
-    surplus = Counter(rows) - Counter(partners)
-    return list(surplus.elements())
+def columns_differ(gold: Rows, predicted: Rows) -> Difference:
+    """Return the difference of two results with different numbers of columns."""
+    return Difference(
+        "columns",
+        gold_columns=len(gold.columns),
+        predicted_columns=len(predicted.columns),
+        gold_rows=len(gold.rows),
+        predicted_rows=len(predicted.rows),
+    )
+
+
+def row_difference(
+    gold: Rows,
+    predicted: Rows,
+    *,
+    normal: Callable[[Row], Row] | None = None,
+    tolerant: bool = False,
+    otherwise: DifferenceKind = "order",
+) -> Difference:
+    """Return the difference of two results that are not equal.
+
+    Args:
+        gold: The gold's result.
+        predicted: The prediction's result.
+        normal: Returns what counts of a row; None: all its values in their order.
+        tolerant: Whether floats may differ by rounding.
+        otherwise: The kind of the difference if the rows are the same.
+    """
+    cells = len(gold.rows) * len(gold.columns) + len(predicted.rows) * len(predicted.columns)
+    missing: list[Row] = []
+    extra: list[Row] = []
+    compared = cells <= MAX_CELLS
+    if compared and normal is None:
+        missing, extra = unpaired(gold.rows, predicted.rows, tolerant=tolerant)
+    elif compared and normal is not None:
+        gold_rows = [normal(row) for row in gold.rows]
+        predicted_rows = [normal(row) for row in predicted.rows]
+        missing, extra = unpaired(gold_rows, predicted_rows, tolerant=tolerant)
+        missing = _originals(missing, gold.rows, gold_rows)
+        extra = _originals(extra, predicted.rows, predicted_rows)
+    return Difference(
+        "rows" if missing or extra or not compared else otherwise,
+        gold_columns=len(gold.columns),
+        predicted_columns=len(predicted.columns),
+        gold_rows=len(gold.rows),
+        predicted_rows=len(predicted.rows),
+        missing=missing,
+        extra=extra,
+        compared=compared,
+    )
+
+
+def _originals(
+    normal_rows: Sequence[Row], rows: Sequence[Row], normal_of_rows: Sequence[Row]
+) -> list[Row]:
+    """Return the rows from which some normal rows were made."""
+    rows_by_normal: dict[Row, list[Row]] = defaultdict(list)
+    for normal, row in zip(normal_of_rows, rows, strict=True):
+        rows_by_normal[normal].append(row)
+    return [rows_by_normal[normal].pop() for normal in normal_rows]

@@ -175,9 +175,8 @@ class SqlJudge:
             databases = Databases(databases)
         elif isinstance(databases, Mapping):
             databases = _PlaceFinder(databases)
-        self.executor = Executor(
-            _NamedDatabases(databases, self._suites), workers=workers, limits=limits
-        )
+        self.databases = _NamedDatabases(databases, self._suites)
+        self.executor = Executor(self.databases, workers=workers, limits=limits)
 
     @property
     def signature(self) -> str:
@@ -257,17 +256,22 @@ class SqlJudge:
         if verdict.status == "database_missing":
             absent = Failure("unavailable", verdict.reason)
             return Explanation(verdict, absent, absent)
+        semantics = self.semantics
+        if verdict.database != ORIGINAL:
+            semantics = self.suite_semantics
         db_id = self._on_database(prediction, verdict.database).db_id
-        gold = self._result(db_id, prediction.gold)
-        predicted = self._result(db_id, prediction.predicted)
+        gold_sql = semantics.rewrite(prediction.gold)
+        gold = self._result(db_id, gold_sql)
+        predicted = self._result(db_id, semantics.rewrite(prediction.predicted))
         difference = None
         if verdict.status == "wrong" and isinstance(gold, Rows) and isinstance(predicted, Rows):
-            semantics = self.semantics
-            if verdict.database != ORIGINAL:
-                semantics = self.suite_semantics
-            gold_query = Gold(prediction.gold, gold, lambda sql: self._result(db_id, sql))
+            gold_query = Gold(gold_sql, gold, lambda sql: self._result(db_id, sql))
             difference = semantics.prepare(gold_query).difference(predicted)
         return Explanation(verdict, gold, predicted, difference)
+
+    def place_of(self, prediction: Prediction, database: str) -> Place | None:
+        """Return where a database is that a verdict on a prediction names, as "small-3"."""
+        return self.databases.find(self._on_database(prediction, database).db_id)
 
     def _result(self, db_id: str, sql: str) -> Rows | Failure:
         try:

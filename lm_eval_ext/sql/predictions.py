@@ -1,94 +1,302 @@
-"""Files of predictions, with a row for each, in one of two formats.
+"""Files of predictions, with a row for each, in one of three formats.
 
-- ``.tsv``: UTF-8, a header, tab between cells, ``"`` around cells that need it (doubled
-  inside), as Python's csv and spreadsheets write it. Invalid bytes pass through unchanged.
+- ``.csv`` and ``.tsv``: UTF-8, a header, a comma or a tab between cells; cells that hold either, a
+  line break or a quotation mark stand in quotation marks (:mod:`.delimited`). Bytes that are not
+  UTF-8 pass through unchanged.
 - ``.jsonl``: UTF-8, one object per line.
+
+A row that cannot be read ends the command with one line that names the file's line: a row that is
+left out would change an accuracy without a trace.
 """
 
-import csv
+import codecs
 import json
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
-from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.sql.values import Example, Status
+from lm_eval_ext.errors import DataError, OptionError, nearest
+from lm_eval_ext.sql.delimited import TableError, TableReader, TableRow, quoted_cell
+from lm_eval_ext.sql.values import Prediction
+from lm_eval_ext.text import one_line
 
-COLUMNS = ("db_id", "gold_sql", "predicted_sql")
-FORMATS = (".tsv", ".jsonl")
+DB_ID, GOLD, PREDICTED = COLUMNS = ("db_id", "gold_sql", "predicted_sql")
+"""The columns that are read; a file may have any others."""
 
-Record = dict[str, Any]
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+FORMATS = (*DELIMITERS, ".jsonl")
+
+_OTHER_DELIMITERS = {";": "semicolons", ",": "commas", "\t": "tabs", "|": "bars"}
+_SHOWN_VALUE = 50
+_SHOWN_NAMES = 300
+
+Record = Mapping[str, object]
+"""All columns of a row: texts, or any values of JSON."""
+
+
+@dataclass(frozen=True)
+class PredictionRow:
+    """A row of a file of predictions.
+
+    Attributes:
+        number: Its number, from 1; a header does not count.
+        line: The number of the line on which it begins, from 1.
+        record: All of its columns.
+        prediction: What is judged.
+    """
+
+    number: int
+    line: int
+    record: Record
+    prediction: Prediction
+
+
+@dataclass(frozen=True)
+class PredictionFile:
+    """How a file of predictions is read.
+
+    Attributes:
+        path: The file.
+        quotes: Whether quotation marks may enclose cells of a .csv or .tsv.
+        only_database: The id of the database of all rows if the file has no column ``db_id``;
+            "": it must have one.
+    """
+
+    path: Path
+    quotes: bool = True
+    only_database: str = ""
+
+    def rows(self) -> list[PredictionRow]:
+        """Return all rows.
+
+        Raises:
+            OptionError: The ending of the file's name is unknown.
+            DataError: The file cannot be read, or a row is broken; the message names the line.
+        """
+        kind = format_of(self.path)
+        try:
+            content = self.path.read_bytes()
+        except OSError as error:
+            raise DataError(f"cannot read {self.path}: {error.strerror or error}") from error
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise DataError(f"{self.path}: the file is in UTF-16; save it in UTF-8")
+        content = content.removeprefix(codecs.BOM_UTF8)
+        if kind == ".jsonl":
+            return list(self._json_rows(content))
+        try:
+            return list(self._table_rows(content, DELIMITERS[kind]))
+        except TableError as error:
+            raise DataError(f"{self.path}, line {error.line}: {error}") from None
+
+    def _table_rows(self, content: bytes, delimiter: str) -> Iterator[PredictionRow]:
+        text = content.decode("utf-8", "surrogateescape")
+        reader = TableReader(text, delimiter, quotes=self.quotes)
+        rows = reader.rows()
+        first_row = next(rows, None)
+        if first_row is None:
+            raise DataError(f"{self.path}: empty; the first line must name the columns")
+        header = self._header(first_row, delimiter)
+        row_test = _RowTest(header, delimiter)
+        reader.reads_as_row = row_test.reads_as_row
+        number = 0
+        for row in rows:
+            if not any(row.cells):
+                continue  # spreadsheets write such rows at the end
+            if len(row.cells) != len(header):
+                raise DataError(
+                    f"{self.path}, line {row.line}: {len(row.cells)} cells instead of "
+                    f"{len(header)}; cells that hold {_OTHER_DELIMITERS[delimiter]}, line breaks "
+                    f'or " need " around them'
+                )
+            record = dict(zip(header, row.cells, strict=True))
+            prediction = self._prediction(record, row.line)
+            row_test.known_ids.add(prediction.db_id)
+            number += 1
+            yield PredictionRow(number, row.line, record, prediction)
+
+    def _header(self, row: TableRow, delimiter: str) -> list[str]:
+        """Return the names of the columns; one without a name is called by its number."""
+        names = [name.strip() for name in row.cells]
+        header = [name or f"column_{number}" for number, name in enumerate(names, start=1)]
+        repeated = [name for name, count in Counter(header).items() if count > 1]
+        if repeated:
+            raise DataError(
+                f"{self.path}, line {row.line}: the column {repeated[0]!r} is there twice"
+            )
+        hint = ""
+        if len(header) == 1:
+            hint = _delimiter_hint(header[0], delimiter)
+        self._check_columns(row.line, header, hint)
+        return header
+
+    def _json_rows(self, content: bytes) -> Iterator[PredictionRow]:
+        # Not splitlines(): JSON allows U+2028 and similar characters unescaped within a text.
+        lines = content.split(b"\n")
+        if not content.strip():
+            raise DataError(f"{self.path}: empty; each line must be a JSON object")
+        number = 0
+        for line_number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            record = self._json_object(line, line_number)
+            self._check_columns(line_number, list(record))
+            number += 1
+            yield PredictionRow(number, line_number, record, self._prediction(record, line_number))
+
+    def _json_object(self, line: bytes, line_number: int) -> Record:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(
+                f"{self.path}, line {line_number}: no JSON object in UTF-8: {error}"
+            ) from error
+        if not isinstance(record, dict):
+            kind = type(record).__name__
+            raise DataError(f"{self.path}, line {line_number}: {kind}, not a JSON object")
+        return record
+
+    def _prediction(self, record: Record, line: int) -> Prediction:
+        """Return what is judged; a predicted_sql of null is a model without an answer."""
+        db_id = self.only_database
+        if DB_ID in record:
+            db_id = self._text(record, DB_ID, line)
+        predicted = ""
+        if record[PREDICTED] is not None:
+            predicted = self._text(record, PREDICTED, line)
+        return Prediction(db_id, self._text(record, GOLD, line), predicted)
+
+    def _text(self, record: Record, column: str, line: int) -> str:
+        value = record[column]
+        if not isinstance(value, str):
+            shown = one_line(repr(value), limit=_SHOWN_VALUE)
+            raise DataError(f"{self.path}, line {line}: {column} must be text, not {shown}")
+        return value
+
+    def _check_columns(self, line: int, names: Sequence[str], hint: str = "") -> None:
+        needed = [column for column in COLUMNS if column != DB_ID or not self.only_database]
+        missing = [column for column in needed if column not in names]
+        if not missing:
+            return
+        if not hint:
+            hint = nearest(missing[0], [name for name in names if name not in COLUMNS])
+        available = one_line(", ".join(names), limit=_SHOWN_NAMES) or "none"
+        raise DataError(
+            f"{self.path}, line {line}: no column {', '.join(missing)}; needed are "
+            f"{', '.join(needed)}, available are {available}{hint}"
+        )
+
+
+def _delimiter_hint(header: str, delimiter: str) -> str:
+    """Return a remark if a header of one cell has been written with another delimiter."""
+    for character, word in _OTHER_DELIMITERS.items():
+        if character != delimiter and character in header:
+            legal = _OTHER_DELIMITERS[delimiter]
+            return f"; cells seem to be separated by {word}, where this ending means {legal}"
+    return ""
+
+
+class _RowTest:
+    """Says whether a line that stands within a quoted cell would be a row of its own.
+
+    It would if it has as many cells as the header, and its database is one of the file's, or its
+    gold begins as a query. No line of a query that is written over several lines has both, since
+    no SELECT stands directly behind a comma. Without a column of databases the prediction, too,
+    must begin as a query.
+    """
+
+    _QUERY = re.compile(r"[\s\"]*(?:select|with)\b", re.IGNORECASE)
+
+    def __init__(self, header: Sequence[str], delimiter: str) -> None:
+        self.known_ids: set[str] = set()
+        self._header = header
+        self._delimiter = delimiter
+
+    def reads_as_row(self, line: str) -> bool:
+        """Return whether the line has the shape of a row."""
+        cells = line.split(self._delimiter)
+        if len(cells) != len(self._header):
+            return False
+        record = dict(zip(self._header, cells, strict=True))
+        has_gold = self._QUERY.match(record[GOLD]) is not None
+        if DB_ID not in record:
+            return has_gold and self._QUERY.match(record[PREDICTED]) is not None
+        db_id = record[DB_ID].strip(' "')
+        return bool(db_id) and (has_gold or db_id in self.known_ids)
+
+
+def read_predictions(path: Path) -> list[PredictionRow]:
+    """Return the rows of a file in which all rows name their database.
+
+    Raises:
+        OptionError, DataError: As :meth:`PredictionFile.rows`.
+    """
+    return PredictionFile(path).rows()
 
 
 def format_of(path: Path) -> str:
-    """Returns the format by a file's ending.
+    """Return the format of a file, which is the ending of its name in lower case.
 
     Raises:
         OptionError: The ending is unknown.
     """
-    if path.suffix.lower() not in FORMATS:
-        raise OptionError(f"{path}: unknown ending {path.suffix!r}; use {' or '.join(FORMATS)}")
-    return path.suffix.lower()
+    kind = path.suffix.lower()
+    if kind not in FORMATS:
+        legal = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+        raise OptionError(f"{path}: unknown ending {path.suffix!r}; use {legal}")
+    return kind
 
 
-def read_predictions(path: Path) -> list[Record]:
-    """Returns the rows of a file; each has text in the columns db_id, gold_sql, predicted_sql.
-
-    A predicted_sql of null (JSON Lines) is allowed for a model without an answer.
-
-    Raises:
-        OptionError: The ending is unknown.
-        DataError: The file cannot be read, or a row is broken; the message has the line.
-    """
-    read = _read_tsv if format_of(path) == ".tsv" else _read_jsonl
-    try:
-        return read(path)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+def columns_of(rows: Sequence[PredictionRow]) -> list[str]:
+    """Return the names of all columns, in the order in which they first appear."""
+    names: dict[str, None] = {}
+    for row in rows:
+        names.update(dict.fromkeys(row.record))
+    return list(names) or list(COLUMNS)
 
 
-def example_of(record: Record) -> Example:
-    """Returns a row's part that is scored."""
-    db_id, gold, predicted = (record[column] for column in COLUMNS)
-    return Example(db_id, gold, predicted or "")
-
-
-class Writer:
-    """Writes rows with their status.
+class RecordWriter:
+    """Writes rows to an open file.
 
     Args:
         file: An open file.
-        kind: ``.tsv`` or ``.jsonl``.
-        columns: The columns of a .tsv; ``status`` is put at the end unless it is one of them.
+        kind: One of :data:`FORMATS`.
+        columns: The columns of a table, written as its header. A row that lacks one has an empty
+            cell there; JSON Lines need no columns.
     """
 
     def __init__(self, file: TextIO, kind: str, columns: Sequence[str]) -> None:
         self._file = file
-        self._table = None
-        if kind == ".tsv":
-            fields = [*columns] if "status" in columns else [*columns, "status"]
-            # "" for a column that a row of JSON Lines lacks.
-            self._table = csv.DictWriter(
-                file, fields, restval="", delimiter="\t", lineterminator="\n"
-            )
-            self._table.writeheader()
+        self._columns = columns
+        self._delimiter = DELIMITERS.get(kind)
+        if self._delimiter is not None:
+            self._write_cells(columns)
 
-    def write(self, record: Record, status: Status) -> None:
-        """Writes one row."""
-        record = {**record, "status": status}
-        if self._table is not None:
-            self._table.writerow({key: _cell(value) for key, value in record.items()})
-            return
-        line = json.dumps(record, ensure_ascii=False)
-        try:
-            line.encode("utf-8")
-        except UnicodeEncodeError:  # half a surrogate pair, which JSON can only hold escaped
-            line = json.dumps(record)
-        self._file.write(line + "\n")
+    def write(self, record: Record) -> None:
+        """Write one row."""
+        if self._delimiter is None:
+            self._file.write(_json_line(record) + "\n")
+        else:
+            self._write_cells([_cell(record.get(column)) for column in self._columns])
+
+    def _write_cells(self, cells: Sequence[str]) -> None:
+        delimiter = self._delimiter or ""
+        self._file.write(delimiter.join(quoted_cell(cell, delimiter) for cell in cells) + "\n")
 
 
-def _cell(value: Any) -> str:
-    """Returns a value as a cell: text unchanged, "" for null, JSON for other values."""
+def _json_line(record: Record) -> str:
+    line = json.dumps(record, ensure_ascii=False)
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can only hold escaped
+        return json.dumps(record)
+    return line
+
+
+def _cell(value: object) -> str:
+    """Return a value as a cell: text unchanged, "" for null, JSON for other values."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -98,61 +306,3 @@ def _cell(value: Any) -> str:
         # Lone surrogates that stand for bytes become these; others, from JSON, are replaced.
         return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     return text
-
-
-def _read_tsv(path: Path) -> list[Record]:
-    limit = csv.field_size_limit((1 << 31) - 1)  # the most that every system takes
-    try:
-        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-            reader = csv.reader(file, delimiter="\t")
-            header = next(reader, None)
-            if header is None:
-                raise DataError(f"{path}: empty; the first line must name the columns")
-            _check_columns(path, 1, header)
-            if doubled := sorted({name for name in header if header.count(name) > 1}):
-                raise DataError(f"{path}: the column {doubled[0]!r} is there twice")
-            records = []
-            for row in reader:
-                if not row:
-                    continue
-                if len(row) != len(header):
-                    raise DataError(
-                        f"{path}, line {reader.line_num}: {len(row)} cells instead of "
-                        f'{len(header)}; cells that hold tabs, newlines or " need " around them'
-                    )
-                records.append(dict(zip(header, row, strict=True)))
-            return records
-    except csv.Error as error:
-        raise DataError(f"{path}, line {reader.line_num}: {error}") from error
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _read_jsonl(path: Path) -> list[Record]:
-    records = []
-    # Not splitlines(): JSON allows U+2028 and similar characters unescaped within a text.
-    for number, raw in enumerate(path.read_bytes().split(b"\n"), 1):
-        if not raw.strip():
-            continue
-        try:
-            record = json.loads(raw)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}, line {number}: no JSON object in UTF-8: {error}") from error
-        if not isinstance(record, dict):
-            raise DataError(f"{path}, line {number}: {type(record).__name__}, not a JSON object")
-        _check_columns(path, number, list(record))
-        for column in COLUMNS:
-            value = record[column]
-            if not isinstance(value, str) and not (value is None and column == "predicted_sql"):
-                raise DataError(f"{path}, line {number}: {column} must be text, not {value!r:.50}")
-        records.append(record)
-    return records
-
-
-def _check_columns(path: Path, line: int, found: list[str]) -> None:
-    missing = [column for column in COLUMNS if column not in found]
-    if missing:
-        raise DataError(
-            f"{path}, line {line}: no column {', '.join(missing)}; needed are "
-            f"{', '.join(COLUMNS)}, found are {', '.join(found) or 'none'}"
-        )

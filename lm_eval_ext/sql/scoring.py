@@ -1,76 +1,181 @@
-"""Scoring a file of predictions, the work of ``lm-eval-ext sql-score``."""
+"""Judging files of predictions, the work of ``lm-eval-ext sql-score`` and ``sql compare``."""
 
-import glob
+import math
 import sqlite3
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
-from lm_eval_ext.atomic import atomic_text, sha256_of_json
+from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.compare import find_semantics
 from lm_eval_ext.sql.engines.places import Databases, OneDatabase, databases_at
 from lm_eval_ext.sql.executor import DEFAULT_WORKERS, Executor
+from lm_eval_ext.sql.judge import SqlJudge
+from lm_eval_ext.sql.partial import PartialOutput
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.predictions import (
-    COLUMNS,
-    Record,
-    Writer,
-    example_of,
+    PredictionFile,
+    PredictionRow,
+    RecordWriter,
+    columns_of,
     format_of,
-    read_predictions,
 )
-from lm_eval_ext.sql.values import NOT_SCORABLE, STATUSES, Place, Status, Verdict
+from lm_eval_ext.sql.suite_choice import SuiteSource, choose_suites
+from lm_eval_ext.sql.summary import JudgedRow, Summary, check_columns, summary_of
+from lm_eval_ext.sql.values import EngineName, Prediction, Verdict
+
+QueryReader: TypeAlias = Callable[[str, EngineName], str | None]
+"""Reads the query from a model's answer, for an engine; None: the answer has no query."""
+
+STATUS, REASON, EXTRACTED = "status", "reason", "extracted_sql"
+DECIDING_DATABASE, ORIGINAL_STATUS = "deciding_database", "original_status"
+
+NO_QUERY = "no query was found in the answer"
+
+_BATCH = 200
+"""Predictions that are judged together where there are suites: what an interruption can lose."""
+
+_QUERY_WORDS = ("select", "with", "values", "(")
+_FENCE = "```"
 
 
 @dataclass(frozen=True)
-class Summary:
-    """The result of scoring a file.
+class JudgeOptions:
+    """How predictions are judged.
 
     Attributes:
-        rows: Rows of the file.
-        scored: Rows that say something about the model: all but gold_error and
-            database_missing. The accuracy's denominator.
-        correct: Rows with the status correct.
-        accuracy: ``correct / scored``; None if no row could be scored.
-        counts: Rows per status, every status named.
-        seconds: Real time from the first query to the last verdict, with the start of workers.
-        signature: What the verdicts depend on other than the files.
+        databases: A database or a folder of them
+            (:data:`~lm_eval_ext.sql.engines.places.LEGAL`).
+        semantics: The name of the rule by which results are compared
+            (:data:`~lm_eval_ext.sql.compare.SEMANTICS`).
+        suite: Where test suites come from; None: the original databases alone judge.
+        timeout_s: Seconds of processor time per query; None: the default of :class:`Limits`.
+        workers: Worker processes.
+        quotes: Whether quotation marks may enclose cells of a .csv or .tsv.
+        read_query: Reads queries from answers; None: predictions are queries.
     """
 
-    rows: int
-    scored: int
-    correct: int
-    accuracy: float | None
-    counts: dict[Status, int]
-    seconds: float
+    databases: Path | str
+    semantics: str = "reference"
+    suite: SuiteSource | None = None
+    timeout_s: float | None = None
+    workers: int = DEFAULT_WORKERS
+    quotes: bool = True
+    read_query: QueryReader | None = None
+
+    @property
+    def limits(self) -> Limits:
+        """What each query may use.
+
+        Raises:
+            OptionError: The time limit is no number above 0.
+        """
+        if self.timeout_s is None:
+            return Limits()
+        if not 0 < self.timeout_s < math.inf:
+            raise OptionError(f"--timeout {self.timeout_s:g}: must be a number above 0")
+        return Limits(timeout_s=self.timeout_s)
+
+
+@dataclass(frozen=True)
+class OpenFile:
+    """A file of predictions that has been read.
+
+    Attributes:
+        path: The file.
+        rows: Its rows.
+        predictions: What is judged of each: the row's query, or the one extracted from its answer.
+        columns: The names of all columns.
+    """
+
+    path: Path
+    rows: Sequence[PredictionRow]
+    predictions: Sequence[Prediction]
+    columns: Sequence[str]
+
+    def remarks(self, *, extracted: bool) -> Iterator[str]:
+        """Yield a line if most predictions are answers that a query has to be read from."""
+        if extracted:
+            return
+        texts = [row.prediction.predicted for row in self.rows if row.prediction.predicted.strip()]
+        answers = sum(_looks_like_answer(text) for text in texts)
+        if 2 * answers > len(texts):
+            yield (
+                f"{answers:,} of {len(self.rows):,} predictions are in a code fence or begin with "
+                "other words than a query; --extract reads the query from such answers"
+            )
+
+
+@dataclass(frozen=True)
+class OpenJudge:
+    """A judge with its databases and suites.
+
+    Attributes:
+        judge: The judge.
+        databases: The originals.
+        has_suite: Whether test suites judge, too.
+        signature: What verdicts depend on other than rows and originals.
+        remarks: Lines about what no suite judges.
+    """
+
+    judge: SqlJudge
+    databases: Databases | OneDatabase
+    has_suite: bool
     signature: str
+    remarks: Sequence[str] = field(default=())
 
-    def as_dict(self) -> dict[str, Any]:
-        """Returns the summary as JSON values."""
-        return asdict(self)
 
-    def as_text(self) -> str:
-        """Returns the summary for a reader, in a few lines."""
-        left_out = self.rows - self.scored
-        accuracy = (
-            "none: no row can be scored"
-            if self.accuracy is None
-            else f"{100 * self.accuracy:.2f} % ({self.correct:,} of {self.scored:,} rows scored)"
-        )
-        width = max(map(len, self.counts))
-        lines = [
-            f"accuracy: {accuracy}",
-            *(f"  {status:<{width}} {count:>9,}" for status, count in self.counts.items()),
-            f"{self.rows:,} rows in {self.seconds:.1f} s",
-            f"signature: {self.signature}",
+def read_file(path: Path, options: JudgeOptions) -> OpenFile:
+    """Read a file of predictions.
+
+    Raises:
+        OptionError: An option, or the ending of the file's name, is not legal.
+        DataError: The file or the databases cannot be read.
+    """
+    databases = databases_at(options.databases, option="--databases")
+    only_database = databases.db_id if isinstance(databases, OneDatabase) else ""
+    rows = PredictionFile(path, quotes=options.quotes, only_database=only_database).rows()
+    predictions = [row.prediction for row in rows]
+    if options.read_query is not None:
+        engine = _engine_name(databases, predictions)
+        predictions = [
+            prediction._replace(predicted=options.read_query(prediction.predicted, engine) or "")
+            for prediction in predictions
         ]
-        if left_out:
-            lines.insert(1, f"not scored: {left_out:,} rows (gold_error, database_missing)")
-        return "\n".join(lines)
+    return OpenFile(path, rows, predictions, columns_of(rows))
+
+
+@contextmanager
+def opened_judge(options: JudgeOptions, predictions: Sequence[Prediction]) -> Iterator[OpenJudge]:
+    """Open the judge of some predictions, with the suites of their databases.
+
+    Raises:
+        OptionError: An option is not legal.
+        DataError: A database or suite cannot be used. A server that is absent, or a role that is
+            refused, is reported before anything is judged.
+    """
+    limits = options.limits
+    databases = databases_at(options.databases, option="--databases")
+    suites = None
+    remarks: Sequence[str] = ()
+    if options.suite is not None:
+        chosen = choose_suites(options.suite, databases, predictions)
+        suites, remarks = chosen.suites, chosen.remarks
+    with SqlJudge(
+        databases,
+        suites=suites,
+        semantics=options.semantics,
+        workers=options.workers,
+        limits=limits,
+    ) as judge:
+        db_ids = (prediction.db_id for prediction in predictions)
+        engine = engine_of(judge.executor, databases, db_ids)
+        signature = f"{judge.signature}|timeout:{limits.timeout_s:g}s|{engine}"
+        yield OpenJudge(judge, databases, bool(suites), signature, remarks)
 
 
 def score_file(
@@ -79,154 +184,208 @@ def score_file(
     out: Path,
     *,
     semantics: str = "reference",
+    suite: SuiteSource | None = None,
     timeout_s: float | None = None,
     workers: int = DEFAULT_WORKERS,
+    quotes: bool = True,
+    read_query: QueryReader | None = None,
+    by: Sequence[str] = (),
 ) -> Summary:
-    """Writes a file's rows with their status, in the same order, and returns a summary.
+    """Write a file's rows with their verdicts, in the same order, and return a summary.
 
     Everything is checked before the first query, and ``out`` appears only when it is complete.
-    Until then statuses are kept beside it, and whatever ends the process, the same command goes on
-    from there, unless the rows, the databases or the options have changed.
+    Until then verdicts are kept beside it, and whatever ends the process, the same command goes on
+    from there, unless the rows, the databases, the suites or the options have changed.
 
     Args:
-        predictions: A .tsv or .jsonl file with db_id, gold_sql and predicted_sql.
-        databases: A database or a folder of them
-            (:data:`~lm_eval_ext.sql.engines.places.LEGAL`).
-        out: The file to write, .tsv or .jsonl; may be ``predictions`` itself.
-        semantics: When results count as equal.
-        timeout_s: Seconds of processor time per query; None: the default of :class:`Limits`.
-        workers: Worker processes.
+        predictions: A .csv, .tsv or .jsonl file with db_id, gold_sql and predicted_sql.
+        databases: As :attr:`JudgeOptions.databases`.
+        out: The file to write, in any of these formats; may be ``predictions`` itself.
+        semantics: As :attr:`JudgeOptions.semantics`.
+        suite: As :attr:`JudgeOptions.suite`.
+        timeout_s: As :attr:`JudgeOptions.timeout_s`.
+        workers: As :attr:`JudgeOptions.workers`.
+        quotes: As :attr:`JudgeOptions.quotes`.
+        read_query: As :attr:`JudgeOptions.read_query`.
+        by: Columns whose combinations of values are summarized, too.
 
     Raises:
         OptionError: An argument is invalid.
         DataError: A file cannot be read or written.
     """
-    from tqdm import tqdm
+    options = JudgeOptions(databases, semantics, suite, timeout_s, workers, quotes, read_query)
+    kind = check_output(out)
+    find_semantics(semantics)
+    file = read_file(predictions, options)
+    check_columns(by, file.columns)
+    with opened_judge(options, file.predictions) as open_judge:
+        partial = PartialOutput(out, file.predictions, open_judge.databases, open_judge.signature)
+        started = time.perf_counter()
+        rows = judge_rows(file, open_judge, partial, "sql-score")
+        seconds = time.perf_counter() - started
+    _write_rows(out, kind, file, rows, options, has_suite=open_judge.has_suite)
+    partial.remove()
+    remarks = [*file.remarks(extracted=read_query is not None), *open_judge.remarks]
+    return summary_of(
+        rows,
+        by,
+        has_suite=open_judge.has_suite,
+        seconds=seconds,
+        signature=open_judge.signature,
+        remarks=remarks,
+    )
 
+
+def check_output(out: Path) -> str:
+    """Return the format of a file to be written.
+
+    Raises:
+        OptionError: Its ending is unknown, it is a folder, or its folder does not exist.
+    """
     kind = format_of(out)
-    rule = find_semantics(semantics)
-    limits = Limits() if timeout_s is None else Limits(timeout_s=timeout_s)
     if not out.parent.is_dir():
         raise OptionError(f"{out}: the folder {out.parent} does not exist")
     if out.is_dir():
         raise OptionError(f"{out}: this is a folder; name a file")
-    records = read_predictions(predictions)
-    columns = list(dict.fromkeys(key for record in records for key in record)) or list(COLUMNS)
-    known = databases_at(databases, option="--databases")
-    with Executor(known, workers=workers, limits=limits) as executor:
-        # A server that is not there, or a role that is refused, is said before anything is scored.
-        engine = engine_of(executor, known, (str(record["db_id"]) for record in records))
-        signature = f"{rule.signature}|timeout:{limits.timeout_s:g}s|{engine}"
-        part = _Part(out, records, known, signature)
-        began = time.perf_counter()
-        statuses = part.statuses()
-        verdicts = executor.score(map(example_of, records[len(statuses) :]), semantics=rule.name)
-        with tqdm(
-            total=len(records),
-            initial=len(statuses),
-            unit="row",
-            desc="sql-score",
-            disable=None,
-        ) as bar:
-            for status in part.kept(len(statuses), verdicts):
-                statuses.append(status)
+    return kind
+
+
+def judge_rows(
+    file: OpenFile, open_judge: OpenJudge, partial: PartialOutput | None, description: str
+) -> list[JudgedRow]:
+    """Return the rows of a file with their verdicts, in the order of the file.
+
+    Args:
+        file: The file.
+        open_judge: The judge.
+        partial: Verdicts of an earlier command, which gets those of this one, too; None: none are
+            kept.
+        description: What the progress bar says.
+
+    Raises:
+        DataError: A database cannot be used any more.
+        OptionError: Verdicts cannot be kept.
+    """
+    from tqdm import tqdm
+
+    verdicts = partial.verdicts() if partial is not None else {}
+    waiting = [row for row in range(len(file.rows)) if row not in verdicts]
+    with ExitStack() as stack:
+        log = stack.enter_context(partial.appending()) if partial is not None else None
+        bar = stack.enter_context(
+            tqdm(
+                total=len(file.rows),
+                initial=len(verdicts),
+                unit="row",
+                desc=description,
+                disable=None,
+            )
+        )
+        try:
+            for row, verdict in _judged(open_judge, file.predictions, waiting):
+                verdicts[row] = verdict
+                if log is not None:
+                    log.add(row, verdict)
                 bar.update()
-        seconds = time.perf_counter() - began
-    with atomic_text(out, errors="surrogateescape") as file:
-        writer = Writer(file, kind, columns)
-        for record, status in zip(records, statuses, strict=True):
-            writer.write(record, status)
-    part.remove()
-    return _summary(Counter(statuses), seconds, signature)
+        except DataError as error:
+            if partial is None:
+                raise
+            raise DataError(
+                f"{error}; {len(verdicts):,} rows are judged and kept in {partial.path.name}: the "
+                "same command goes on from there"
+            ) from None
+    return [
+        _judged_row(row, prediction, verdicts[number])
+        for number, (row, prediction) in enumerate(zip(file.rows, file.predictions, strict=True))
+    ]
 
 
-def engine_of(executor: Executor, known: Databases | OneDatabase, db_ids: Iterable[str]) -> str:
-    """The engine of the databases that rows name, for the signature; SQLite's if there are none.
+def _judged(
+    open_judge: OpenJudge, predictions: Sequence[Prediction], waiting: Sequence[int]
+) -> Iterator[tuple[int, Verdict]]:
+    """Yield the verdict on each row that waits, after its number."""
+    if not open_judge.has_suite:
+        waiting_predictions = [predictions[row] for row in waiting]
+        yield from zip(waiting, open_judge.judge.judge_iter(waiting_predictions), strict=True)
+        return
+    # Those of one gold together: its results on the suite's databases are then computed once.
+    order = sorted(waiting, key=lambda row: predictions[row])
+    for start in range(0, len(order), _BATCH):
+        batch = order[start : start + _BATCH]
+        verdicts = open_judge.judge.judge_all([predictions[row] for row in batch], progress=None)
+        yield from zip(batch, verdicts, strict=True)
+
+
+def _judged_row(row: PredictionRow, prediction: Prediction, verdict: Verdict) -> JudgedRow:
+    has_answer = row.prediction.predicted.strip()
+    if has_answer and not prediction.predicted and verdict.status == "prediction_error":
+        verdict = replace(verdict, reason=NO_QUERY)
+    return JudgedRow(row, prediction, verdict)
+
+
+def _write_rows(
+    out: Path,
+    kind: str,
+    file: OpenFile,
+    rows: Sequence[JudgedRow],
+    options: JudgeOptions,
+    *,
+    has_suite: bool,
+) -> None:
+    """Write rows with their verdicts; columns of the same names are replaced where they stand.
+
+    Raises:
+        OptionError: The file cannot be written.
+    """
+    added = [STATUS, REASON]
+    if has_suite:
+        added += [DECIDING_DATABASE, ORIGINAL_STATUS]
+    if options.read_query is not None:
+        added.append(EXTRACTED)
+    columns = [*file.columns, *(name for name in added if name not in file.columns)]
+    with atomic_text(out, errors="surrogateescape") as handle:
+        writer = RecordWriter(handle, kind, columns)
+        for row in rows:
+            written = _verdict_columns(row)
+            writer.write({**row.row.record, **{name: written[name] for name in added}})
+
+
+def _verdict_columns(row: JudgedRow) -> Mapping[str, object]:
+    verdict = row.verdict
+    return {
+        STATUS: verdict.status,
+        REASON: verdict.reason,
+        DECIDING_DATABASE: verdict.database,
+        ORIGINAL_STATUS: verdict.original_status,
+        EXTRACTED: row.judged.predicted,
+    }
+
+
+def _engine_name(
+    databases: Databases | OneDatabase, predictions: Sequence[Prediction]
+) -> EngineName:
+    """Return the engine of the first database that rows name; SQLite if there is none."""
+    for db_id in dict.fromkeys(prediction.db_id for prediction in predictions):
+        place = databases.find(db_id)
+        if place is not None:
+            return place.engine
+    return "sqlite"
+
+
+def engine_of(executor: Executor, databases: Databases | OneDatabase, db_ids: Iterable[str]) -> str:
+    """Return the engine's name and version, for the signature; SQLite's if no database exists.
 
     Raises:
         DataError: The first database cannot be used.
     """
     for db_id in dict.fromkeys(db_ids):
-        if (place := known.find(db_id)) is not None:
+        place = databases.find(db_id)
+        if place is not None:
             return executor.engine_at(place)
     return f"sqlite:{sqlite3.sqlite_version}"
 
 
-class _Part:
-    """The statuses of the rows so far, in a file beside the one to be written.
-
-    Its name has a checksum of everything that they depend on, so that another command neither
-    goes on with them nor writes among them. A line per row has its number, so that two of the
-    same commands may write at once.
-    """
-
-    def __init__(
-        self, out: Path, records: list[Record], known: Databases | OneDatabase, signature: str
-    ) -> None:
-        rows = [[record[key] for key in COLUMNS] for record in records]
-        states = [_state(known.find(db_id)) for db_id in sorted({db_id for db_id, *_ in rows})]
-        digest = sha256_of_json([signature, rows, states])[:12]
-        self._out = out
-        self._path = out.with_name(f"{out.name}.{digest}.part")
-
-    def statuses(self) -> list[Status]:
-        """Those of the first rows that an earlier command has scored."""
-        try:
-            lines = self._path.read_text(encoding="utf-8").split("\n")[:-1]
-        except OSError:
-            return []
-        found = dict(line.partition(" ")[::2] for line in lines)
-        statuses: list[Any] = []
-        while (status := found.get(str(len(statuses)))) in STATUSES:
-            statuses.append(status)
-        return statuses
-
-    def kept(self, first: int, verdicts: Iterator[Verdict]) -> Iterator[Status]:
-        """Passes on statuses, and keeps each, from the row ``first``.
-
-        Raises:
-            DataError: A database cannot be used any more.
-            OptionError: The file cannot be written.
-        """
-        done = first
-        try:
-            # Line by line to the system: a killed process loses no row that was scored.
-            with self._path.open("a", encoding="utf-8", buffering=1) as file:
-                for verdict in verdicts:
-                    file.write(f"{done} {verdict.status}\n")
-                    done += 1
-                    yield verdict.status
-        except DataError as error:
-            raise DataError(
-                f"{error}; the first {done:,} rows are scored and kept in "
-                f"{self._path.name}: the same command goes on from there"
-            ) from None
-        except OSError as error:
-            raise OptionError(f"cannot write {self._out}: {error.strerror}") from None
-
-    def remove(self) -> None:
-        """Removes the file, and those of other commands for the same output."""
-        for path in self._out.parent.glob(f"{glob.escape(self._out.name)}.*.part"):
-            path.unlink(missing_ok=True)
-
-
-def _state(place: Place | None) -> list[Any]:
-    """What changes if a database's file does; of a server only where it is."""
-    if place is None or not Path(place.address).is_file():
-        return [place]
-    found = Path(place.address).stat()
-    return [place, found.st_size, found.st_mtime_ns]
-
-
-def _summary(counts: "Counter[Status]", seconds: float, signature: str) -> Summary:
-    rows = counts.total()
-    scored = rows - sum(counts[status] for status in NOT_SCORABLE)
-    return Summary(
-        rows=rows,
-        scored=scored,
-        correct=counts["correct"],
-        accuracy=counts["correct"] / scored if scored else None,
-        counts={status: counts[status] for status in STATUSES},
-        seconds=seconds,
-        signature=signature,
-    )
+def _looks_like_answer(text: str) -> bool:
+    """Return whether a text is more than a query: fenced, or with other words before it."""
+    text = text.lstrip()
+    return _FENCE in text or not text.lower().startswith(_QUERY_WORDS)

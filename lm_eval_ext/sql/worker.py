@@ -18,7 +18,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import BinaryIO
 
-from lm_eval_ext.sql.compare import Expected, Gold, find_semantics
+from lm_eval_ext.sql.compare import Expected, Gold, Semantics, find_semantics
 from lm_eval_ext.sql.engines.base import Engine
 from lm_eval_ext.sql.engines.dialects import DIALECTS
 from lm_eval_ext.sql.policy import Limits
@@ -115,12 +115,13 @@ class Worker:
             if expected.kind == "unavailable":
                 return expected
             return Verdict("gold_error", f"{expected.kind}: {expected.message}")
-        result = self._run(job.place, job.predicted)
+        semantics = find_semantics(job.semantics)
+        result = self._run(job.place, self._rewritten(semantics, job.predicted))
         if isinstance(result, Failure):
             return result if result.kind == "unavailable" else verdict_of(result)
         if expected.matches(result):
             return Verdict("correct")
-        return Verdict("wrong", expected.difference(result).as_text())
+        return Verdict("wrong", _reason(expected, result))
 
     def _expected(self, job: ScoreJob) -> Expected | Failure:
         key = (job.place, job.gold, job.semantics)
@@ -128,17 +129,25 @@ class Worker:
             self._golds.move_to_end(key)
             return self._golds[key][1]
         self.send(WorkerMessage("gold"))
-        result = self._run(job.place, job.gold)
+        semantics = find_semantics(job.semantics)
+        gold_sql = self._rewritten(semantics, job.gold)
+        result = self._run(job.place, gold_sql)
         expected: Expected | Failure
         if isinstance(result, Rows):
-            gold = Gold(job.gold, result, lambda sql: self._run(job.place, sql))
-            expected = find_semantics(job.semantics).prepare(gold)
+            gold = Gold(gold_sql, result, lambda sql: self._run(job.place, sql))
+            expected = semantics.prepare(gold)
             cells = len(result.rows) * len(result.columns)
         else:
             expected, cells = result, 0
         self._keep(key, cells, expected)
         self.send(WorkerMessage("prediction"))
         return expected
+
+    def _rewritten(self, semantics: Semantics, sql: str) -> str:
+        """Return the text to run; one over the limit, which is cut, stays as it is and fails."""
+        if len(sql) > self._engine.limits.max_sql_bytes:
+            return sql
+        return semantics.rewrite(sql)
 
     def _keep(self, key: tuple[Place, str, str], cells: int, expected: Expected | Failure) -> None:
         unavailable = isinstance(expected, Failure) and expected.kind == "unavailable"
@@ -148,6 +157,14 @@ class Worker:
         self._cells += cells
         while len(self._golds) > _GOLDS or self._cells > _GOLD_CELLS:
             self._cells -= self._golds.popitem(last=False)[1][0]
+
+
+def _reason(expected: Expected, result: Rows) -> str:
+    """Return how a wrong result differs; "" if there is too little memory to find out."""
+    try:
+        return expected.difference(result).as_text()
+    except MemoryError:
+        return ""
 
 
 def verdict_of(failure: Failure) -> Verdict:

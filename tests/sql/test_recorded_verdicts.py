@@ -21,10 +21,11 @@ def scored(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[
     out = tmp_path_factory.mktemp("recorded") / "out.tsv"
     # Seconds enough: one prediction would need more than any.
     summary = score_file(predictions, shared_data / "spider_databases", out, timeout_s=3)
-    rows = read_predictions(out)
-    given = read_predictions(predictions)
+    rows = [dict(row.record) for row in read_predictions(out)]
+    original_rows = [dict(row.record) for row in read_predictions(predictions)]
     assert summary.rows == len(rows) == 5_923
-    assert [{**row, "status": ""} for row in rows] == [{**row, "status": ""} for row in given]
+    verdicts = dict.fromkeys(("status", "reason"), "")
+    assert [row | verdicts for row in rows] == [row | verdicts for row in original_rows]
     return rows
 
 

@@ -68,16 +68,21 @@ def test_rows_come_back_with_their_status(databases: Path, predictions: Path) ->
     assert error == ""
     with predictions.open(newline="") as file:
         head, *rows = csv.reader(file, delimiter="\t")
-    assert head == ["note", "db_id", "gold_sql", "predicted_sql", "other", "status"]
-    assert rows == [[f"n{i}", *row[:3], 'a "b"', row[3]] for i, row in enumerate(ROWS)]
-    said = [line.strip() for line in text.splitlines()]
-    assert said[:2] == [
+    assert head == ["note", "db_id", "gold_sql", "predicted_sql", "other", "status", "reason"]
+    columns = [[*row[:3], 'a "b"', row[3]] for row in ROWS]
+    assert [row[1:6] for row in rows] == columns
+    reasons = {row[5]: row[6] for row in rows}
+    assert reasons["correct"] == ""
+    assert all(reason for status, reason in reasons.items() if status != "correct")
+    lines = [line.strip() for line in text.splitlines()]
+    assert lines[:3] == [
         "accuracy: 16.67 % (1 of 6 rows scored)",
         "not scored: 2 rows (gold_error, database_missing)",
+        "no interval from 1 database, fewer than 6",
     ]
-    assert {line.split()[0]: int(line.split()[1]) for line in said[2:-2]} == COUNTS
-    assert re.fullmatch(r"8 rows in [\d.]+ s", said[-2])
-    assert re.fullmatch(r"signature: reference-v1\|timeout:1s\|sqlite:3\.[\d.]+", said[-1])
+    assert {line.split()[0]: int(line.split()[1]) for line in lines[3:-2]} == COUNTS
+    assert re.fullmatch(r"8 rows in [\d.]+ s", lines[-2])
+    assert re.fullmatch(r"signature: reference-v\d\|timeout:1s\|sqlite:3\.[\d.]+", lines[-1])
 
 
 def test_json_and_a_summary_as_json(databases: Path, predictions: Path) -> None:
@@ -88,9 +93,12 @@ def test_json_and_a_summary_as_json(databases: Path, predictions: Path) -> None:
     )  # fmt: skip
     assert error == ""
     summary = json.loads(text)
-    assert summary.pop("signature").startswith("strict-v2|timeout:1s|")
+    assert re.match(r"strict-v\d\|timeout:1s\|", summary.pop("signature"))
     assert summary.pop("seconds") > 0
-    assert summary == {"rows": 8, "scored": 6, "correct": 1, "accuracy": 1 / 6, "counts": COUNTS}
+    assert summary == {
+        "rows": 8, "scored": 6, "correct": 1, "accuracy": 1 / 6, "counts": COUNTS, "low": None,
+        "high": None, "databases": 1, "original_correct": None, "by": [], "remarks": [],
+    }  # fmt: skip
     found = [json.loads(line)["status"] for line in out.read_text().splitlines()]
     assert found == [row[3] for row in ROWS]
 
@@ -99,7 +107,7 @@ def test_no_rows_and_no_row_that_can_be_scored(databases: Path, tmp_path: Path) 
     path, out = tmp_path / "a.tsv", tmp_path / "b.tsv"
     path.write_text("db_id\tgold_sql\tpredicted_sql\n")
     assert "accuracy: none" in run("--databases", databases, "--predictions", path, "-o", out)[0]
-    assert out.read_text() == "db_id\tgold_sql\tpredicted_sql\tstatus\n"
+    assert out.read_text() == "db_id\tgold_sql\tpredicted_sql\tstatus\treason\n"
     path.write_text("db_id\tgold_sql\tpredicted_sql\nnobody\tSELECT 1\tSELECT 1\n")
     text, _ = run("--databases", databases, "--predictions", path, "-o", out, "--json")
     assert json.loads(text)["accuracy"] is None
@@ -109,7 +117,10 @@ def test_no_rows_and_no_row_that_can_be_scored(databases: Path, tmp_path: Path) 
     ("options", "message"),
     [
         ({"--semantics": "fuzzy"}, "unknown semantics 'fuzzy'; choose one of: reference,"),
-        ({"--predictions": "{tmp}/p.csv"}, "unknown ending '.csv'; use .tsv or .jsonl"),
+        ({"--predictions": "{tmp}/p.xls"}, "unknown ending '.xls'; use .csv, .tsv or .jsonl"),
+        ({"--suite": "{tmp}/none"}, "--suite {tmp}/none: there is no such folder"),
+        ({"--suite": "{tmp}/folder.tsv"}, "no suite for any of 1 database"),
+        ({"--by": "ohter"}, "--by ohter: the file has no such column; available are note"),
         ({"--predictions": "{tmp}/none.tsv"}, "cannot read {tmp}/none.tsv: No such file"),
         ({"--predictions": "{tmp}/bad.tsv"}, "bad.tsv, line 1: no column gold_sql, predicted_sql"),
         ({"--predictions": "{tmp}/folder.tsv"}, "cannot read {tmp}/folder.tsv"),
@@ -172,7 +183,7 @@ class Scorer:
 
 
 def statuses(out: Path) -> list[str]:
-    return [line.rpartition("\t")[2] for line in out.read_text().splitlines()[1:]]
+    return [line.split("\t")[-2] for line in out.read_text().splitlines()[1:]]
 
 
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGKILL"])
@@ -191,7 +202,7 @@ def test_whatever_ends_it_the_same_command_goes_on(
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "ready\n"
-    wait_for(lambda: any(x.read_text().count("\n") == 2 for x in tmp_path.glob("out.tsv.*.part")))
+    wait_for(lambda: any(x.read_text().count("{") == 2 for x in tmp_path.glob("out.tsv.*.part")))
     child.send_signal(getattr(signal, how))
     child.communicate(timeout=300)  # far less than the query's time
     assert child.returncode != 0
@@ -232,12 +243,12 @@ def test_statuses_are_kept_for_the_same_rows_databases_and_options(
     def tear() -> None:
         """The last line is not whole: the system was cut off."""
         (part,) = tmp_path.glob("*.part")
-        part.write_text(part.read_text().removesuffix("g\n"))
+        part.write_text(part.read_text().removesuffix("}\n"))
 
     assert asked_after_a_defect(lambda: None) == 3
     assert asked_after_a_defect(tear) == 4
     scorer.end = DataError("a server that went away")
-    said = r"a .*; the first 2 rows are scored and kept in out\.tsv\..*: the same command goes on"
+    said = r"a .*; 2 rows are judged and kept in out\.tsv\..*: the same command goes on"
     assert asked_after_a_defect(lambda: None, said=said) == 3
     scorer.end = RuntimeError("a defect")
     assert asked_after_a_defect(lambda: None, workers=1) == 3

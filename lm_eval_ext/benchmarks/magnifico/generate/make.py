@@ -18,7 +18,7 @@ from lm_eval_ext.benchmarks.magnifico.generate.profile import Profile
 from lm_eval_ext.benchmarks.magnifico.generate.tree import Question
 from lm_eval_ext.benchmarks.magnifico.records import BASE, Form
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.sql.compare import among
+from lm_eval_ext.sql.matching import can_pair_all
 from lm_eval_ext.sql.suite.build import Original, choose, in_memory
 from lm_eval_ext.sql.suite.checks import STEPS, Runner
 from lm_eval_ext.sql.values import Rows
@@ -188,7 +188,7 @@ class Maker:
         """Whether another question has these rows, in any order."""
         found = self.runner.run(other.sql(), MOST_ROWS)
         return isinstance(found, Rows) and (
-            len(found.rows) == len(result.rows) and among(result.rows, found.rows)
+            len(found.rows) == len(result.rows) and can_pair_all(result.rows, found.rows)
         )
 
     def judge(self, database: Path, asked: Sequence[Asked]) -> bool:

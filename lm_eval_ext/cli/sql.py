@@ -1,0 +1,158 @@
+"""``lm-eval-ext sql``: judging SQL of any system, comparing two systems, explaining a verdict."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lm_eval_ext.cli.questions import Json
+from lm_eval_ext.cli.sql_options import (
+    BuildSuiteOption,
+    ByOption,
+    DatabasesOption,
+    ExtractOption,
+    NoQuotesOption,
+    SemanticsOption,
+    SuiteOption,
+    TimeoutOption,
+    WorkersOption,
+    read_query,
+    suite_source,
+)
+from lm_eval_ext.cli.sql_score import sql_score
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.text import names_in
+
+app = typer.Typer(
+    help="SQL of any system: score it, compare two systems, explain one verdict.",
+    no_args_is_help=True,
+)
+app.command("score")(sql_score)
+
+
+@app.command("compare")
+def compare(
+    first: Annotated[
+        Path, typer.Argument(metavar="FIRST", help="The predictions of a system, as for score.")
+    ],
+    second: Annotated[
+        Path, typer.Argument(metavar="SECOND", help="Those of another, on the same questions.")
+    ],
+    *,
+    databases: DatabasesOption,
+    semantics: SemanticsOption = "reference",
+    suite: SuiteOption = None,
+    build_suite: BuildSuiteOption = False,
+    extract: ExtractOption = False,
+    by: ByOption = "",
+    match: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN",
+            help="What says that rows belong together, such as question_id. Default: db_id and "
+            "gold_sql.",
+        ),
+    ] = "",
+    no_quotes: NoQuotesOption = False,
+    timeout: TimeoutOption = None,
+    workers: WorkersOption = 2,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the rows with both verdicts, .csv, .tsv or .jsonl; an interrupted command "
+            "then continues.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Judge two files of predictions and test the difference of their accuracies."""
+    from lm_eval_ext.cli import resumable
+    from lm_eval_ext.cli.sql_screens import comparison_screen
+    from lm_eval_ext.sql.comparing import compare_files
+    from lm_eval_ext.sql.scoring import JudgeOptions
+
+    options = JudgeOptions(
+        databases,
+        semantics,
+        suite_source(suite, build=build_suite, databases=databases),
+        timeout,
+        workers,
+        quotes=not no_quotes,
+        read_query=read_query if extract else None,
+    )
+    with resumable():
+        comparison = compare_files(
+            (first, second), options, by=names_in(by), match=names_in(match), out=out
+        )
+    if as_json:
+        typer.echo(json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False))
+        return
+    command = ["lm-eval-ext", "sql", "explain", "--databases", databases, "--semantics", semantics]
+    if suite is not None:
+        command += ["--suite", str(suite)]
+    if build_suite:
+        command.append("--build-suite")
+    if extract:
+        command.append("--extract")
+    command += ["--predictions", str(first), "--row"]
+    typer.echo(comparison_screen(comparison, shlex.join(command)), nl=False)
+
+
+@app.command("explain")
+def explain(
+    *,
+    databases: DatabasesOption,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A file of predictions, as for score; with --row."),
+    ] = None,
+    row: Annotated[
+        int | None,
+        typer.Option(help="The number of a row of FILE; the first is 1, a header does not count."),
+    ] = None,
+    gold: Annotated[str, typer.Option(metavar="SQL", help="The gold query, instead of FILE.")] = "",
+    predicted: Annotated[str, typer.Option(metavar="SQL", help="The prediction.")] = "",
+    db_id: Annotated[
+        str, typer.Option("--db-id", help="The database, where DB is a folder of several.")
+    ] = "",
+    semantics: SemanticsOption = "reference",
+    suite: SuiteOption = None,
+    build_suite: BuildSuiteOption = False,
+    extract: ExtractOption = False,
+    no_quotes: NoQuotesOption = False,
+    timeout: TimeoutOption = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a prediction and its gold return, and the smallest rows on which they differ."""
+    from lm_eval_ext.cli.sql_screens import explanation_screen
+    from lm_eval_ext.sql import explaining
+    from lm_eval_ext.sql.scoring import JudgeOptions, read_file
+
+    options = JudgeOptions(
+        databases,
+        semantics,
+        suite_source(suite, build=build_suite, databases=databases),
+        timeout,
+        workers=1,
+        quotes=not no_quotes,
+        read_query=read_query if extract else None,
+    )
+    if predictions is not None and row is not None and not gold:
+        prediction = explaining.row_of(read_file(predictions, options), row)
+        title = f"row {row} of {predictions.name}"
+    elif gold and predicted and predictions is None and row is None:
+        prediction = explaining.prediction_of(gold, predicted, db_id, options)
+        title = "the prediction"
+    else:
+        raise OptionError(
+            "name --predictions FILE with --row N, or --gold SQL with --predicted SQL"
+        )
+    explained = explaining.explain(prediction, title, options)
+    if as_json:
+        typer.echo(json.dumps(explained.as_dict(), indent=2, ensure_ascii=False))
+    else:
+        typer.echo(explanation_screen(explained), nl=False)

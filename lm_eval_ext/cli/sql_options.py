@@ -1,0 +1,106 @@
+"""Options that the commands about SQL have in common."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from lm_eval_ext.sql.suite_choice import SuiteSource
+    from lm_eval_ext.sql.values import EngineName
+
+DatabasesOption = Annotated[
+    str,
+    typer.Option(
+        "--databases",
+        metavar="DB",
+        help="A folder with <db_id>/<db_id>.sqlite or <db_id>.sqlite (or .duckdb), a SQLite or "
+        "DuckDB file, or postgresql://user@host/database.",
+    ),
+]
+SemanticsOption = Annotated[
+    str,
+    typer.Option(
+        "--semantics",
+        help="How results are compared: reference, strict, sets, spider, spider-distinct or bird.",
+    ),
+]
+SuiteOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--suite",
+        metavar="SUITES",
+        help="Judge on test suites, too: the folder that magnifico populate wrote.",
+    ),
+]
+BuildSuiteOption = Annotated[
+    bool,
+    typer.Option(
+        "--build-suite",
+        help="Build the test suites that are missing, for the golds of the file; without --suite "
+        "in the cache.",
+    ),
+]
+ExtractOption = Annotated[
+    bool,
+    typer.Option(
+        "--extract",
+        help="Predictions are answers of a chat model: read the query from each by the rules of "
+        "the tasks.",
+    ),
+]
+NoQuotesOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-quotes",
+        help="In .csv and .tsv, quotation marks are ordinary characters, and no cell has a line "
+        "break.",
+    ),
+]
+ByOption = Annotated[
+    str,
+    typer.Option(
+        "--by",
+        metavar="COLUMN",
+        help="Accuracy for each value of a column, such as db_id; several columns with commas.",
+    ),
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="S",
+        help="Seconds of CPU time per query (PostgreSQL: real time); default: 10.",
+    ),
+]
+WorkersOption = Annotated[
+    int, typer.Option("--workers", min=1, max=64, help="Number of processes.")
+]
+
+
+def suite_source(suite: Path | None, *, build: bool, databases: str) -> "SuiteSource | None":
+    """Return where suites come from; None if the originals alone judge.
+
+    Suites that are built without a folder are kept in the cache, by the databases' path.
+    """
+    from lm_eval_ext.atomic import sha256_of_text
+    from lm_eval_ext.data import cache_dir
+    from lm_eval_ext.sql.suite_choice import SuiteSource
+
+    if suite is None and not build:
+        return None
+    workers = os.cpu_count() or 1
+    if suite is not None:
+        return SuiteSource(suite, build=build, workers=workers)
+    digest = sha256_of_text(str(Path(databases).expanduser().resolve()))[:12]
+    return SuiteSource(cache_dir() / "suites" / digest, build=True, per_golds=True, workers=workers)
+
+
+def read_query(answer: str, engine: "EngineName") -> str | None:
+    """Return the query in a model's answer by the rules of MAGNIFICo's tasks."""
+    from lm_eval_ext.benchmarks.magnifico.extract import query_in_dialect, query_of
+
+    if engine == "sqlite":
+        return query_of(answer)
+    return query_in_dialect(answer)

@@ -1,0 +1,316 @@
+"""What the commands about SQL print in a terminal."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from lm_eval_ext.results.grid import Section, interval, notes, text, value
+from lm_eval_ext.sql.comparing import Comparison
+from lm_eval_ext.sql.explaining import ExplainedRow
+from lm_eval_ext.sql.smallest import SmallestRows
+from lm_eval_ext.sql.summary import Accuracy, PairedAccuracy, PartAccuracy, Summary
+from lm_eval_ext.sql.values import Failure, Row, Rows, Value
+from lm_eval_ext.stats.statistics import number, probability
+from lm_eval_ext.text import counted, one_line
+
+LEVEL = "95 %"
+
+SHOWN_ROWS = 8
+"""The most rows of a result that are shown."""
+
+SHOWN_COLUMNS = 12
+_CELL_WIDTH = 32
+_STAR = re.compile(r"(?:select|,|\.)\s*\*")
+"""A star that stands for all columns, not that of COUNT(*)."""
+
+_QUERY_LENGTH = 4_000
+_SHOWN_NUMBERS = 8
+
+UNSCORED = ("gold_error", "database_missing")
+UNIT, DIFFERENCE_UNIT = "share", "points"
+
+
+def score_screen(summary: Summary) -> str:
+    """Return the result of ``sql-score``."""
+    lines = [f"accuracy: {_percent(summary.total)}"]
+    not_scored = summary.rows - summary.scored
+    if not_scored:
+        lines.append(f"not scored: {not_scored:,} rows ({', '.join(UNSCORED)})")
+    lines += _interval_lines(summary.total)
+    if summary.original_correct is not None and summary.scored:
+        share = 100 * summary.original_correct / summary.scored
+        lost = summary.original_correct - summary.correct
+        lines.append(
+            f"on the originals alone: {share:.2f} % ({summary.original_correct:,} rows), of which "
+            f"{lost:,} are wrong on a test suite"
+        )
+    width = max(len(status) for status in summary.counts)
+    lines += [f"  {status:<{width}} {count:>9,}" for status, count in summary.counts.items()]
+    lines += [
+        f"{summary.rows:,} rows in {summary.seconds:.1f} s",
+        f"signature: {summary.signature}",
+    ]
+    screen = "\n".join(lines) + "\n"
+    if summary.parts or summary.remarks:
+        screen += "\n" + text(_score_sections(summary))
+    return screen
+
+
+def _score_sections(summary: Summary) -> Iterator[Section]:
+    if summary.parts:
+        yield _part_table(summary.parts)
+        yield notes(_part_notes([part.accuracy for part in summary.parts]))
+    yield notes(one_line(remark) for remark in summary.remarks)
+
+
+def _part_table(parts: Sequence[PartAccuracy]) -> Section:
+    """Return the accuracies of parts, without the column of intervals if there are none."""
+    columns = [", ".join(parts[0].part), "accuracy", LEVEL, "correct", "scored"]
+    rows = [[_part_name(part.part), *_accuracy_cells(part.accuracy)] for part in parts]
+    if all(part.accuracy.low is None for part in parts):
+        level = columns.index(LEVEL)
+        for cells in (columns, *rows):
+            del cells[level]
+    return "", columns, rows
+
+
+def _accuracy_cells(accuracy: Accuracy) -> list[str]:
+    return [
+        value(accuracy.accuracy, UNIT),
+        interval(accuracy.low, accuracy.high, UNIT),
+        f"{accuracy.correct:,}",
+        f"{accuracy.scored:,}",
+    ]
+
+
+def _part_notes(accuracies: Sequence[Accuracy]) -> Iterator[str]:
+    """Yield why parts have no interval, once for each number of databases."""
+    missing = sorted({accuracy.databases for accuracy in accuracies if accuracy.note})
+    if len(missing) > 1:
+        yield f"no interval from {missing[0]} to {missing[-1]} databases, fewer than 6"
+    elif missing:
+        yield next(accuracy.note for accuracy in accuracies if accuracy.note)
+
+
+def _percent(accuracy: Accuracy) -> str:
+    if accuracy.accuracy is None:
+        return "none: no row can be scored"
+    share = 100 * accuracy.accuracy
+    return f"{share:.2f} % ({accuracy.correct:,} of {accuracy.scored:,} rows scored)"
+
+
+def _interval_lines(accuracy: Accuracy) -> Iterator[str]:
+    if accuracy.low is not None and accuracy.high is not None:
+        yield (
+            f"95 % interval: [{100 * accuracy.low:.1f}, {100 * accuracy.high:.1f}], clustered by "
+            f"{counted(accuracy.databases, 'database')}"
+        )
+    elif accuracy.note:
+        yield accuracy.note
+
+
+def _part_name(part: Mapping[str, str]) -> str:
+    return one_line(", ".join(part.values())) or "(empty)"
+
+
+# Two systems.
+
+
+def comparison_screen(comparison: Comparison, command: str) -> str:
+    """Return the result of ``sql compare``.
+
+    Args:
+        comparison: The comparison.
+        command: A command that explains the row of the first file whose number follows it.
+    """
+    screen = text(_comparison_sections(comparison))
+    differing = comparison.only(first=True) or comparison.only(first=False)
+    if differing:
+        # In one line, however long, so that it can be copied.
+        screen += f"\nsee one of them: {command} {differing[0].first.row.number}\n"
+    return screen
+
+
+def _comparison_sections(comparison: Comparison) -> Iterator[Section]:
+    total = comparison.total
+    first, second = map(one_line, comparison.names)
+    heading = f"{counted(total.first.scored, 'row')}, {counted(total.first.databases, 'database')}"
+    yield (
+        heading,
+        ("system", "accuracy", LEVEL, "correct"),
+        [
+            [name, *_accuracy_cells(accuracy)[:3]]
+            for name, accuracy in ((first, total.first), (second, total.second))
+        ],
+    )
+    yield (
+        "",
+        ("", f"{second} right", f"{second} wrong"),
+        [
+            [f"{first} right", f"{total.both_correct:,}", f"{total.only_first:,}"],
+            [f"{first} wrong", f"{total.only_second:,}", f"{total.both_wrong:,}"],
+        ],
+    )
+    rows = [["all rows", *_difference_cells(total)]]
+    for part in comparison.parts:
+        rows.append([_part_name(part.part), *_difference_cells(part.accuracy)])
+    columns = ("", first, second, "difference", LEVEL, "p", "p (McNemar)")
+    yield f"{first} less {second}", columns, rows
+    yield notes(_comparison_notes(comparison))
+    yield notes([f"signature: {comparison.signature}"])
+    yield notes(_differing_rows(comparison))
+
+
+def _difference_cells(paired: PairedAccuracy) -> list[str]:
+    difference = paired.difference
+    return [
+        value(paired.first.accuracy, UNIT),
+        value(paired.second.accuracy, UNIT),
+        number(difference.value, DIFFERENCE_UNIT, signed=True),
+        interval(difference.low, difference.high, DIFFERENCE_UNIT, signed=True),
+        probability(difference.p),
+        probability(paired.mcnemar_p),
+    ]
+
+
+def _comparison_notes(comparison: Comparison) -> Iterator[str]:
+    test = comparison.total.difference.test
+    if test == "sign-flip":
+        yield (
+            "p: exchanges of the systems in whole databases, whose questions are not independent"
+        )
+    yield "p (McNemar): exact, as if all rows were independent"
+    reasons = [comparison.total.note, *(part.accuracy.note for part in comparison.parts)]
+    yield from dict.fromkeys(reason for reason in reasons if reason)
+    yield from map(one_line, comparison.remarks)
+
+
+def _differing_rows(comparison: Comparison) -> Iterator[str]:
+    """Yield the numbers of the first rows that one system alone has right."""
+    for name, is_first in zip(comparison.names, (True, False), strict=True):
+        pairs = comparison.only(first=is_first)
+        if not pairs:
+            continue
+        numbers = ", ".join(str(pair.first.row.number) for pair in pairs[:_SHOWN_NUMBERS])
+        more = len(pairs) - _SHOWN_NUMBERS
+        ending = f" and {more:,} more" if more > 0 else ""
+        yield f"only {one_line(name)} right: rows {numbers}{ending}"
+
+
+# One prediction.
+
+
+def explanation_screen(explained: ExplainedRow) -> str:
+    """Return the result of ``sql explain``."""
+    return text(_explanation_sections(explained))
+
+
+def _explanation_sections(explained: ExplainedRow) -> Iterator[Section]:
+    explanation = explained.explanation
+    yield "\n".join(_head_lines(explained)), (), ()
+    yield f"gold: {_query(explained.prediction.gold)}", (), ()
+    yield f"predicted: {_query(explained.prediction.predicted)}", (), ()
+    where = explained.where
+    yield from _result(f"The gold returns {{}} {where}", explanation.gold)
+    yield from _result(f"The prediction returns {{}} {where}", explanation.predicted)
+    if isinstance(explanation.gold, Rows) and isinstance(explanation.predicted, Rows):
+        yield from _differences(explanation.gold, explanation.predicted, explained)
+    if explained.smallest is not None:
+        yield from _smallest_sections(explained.smallest, explained)
+
+
+def _head_lines(explained: ExplainedRow) -> Iterator[str]:
+    verdict = explained.explanation.verdict
+    yield one_line(f"{explained.title}, database {explained.prediction.db_id}")
+    decided = f" {explained.where}"
+    if verdict.correct:
+        decided = " on all databases that judge this gold"
+    elif not verdict.database:
+        decided = ""
+    yield f"{verdict.status}{decided}, by the rule {verdict.rule}"
+    if verdict.reason:
+        yield one_line(verdict.reason)
+    if verdict.original_status not in (None, verdict.status):
+        yield f"on the original alone: {verdict.original_status}"
+
+
+def _query(sql: str) -> str:
+    """Return a query with its lines, without control characters."""
+    lines = [one_line(line) for line in sql[:_QUERY_LENGTH].splitlines()]
+    shown = "\n".join(line for line in lines if line)
+    if len(sql) > _QUERY_LENGTH:
+        shown += f" ... ({len(sql):,} characters)"
+    return shown or "(empty)"
+
+
+def _result(heading: str, result: Rows | Failure) -> Iterator[Section]:
+    """Yield a result under a heading, whose braces stand for the number of rows."""
+    if isinstance(result, Failure):
+        problem = f"{heading.format('no result')}: {result.kind}: {result.message}"
+        yield one_line(problem), (), ()
+        return
+    if not result.rows:
+        yield heading.format("no row") + ".", (), ()
+        return
+    count = counted(len(result.rows), "row")
+    yield from _table(heading.format(count), result.columns, result.rows)
+
+
+def _table(heading: str, columns: Sequence[str], rows: Sequence[Row]) -> Iterator[Section]:
+    """Yield a table of the first rows and columns."""
+    names = [_cell(name) for name in columns[:SHOWN_COLUMNS]]
+    lines = [[_cell(cell) for cell in row[:SHOWN_COLUMNS]] for row in rows[:SHOWN_ROWS]]
+    hidden = []
+    if len(rows) > SHOWN_ROWS:
+        hidden.append(f"the first {SHOWN_ROWS}")
+    if len(columns) > SHOWN_COLUMNS:
+        hidden.append(f"{SHOWN_COLUMNS} of {len(columns):,} columns")
+    if hidden:
+        heading += f" ({', '.join(hidden)})"
+    yield f"{heading}:", names, lines
+
+
+def _differences(gold: Rows, predicted: Rows, explained: ExplainedRow) -> Iterator[Section]:
+    """Yield the rows that differ, unless both results are short enough to see that."""
+    if len(gold.rows) <= SHOWN_ROWS and len(predicted.rows) <= SHOWN_ROWS:
+        return
+    missing, extra = explained.explanation.missing, explained.explanation.extra
+    if missing:
+        heading = f"{counted(len(missing), 'row')} missing from the prediction's result"
+        yield from _table(heading, gold.columns, missing)
+    if extra:
+        heading = f"{counted(len(extra), 'row')} too many in the prediction's result"
+        yield from _table(heading, predicted.columns, extra)
+
+
+def _smallest_sections(smallest: SmallestRows, explained: ExplainedRow) -> Iterator[Section]:
+    """Yield the tables that show the difference, with the columns that queries mention."""
+    if not smallest.count:
+        yield "They differ even on an empty database.", (), ()
+        return
+    verb = "shows" if smallest.count == 1 else "show"
+    yield f"{counted(smallest.count, 'row')} of it {verb} the difference.", (), ()
+    queries = f"{explained.prediction.gold}\n{explained.prediction.predicted}".casefold()
+    has_star = _STAR.search(queries) is not None
+    for table in smallest.tables:
+        positions = [
+            position
+            for position, name in enumerate(table.columns)
+            if has_star or name.casefold() in queries
+        ]
+        columns = [table.columns[position] for position in positions]
+        rows = [tuple(row[position] for position in positions) for row in table.rows]
+        heading = f"{one_line(table.name)}, {counted(len(rows), 'row')}"
+        if columns:
+            yield from _table(heading, columns, rows)
+        else:
+            yield f"{heading}.", (), ()
+    yield from _result("There the gold returns {}", smallest.gold)
+    yield from _result("There the prediction returns {}", smallest.predicted)
+
+
+def _cell(cell: Value) -> str:
+    if cell is None:
+        return "NULL"
+    if isinstance(cell, bytes):
+        return one_line(f"x'{cell[:_CELL_WIDTH].hex()}'", limit=_CELL_WIDTH)
+    return one_line(str(cell), limit=_CELL_WIDTH) or "(empty)"

@@ -1,0 +1,271 @@
+"""Two files of predictions on the same questions, the work of ``lm-eval-ext sql compare``."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.errors import DataError, OptionError, nearest
+from lm_eval_ext.sql.partial import PartialOutput
+from lm_eval_ext.sql.predictions import DB_ID, GOLD, PREDICTED, RecordWriter
+from lm_eval_ext.sql.scoring import (
+    DECIDING_DATABASE,
+    EXTRACTED,
+    ORIGINAL_STATUS,
+    REASON,
+    STATUS,
+    JudgeOptions,
+    OpenFile,
+    OpenJudge,
+    check_output,
+    judge_rows,
+    opened_judge,
+    read_file,
+)
+from lm_eval_ext.sql.summary import (
+    JudgedRow,
+    PairedAccuracy,
+    PairedRows,
+    check_columns,
+    paired_accuracy,
+    part_of,
+)
+from lm_eval_ext.text import counted
+
+
+@dataclass(frozen=True)
+class PartComparison:
+    """The comparison on the rows that share values of some columns, which are in ``part``."""
+
+    part: Mapping[str, str]
+    accuracy: PairedAccuracy
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The result of comparing two files.
+
+    Attributes:
+        names: What the systems are called, the first and the second.
+        pairs: The rows that both files have, in the order of the first.
+        total: The comparison of all of these.
+        parts: Comparisons of parts.
+        signature: What the verdicts depend on other than the files.
+        remarks: Lines about what a user should know, such as rows that one file alone has.
+    """
+
+    names: tuple[str, str]
+    pairs: Sequence[PairedRows]
+    total: PairedAccuracy
+    parts: Sequence[PartComparison]
+    signature: str
+    remarks: Sequence[str]
+
+    def only(self, *, first: bool) -> list[PairedRows]:
+        """Return the rows that one system alone has right: the first, or the second."""
+        return [
+            pair
+            for pair in self.pairs
+            if pair.scored
+            and pair.first.verdict.correct == first
+            and pair.second.verdict.correct != first
+        ]
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the comparison as JSON values."""
+        return {
+            "systems": list(self.names),
+            "rows": len(self.pairs),
+            **asdict(self.total),
+            "by": [{**part.part, **asdict(part.accuracy)} for part in self.parts],
+            "signature": self.signature,
+            "remarks": list(self.remarks),
+        }
+
+
+def compare_files(
+    files: tuple[Path, Path],
+    options: JudgeOptions,
+    *,
+    by: Sequence[str] = (),
+    match: Sequence[str] = (),
+    out: Path | None = None,
+) -> Comparison:
+    """Judge two files by the same databases and rule, and compare them on the rows they share.
+
+    Rows belong together if they have the same database and gold; of several such rows, the first
+    of one file belongs to the first of the other, and so on.
+
+    Args:
+        files: Two files of predictions.
+        options: How predictions are judged.
+        by: Columns of the first file whose combinations of values are compared, too.
+        match: Columns by which rows belong together instead.
+        out: A file for the shared rows with both verdicts; verdicts are kept beside it until it is
+            complete, so that the same command goes on after an interruption.
+
+    Raises:
+        OptionError: An argument is invalid, or the files share no row.
+        DataError: A file cannot be read or written.
+    """
+    kind = check_output(out) if out is not None else ""
+    opened = [read_file(path, options) for path in files]
+    check_columns(by, opened[0].columns)
+    names = system_names(files)
+    systems: list[_System] = []
+    partials: list[PartialOutput] = []
+    remarks: list[str] = []
+    predictions = [prediction for file in opened for prediction in file.predictions]
+    with opened_judge(options, predictions) as open_judge:
+        for name, file in zip(names, opened, strict=True):
+            partial = _partial(out, file, open_judge)
+            systems.append(_System(name, file, judge_rows(file, open_judge, partial, name)))
+            if partial is not None:
+                partials.append(partial)
+            extracted = options.read_query is not None
+            remarks += [f"{name}: {line}" for line in file.remarks(extracted=extracted)]
+    remarks += open_judge.remarks
+    pairs = _paired(systems[0], systems[1], match, remarks)
+    if out is not None:
+        _write_pairs(out, kind, systems[0].file, pairs, names)
+    for partial in partials:
+        partial.remove()
+    return Comparison(
+        names=names,
+        pairs=pairs,
+        total=paired_accuracy(pairs),
+        parts=_parts(pairs, by),
+        signature=open_judge.signature,
+        remarks=remarks,
+    )
+
+
+@dataclass(frozen=True)
+class _System:
+    """A file whose rows are judged, with the name of the system."""
+
+    name: str
+    file: OpenFile
+    rows: Sequence[JudgedRow]
+
+
+def _parts(pairs: Sequence[PairedRows], by: Sequence[str]) -> list[PartComparison]:
+    if not by:
+        return []
+    members: dict[tuple[str, ...], list[PairedRows]] = {}
+    for pair in pairs:
+        members.setdefault(part_of(pair.first, by), []).append(pair)
+    return [
+        PartComparison(dict(zip(by, values, strict=True)), paired_accuracy(part))
+        for values, part in members.items()
+    ]
+
+
+def system_names(files: tuple[Path, Path]) -> tuple[str, str]:
+    """Return the names of two systems: their files' names, or what differs in their paths."""
+    first, second = files
+    if first.stem != second.stem:
+        return first.stem, second.stem
+    if first.parent.name != second.parent.name:
+        return f"{first.parent.name}/{first.stem}", f"{second.parent.name}/{second.stem}"
+    if first.name != second.name:
+        return first.name, second.name
+    return str(first), str(second)
+
+
+def _partial(out: Path | None, file: OpenFile, open_judge: OpenJudge) -> PartialOutput | None:
+    if out is None:
+        return None
+    return PartialOutput(out, file.predictions, open_judge.databases, open_judge.signature)
+
+
+RowKey: TypeAlias = tuple[tuple[str, ...], int]
+"""What identifies a row, and how many rows before it have the same."""
+
+
+def _paired(
+    first: _System, second: _System, match: Sequence[str], remarks: list[str]
+) -> list[PairedRows]:
+    """Return the rows that both files have; remarks get what is to be said about the rest.
+
+    Raises:
+        OptionError: A file lacks a column, or the files share no row.
+        DataError: Columns that were named do not identify a row.
+    """
+    identity = " and ".join(match or (DB_ID, GOLD))
+    first_rows = _by_key(first.file, first.rows, match)
+    second_rows = _by_key(second.file, second.rows, match)
+    shared = [key for key in first_rows if key in second_rows]
+    if not shared:
+        raise OptionError(
+            f"{first.file.path} and {second.file.path} share no row: none has the same {identity} "
+            "in both"
+        )
+    for name, rows in ((first.name, first_rows), (second.name, second_rows)):
+        alone = len(rows) - len(shared)
+        if alone:
+            remarks.append(f"{counted(alone, 'row')} of {name} alone, not compared")
+    in_second_order = [key for key in second_rows if key in first_rows]
+    has_repeated = any(repetition for _, repetition in shared)
+    if shared != in_second_order and has_repeated:
+        remarks.append(
+            "the files have their rows in different orders, and several rows have the same "
+            f"{identity}; --match COLUMN names what identifies a row"
+        )
+    return [PairedRows(first_rows[key], second_rows[key]) for key in shared]
+
+
+def _by_key(
+    file: OpenFile, rows: Sequence[JudgedRow], match: Sequence[str]
+) -> dict[RowKey, JudgedRow]:
+    for column in match:
+        if column not in file.columns:
+            raise OptionError(
+                f"--match {column}: {file.path} has no such column; available are "
+                f"{', '.join(file.columns)}{nearest(column, file.columns)}"
+            )
+    repetitions = Counter[tuple[str, ...]]()
+    by_key: dict[RowKey, JudgedRow] = {}
+    for row in rows:
+        prediction = row.row.prediction
+        identity: tuple[str, ...] = (prediction.db_id.casefold(), prediction.gold)
+        if match:
+            identity = tuple(str(row.row.record.get(column)) for column in match)
+        if match and repetitions[identity]:
+            raise DataError(
+                f"{file.path}, line {row.row.line}: --match: the same {' and '.join(match)} as an "
+                "earlier row"
+            )
+        by_key[identity, repetitions[identity]] = row
+        repetitions[identity] += 1
+    return by_key
+
+
+def _write_pairs(
+    out: Path, kind: str, first: OpenFile, pairs: Sequence[PairedRows], names: tuple[str, str]
+) -> None:
+    """Write the shared rows: the first file's columns, then query, status and reason of each."""
+    added = list(_pair_columns(names))
+    shared = [column for column in first.columns if column not in _SYSTEM_COLUMNS]
+    with atomic_text(out, errors="surrogateescape") as handle:
+        writer = RecordWriter(handle, kind, [*shared, *added])
+        for pair in pairs:
+            record = pair.first.row.record
+            kept = {column: record[column] for column in shared if column in record}
+            verdicts: list[object] = []
+            for judged in (pair.first, pair.second):
+                verdict = judged.verdict
+                verdicts += [judged.judged.predicted, verdict.status, verdict.reason]
+            writer.write({**kept, **dict(zip(added, verdicts, strict=True))})
+
+
+_SYSTEM_COLUMNS = (PREDICTED, EXTRACTED, STATUS, REASON, DECIDING_DATABASE, ORIGINAL_STATUS)
+"""Columns about the first system, which are replaced by those about both."""
+
+
+def _pair_columns(names: tuple[str, str]) -> Iterator[str]:
+    for name in names:
+        for column in (PREDICTED, STATUS, REASON):
+            yield f"{column} ({name})"

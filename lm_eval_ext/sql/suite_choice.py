@@ -1,0 +1,180 @@
+"""The test suites that judge a file of predictions: read from a folder, or built for it."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lm_eval_ext.atomic import sha256_of_json
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.sql.engines.places import Databases, OneDatabase, check_id
+from lm_eval_ext.sql.suite import SUITE_VERSION, Suite, name_of, populate_all, read
+from lm_eval_ext.sql.values import Prediction
+from lm_eval_ext.text import counted
+
+_SHOWN_IDS = 3
+_DIGEST_LENGTH = 12
+
+BUILD_HINT = "--build-suite builds suites for the golds of this file"
+
+
+@dataclass(frozen=True)
+class SuiteSource:
+    """Where suites come from.
+
+    Attributes:
+        folder: A folder of suites, such as ``lm-eval-ext magnifico populate`` writes.
+        build: Whether to build, into the folder, the suites that it lacks.
+        per_golds: Whether to build into a folder within it that is named by databases and golds,
+            so that files with other golds do not replace each other's suites.
+        workers: Processes that build them. More than one needs a main guard in a Python program.
+    """
+
+    folder: Path
+    build: bool = False
+    per_golds: bool = False
+    workers: int = 1
+
+
+@dataclass(frozen=True)
+class ChosenSuites:
+    """Suites for the databases of some predictions.
+
+    Attributes:
+        suites: The suites by the original's id, in lower case.
+        remarks: A line for each kind of prediction that no suite judges.
+    """
+
+    suites: Mapping[str, Suite]
+    remarks: Sequence[str] = field(default=())
+
+
+def choose_suites(
+    source: SuiteSource, databases: Databases | OneDatabase, predictions: Sequence[Prediction]
+) -> ChosenSuites:
+    """Return the suites of the databases that predictions name.
+
+    Raises:
+        OptionError: The folder has no suite for any of them, or cannot be written.
+        DataError: An original cannot be read.
+    """
+    originals, other_engines = _originals(databases, predictions)
+    remarks: list[str] = []
+    if other_engines:
+        remarks.append(
+            f"test suites exist for SQLite only; {_listed(other_engines)}: judged by the original "
+            "rows alone"
+        )
+    if not originals:
+        return ChosenSuites({}, remarks)
+    if source.build:
+        suites = _built(source, originals, predictions)
+    else:
+        suites, missing = _read(source.folder, list(originals))
+        if missing:
+            first_problem = next(iter(missing.values()))
+            remarks.append(
+                f"no suite for {_listed(list(missing))} ({first_problem}): judged by the original "
+                f"alone; {BUILD_HINT}"
+            )
+    remarks.extend(_uncovered(suites, predictions, built=source.build))
+    return ChosenSuites(suites, remarks)
+
+
+def _originals(
+    databases: Databases | OneDatabase, predictions: Sequence[Prediction]
+) -> tuple[dict[str, Path], list[str]]:
+    """Return the SQLite files by id in lower case, and the ids of databases of other engines."""
+    originals: dict[str, Path] = {}
+    other_engines: list[str] = []
+    for db_id in dict.fromkeys(prediction.db_id for prediction in predictions):
+        place = databases.find(db_id)
+        if place is None:
+            continue  # the verdict says that there is no such database
+        if place.engine == "sqlite":
+            originals[db_id.casefold()] = Path(place.address)
+        else:
+            other_engines.append(db_id)
+    return originals, other_engines
+
+
+def _read(folder: Path, db_ids: Sequence[str]) -> tuple[dict[str, Suite], dict[str, str]]:
+    """Return the suites of a folder, and by database why it has none."""
+    if not folder.is_dir():
+        raise OptionError(
+            f"--suite {folder}: there is no such folder; name one that lm-eval-ext magnifico "
+            "populate wrote, or add --build-suite"
+        )
+    suites: dict[str, Suite] = {}
+    missing: dict[str, str] = {}
+    for db_id in db_ids:
+        try:
+            check_id(db_id)
+            suites[db_id] = read(folder, db_id)
+        except (DataError, OptionError) as error:
+            missing[db_id] = str(error)
+    if not suites:
+        problem = next(iter(missing.values()))
+        raise OptionError(
+            f"--suite {folder}: no suite for any of {counted(len(db_ids), 'database')}: {problem}; "
+            f"{BUILD_HINT}"
+        )
+    return suites, missing
+
+
+def _built(
+    source: SuiteSource, originals: Mapping[str, Path], predictions: Sequence[Prediction]
+) -> dict[str, Suite]:
+    golds_by_id: dict[str, set[str]] = defaultdict(set)
+    for prediction in predictions:
+        golds_by_id[prediction.db_id.casefold()].add(prediction.gold)
+    jobs: dict[str, tuple[Path, Sequence[str]]] = {}
+    for db_id, path in originals.items():
+        check_id(db_id)
+        jobs[db_id] = (path, tuple(sorted(golds_by_id[db_id])))
+    folder = source.folder
+    if source.per_golds:
+        content = [[db_id, str(path), golds] for db_id, (path, golds) in sorted(jobs.items())]
+        folder /= sha256_of_json([SUITE_VERSION, content])[:_DIGEST_LENGTH]
+    return populate_all(jobs, folder, workers=min(source.workers, len(jobs)))
+
+
+def _uncovered(
+    suites: Mapping[str, Suite], predictions: Sequence[Prediction], *, built: bool
+) -> list[str]:
+    """Return a line about golds that a suite does not know, and one about golds it cannot judge."""
+    unknown: set[tuple[str, str]] = set()
+    alone: set[tuple[str, str]] = set()
+    unknown_rows = 0
+    for prediction in predictions:
+        db_id = prediction.db_id.casefold()
+        suite = suites.get(db_id)
+        if suite is None:
+            continue
+        gold = (db_id, prediction.gold)
+        if name_of(prediction.gold) not in suite.judges:
+            unknown.add(gold)
+            unknown_rows += 1
+        elif not suite.judging(prediction.gold):
+            alone.add(gold)
+    remarks = []
+    if unknown and not built:  # a gold that does not run is in no suite
+        remarks.append(
+            f"the suites were built for other golds: {counted(len(unknown), 'gold')} of this file "
+            f"({counted(unknown_rows, 'row')}) judged by the original alone; {BUILD_HINT}"
+        )
+    if alone:
+        remarks.append(
+            f"{counted(len(alone), 'gold')} judged by the original alone: no other database was "
+            "fit to judge them"
+        )
+    return remarks
+
+
+def _listed(db_ids: Sequence[str]) -> str:
+    """Return the first ids, and how many there are more."""
+    shown = ", ".join(db_ids[:_SHOWN_IDS])
+    more = len(db_ids) - _SHOWN_IDS
+    if more > 0:
+        return f"{shown} and {more:,} more"
+    return shown

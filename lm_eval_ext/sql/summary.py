@@ -1,0 +1,293 @@
+"""Accuracies of judged predictions: of all, of parts, and of two systems side by side.
+
+Questions about one database are not independent, so intervals and tests are clustered by database
+(docs/statistics.md).
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from lm_eval_ext.errors import OptionError, nearest
+from lm_eval_ext.sql.predictions import DB_ID, PredictionRow
+from lm_eval_ext.sql.values import STATUSES, Prediction, Status, Verdict
+from lm_eval_ext.stats.intervals import DIFFERENCE, LEAST_CLUSTERS, UNIT, interval, mean_estimate
+from lm_eval_ext.stats.paired import Difference, mcnemar, paired_difference
+from lm_eval_ext.text import counted
+
+
+@dataclass(frozen=True)
+class JudgedRow:
+    """A row of a file with its verdict.
+
+    Attributes:
+        row: The row as the file has it.
+        judged: The prediction that was judged: the row's own, or the query that was extracted
+            from it.
+        verdict: The verdict on it.
+    """
+
+    row: PredictionRow
+    judged: Prediction
+    verdict: Verdict
+
+    @property
+    def cluster(self) -> str:
+        """The database, whose case does not matter."""
+        return self.judged.db_id.casefold()
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The accuracy of some rows, with its interval.
+
+    Attributes:
+        rows: The number of rows.
+        scored: Rows that say something about the model: all but gold_error and database_missing.
+            The accuracy's denominator.
+        correct: Rows with the status correct.
+        accuracy: ``correct / scored``; None if no row could be scored.
+        low: The lower end of the 95 % interval, clustered by database; None if there is none.
+        high: Its upper end.
+        databases: The databases of the rows that were scored.
+    """
+
+    rows: int
+    scored: int
+    correct: int
+    accuracy: float | None
+    low: float | None
+    high: float | None
+    databases: int
+
+    @property
+    def note(self) -> str:
+        """Why there is no interval; "" if there is one."""
+        if self.low is not None or not self.scored:
+            return ""
+        return no_interval(self.databases)
+
+
+@dataclass(frozen=True)
+class PartAccuracy:
+    """The accuracy of the rows that share values of some columns, which are in ``part``."""
+
+    part: Mapping[str, str]
+    accuracy: Accuracy
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The result of scoring a file.
+
+    Attributes:
+        total: The accuracy of all rows.
+        original_correct: Rows that are right on the original; None without a suite.
+        counts: Rows per status, every status named.
+        parts: Accuracies of parts, in the order of the file.
+        seconds: Real time from the first query to the last verdict, with the start of workers.
+        signature: What the verdicts depend on other than the files.
+        remarks: Lines about what a user should know, such as golds that no suite judges.
+    """
+
+    total: Accuracy
+    original_correct: int | None
+    counts: Mapping[Status, int]
+    parts: Sequence[PartAccuracy]
+    seconds: float
+    signature: str
+    remarks: Sequence[str] = field(default=())
+
+    @property
+    def rows(self) -> int:
+        """Rows of the file."""
+        return self.total.rows
+
+    @property
+    def scored(self) -> int:
+        """Rows in the accuracy's denominator."""
+        return self.total.scored
+
+    @property
+    def correct(self) -> int:
+        """Rows with the status correct."""
+        return self.total.correct
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share of scored rows that are correct; None if no row could be scored."""
+        return self.total.accuracy
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the summary as JSON values."""
+        return {
+            **asdict(self.total),
+            "original_correct": self.original_correct,
+            "counts": dict(self.counts),
+            "by": [{**part.part, **asdict(part.accuracy)} for part in self.parts],
+            "seconds": self.seconds,
+            "signature": self.signature,
+            "remarks": list(self.remarks),
+        }
+
+
+def no_interval(databases: int) -> str:
+    """Return the reason for which so few databases give no interval."""
+    return f"no interval from {counted(databases, 'database')}, fewer than {LEAST_CLUSTERS}"
+
+
+def accuracy_of(rows: Sequence[JudgedRow]) -> Accuracy:
+    """Return the accuracy of rows, with an interval that is clustered by database."""
+    scored = [row for row in rows if row.verdict.scorable]
+    scores = [float(row.verdict.correct) for row in scored]
+    clusters = [row.cluster for row in scored]
+    correct = int(sum(scores))
+    estimate = mean_estimate(scores, clusters) if scored else None
+    low, high, _ = interval(estimate, UNIT)
+    return Accuracy(
+        rows=len(rows),
+        scored=len(scored),
+        correct=correct,
+        accuracy=correct / len(scored) if scored else None,
+        low=low,
+        high=high,
+        databases=len(set(clusters)),
+    )
+
+
+def check_columns(by: Sequence[str], columns: Sequence[str]) -> None:
+    """Check that a file can be split by some columns.
+
+    Raises:
+        OptionError: The file lacks one.
+    """
+    for name in by:
+        if name not in columns and name != DB_ID:
+            raise OptionError(
+                f"--by {name}: the file has no such column; available are {', '.join(columns)}"
+                f"{nearest(name, columns)}"
+            )
+
+
+def part_of(row: JudgedRow, by: Sequence[str]) -> tuple[str, ...]:
+    """Return the values of some columns as text; "" for one that the row lacks."""
+    values = []
+    for column in by:
+        value = row.row.record.get(column)
+        if column == DB_ID:
+            value = row.judged.db_id
+        values.append("" if value is None else str(value))
+    return tuple(values)
+
+
+def split(rows: Sequence[JudgedRow], by: Sequence[str]) -> dict[tuple[str, ...], list[JudgedRow]]:
+    """Return the rows of each combination of values, in the order of the file."""
+    parts: dict[tuple[str, ...], list[JudgedRow]] = {}
+    if by:
+        for row in rows:
+            parts.setdefault(part_of(row, by), []).append(row)
+    return parts
+
+
+def summary_of(
+    rows: Sequence[JudgedRow],
+    by: Sequence[str],
+    *,
+    has_suite: bool,
+    seconds: float,
+    signature: str,
+    remarks: Sequence[str],
+) -> Summary:
+    """Return the summary of all rows of a file."""
+    found = Counter(row.verdict.status for row in rows)
+    parts = [
+        PartAccuracy(dict(zip(by, values, strict=True)), accuracy_of(members))
+        for values, members in split(rows, by).items()
+    ]
+    original_correct = None
+    if has_suite:
+        original_correct = sum(row.verdict.original_status == "correct" for row in rows)
+    return Summary(
+        total=accuracy_of(rows),
+        original_correct=original_correct,
+        counts={status: found[status] for status in STATUSES},
+        parts=parts,
+        seconds=seconds,
+        signature=signature,
+        remarks=remarks,
+    )
+
+
+@dataclass(frozen=True)
+class PairedRows:
+    """A row that two files have in common: judged in the first, and in the second."""
+
+    first: JudgedRow
+    second: JudgedRow
+
+    @property
+    def scored(self) -> bool:
+        """Whether both verdicts are about the prediction."""
+        return self.first.verdict.scorable and self.second.verdict.scorable
+
+
+@dataclass(frozen=True)
+class PairedAccuracy:
+    """Two systems on the same rows.
+
+    Attributes:
+        first: The accuracy of the first system on the rows that were scored for both.
+        second: The same of the second.
+        both_correct: Rows that both have right.
+        only_first: Rows that only the first has right.
+        only_second: Rows that only the second has right.
+        both_wrong: Rows that neither has right.
+        difference: The first accuracy less the second, with its interval and test, clustered by
+            database.
+        mcnemar_p: The p-value of McNemar's exact test, which takes all rows as independent.
+    """
+
+    first: Accuracy
+    second: Accuracy
+    both_correct: int
+    only_first: int
+    only_second: int
+    both_wrong: int
+    difference: Difference
+    mcnemar_p: float
+
+    @property
+    def note(self) -> str:
+        """Why the difference has no interval; "" if it has one."""
+        if self.difference.low is not None or not self.first.scored:
+            return ""
+        if self.first.databases >= LEAST_CLUSTERS:
+            return "no interval: no row differs"
+        return no_interval(self.first.databases) + "; p is never below 0.05"
+
+
+def paired_accuracy(pairs: Sequence[PairedRows]) -> PairedAccuracy:
+    """Compare two systems on the rows that were scored for both."""
+    scored = [pair for pair in pairs if pair.scored]
+    first = [pair.first.verdict.correct for pair in scored]
+    second = [pair.second.verdict.correct for pair in scored]
+    cells = Counter(zip(first, second, strict=True))
+    difference = Difference(None)
+    if scored:
+        difference = paired_difference(
+            [float(correct) for correct in first],
+            [float(correct) for correct in second],
+            [pair.first.cluster for pair in scored],
+            limits=DIFFERENCE,
+        )
+    only_first, only_second = cells[True, False], cells[False, True]
+    return PairedAccuracy(
+        first=accuracy_of([pair.first for pair in scored]),
+        second=accuracy_of([pair.second for pair in scored]),
+        both_correct=cells[True, True],
+        only_first=only_first,
+        only_second=only_second,
+        both_wrong=cells[False, False],
+        difference=difference,
+        mcnemar_p=mcnemar(only_first, only_second),
+    )
