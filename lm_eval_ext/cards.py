@@ -182,6 +182,8 @@ class Reference(Exact):
         metric: The measure that parts are of.
         where: The documents, as a question's.
         by: The facet that has the parts.
+        trivial: Whether this is what an answer scores that takes no skill, such as a copy of the
+            last demonstration's: a model is marked as best only if it is better.
     """
 
     label: str
@@ -190,6 +192,7 @@ class Reference(Exact):
     metric: str = ""
     where: dict[str, tuple[str, ...]] = {}
     by: str = ""
+    trivial: bool = False
 
 
 class Card(Exact):
@@ -288,18 +291,40 @@ class Card(Exact):
         return self.words.get(value) or value.replace("_", " ")
 
     def published(self, task: str, question: Question) -> dict[str, float]:
-        """Published values of a question about a task, by label."""
-        found: dict[str, float] = {}
-        for one in self.references:
-            if task not in one.tasks or question.by:
-                continue
-            for key, value in one.figures.items():
-                own = self.question_of(one.metric or key)
-                part = {one.by: (key,)} if one.by else {}
-                own = Question(own.measure, {**own.where, **one.where, **part})
-                if own.measure == question.measure and own.filter == question.filter:
-                    found[one.label] = value
+        """Return published values of a question about a task, by label."""
+        if question.by:
+            return {}
+        found = {}
+        for reference in self.references:
+            value = self._value_of(reference, task, question)
+            if value is not None:
+                found[reference.label] = value
         return found
+
+    def baseline(self, task: str, question: Question) -> float | None:
+        """Return the value that a model has to exceed to show anything; None if none is known.
+
+        It is the measure's (chance, or 0 for a gain), or what the best trivial answer scores.
+        """
+        measure = question.measure
+        trivial = [one for one in self.references if one.trivial]
+        values = [self._value_of(reference, task, question) for reference in trivial]
+        known = [value for value in (measure.baseline, *values) if value is not None]
+        if not known:
+            return None
+        return min(known) if measure.lower_is_better else max(known)
+
+    def _value_of(self, reference: Reference, task: str, question: Question) -> float | None:
+        """Return the value that a reference has for a question without parts."""
+        if task not in reference.tasks:
+            return None
+        for key, value in reference.figures.items():
+            published = self.question_of(reference.metric or key)
+            part = {reference.by: (key,)} if reference.by else {}
+            filters = Question(published.measure, {**published.where, **reference.where, **part})
+            if filters.measure == question.measure and filters.filter == question.filter:
+                return value
+        return None
 
 
 def card_in(config: Mapping[str, Any]) -> Card:

@@ -100,8 +100,8 @@ class Results:
         return pd.DataFrame(found)
 
     def overview(self) -> "DataFrame":
-        """Models by benchmarks, as ``show`` prints them (:mod:`lm_eval_ext.results.query`)."""
-        from lm_eval_ext.results.query import overview
+        """Models by benchmarks, as ``show`` prints them (:mod:`lm_eval_ext.results.overview`)."""
+        from lm_eval_ext.results.overview import overview
 
         return overview(self.models)
 

@@ -13,13 +13,12 @@ from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.compare.comparison import Report, Table, compare
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.grid import (
-    BEST,
-    LEADS,
     LOWER,
     Section,
     csv,
     interval,
     latex,
+    legend,
     markdown,
     matrix,
     notes,
@@ -27,7 +26,8 @@ from lm_eval_ext.results.grid import (
     value,
 )
 from lm_eval_ext.results.models import choose_tasks, read_models
-from lm_eval_ext.results.query import ScoreQuery, overview, representatives
+from lm_eval_ext.results.overview import overview, representatives
+from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.show import grouped, overview_table
 from lm_eval_ext.stats.intervals import Interval
 from lm_eval_ext.stats.statistics import NONE, Pair, number, probability
@@ -98,7 +98,14 @@ def leaderboard(paths: Sequence[Path], out: Path) -> str:
     if (found["scored"] < found["total"]).any():
         caption.append("below trials the number of their documents")
     signatures = found["signature"].unique()
-    table = latex(columns, rows, "; ".join(caption), label="overview", comments=signatures)
+    table = latex(
+        columns,
+        rows,
+        "; ".join(caption),
+        label="overview",
+        explained=legend(found["standing"]),
+        comments=signatures,
+    )
     return _written(table, out)
 
 
@@ -127,7 +134,11 @@ def rendered(report: Report, format_: str) -> str:
         for one in report.tables
         for pair in one.pairs
     ]
-    return _shown(_sections(report), pairs, asdict(report), format_)
+    content = asdict(report)
+    for table in content["tables"]:
+        tests = table.pop("tests") or {}
+        table["p_above_chance"] = tests.get("p_values", {})
+    return _shown(_sections(report), pairs, content, format_)
 
 
 def rendered_seeds(report: Report, format_: str) -> str:
@@ -216,7 +227,7 @@ def _one(table: Table, heading: str) -> Iterator[Section]:
     """A row for each system and published value, and below them all pairs."""
     unit = table.unit
     rows = [
-        [one_line(name), value(one.value, unit, best=name in table.best),
+        [one_line(name), value(one.value, unit, table.standings.get(name, "")),
          interval(one.low, one.high, unit)]
         for name, one in table.figures.items()
     ]  # fmt: skip
@@ -252,7 +263,7 @@ def _matrix(
         for system in systems:
             shown = "-"
             if one := table.figures.get(system):
-                shown = value(one.value, unit, best=system in table.best)
+                shown = value(one.value, unit, table.standings.get(system, ""))
                 shown += f"\n{interval(one.low, one.high, unit)}".rstrip() * narrow
             own[one_line(system)] = shown
         if paper and len(report.signatures) == 1:
@@ -276,8 +287,11 @@ def _notes(report: Report, names: Sequence[str]) -> Iterator[str]:
             yield "all pairs of a task, and published values: --tasks TASK"
     if any(one.lower_is_better for one in tables):
         yield f"{LOWER.strip()} lower is better"
-    if any(one.best for one in tables):
-        yield f"{BEST} {LEADS}"
+    yield from _legend(tables)
+
+
+def _legend(tables: Sequence[Table]) -> list[str]:
+    return legend(standing for table in tables for standing in table.standings.values())
 
 
 def _latex(report: Report) -> str:
@@ -291,7 +305,14 @@ def _latex(report: Report) -> str:
     columns, rows = _matrix(report, [name or "value" for name in names], paper=True)
     alike = (set(told), {one.metric for one in report.tables})
     label = "-".join(["compare", *(one for own in alike if len(own) == 1 for one in own)])
-    return latex(columns, rows, caption, label=label, comments=report.signatures.values())
+    return latex(
+        columns,
+        rows,
+        caption,
+        label=label,
+        explained=_legend(report.tables),
+        comments=report.signatures.values(),
+    )
 
 
 def _pair(one: Pair, unit: str) -> tuple[str, str, str, str]:

@@ -13,13 +13,13 @@ from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.results.query import ScoreQuery, check, recomputes, reference_run
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS, Interval, interval, mean_estimate
+from lm_eval_ext.stats.marks import ColumnTests, Standing, column_tests, standings
 from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, Measure, Question
 from lm_eval_ext.stats.statistics import (
     NONE,
     Estimate,
     Pair,
     adjust,
-    best,
     document_values,
     estimate,
     pairs,
@@ -51,7 +51,9 @@ class Table:
         cluster: What a cluster is.
         figures: By system, the best first.
         pairs: Differences and tests of every two.
-        best: The systems that nobody is significantly better than.
+        best: The systems that are marked as best.
+        standings: By system, how it stands (:mod:`lm_eval_ext.stats.marks`).
+        tests: Of the systems against the baseline and each other.
         published: Values, by who published them.
         note: Why there is no value, test or interval.
         pooled: The interval of the mean over all systems, which are seeds of one condition.
@@ -71,10 +73,12 @@ class Table:
     cluster: str
     figures: dict[str, Estimate]
     pairs: list[Pair]
-    best: list[str]
     published: dict[str, float]
     note: str
     pooled: Interval | None
+    tests: ColumnTests | None = None
+    best: list[str] = field(default_factory=list)
+    standings: dict[str, Standing] = field(default_factory=dict)
 
     @property
     def count(self) -> str:
@@ -159,7 +163,9 @@ def compare(
     if wrong and not report.tables and not report.refused:
         raise wrong
     if within:
-        _together(report.tables)
+        _adjust_over_models(report.tables)
+    elif not seeds:
+        _mark(report.tables)
     return report
 
 
@@ -200,14 +206,23 @@ def _compared(
     return found
 
 
-def _together(tables: Sequence[Table]) -> None:
+def _adjust_over_models(tables: Sequence[Table]) -> None:
     """Adjusts the p-values of two tasks for all models."""
     tested: dict[tuple[str, str], list[Pair]] = {}
     for one in tables:
         tested.setdefault((one.title, one.part), []).extend(one.pairs)
-        one.best, one.published = [], {}  # of one table, and p-values are of several
+        one.published = {}  # of one table, and p-values are of several
     for found in tested.values():
         adjust(found)
+
+
+def _mark(tables: Sequence[Table]) -> None:
+    """Let each table say how its systems stand among all values of the report."""
+    tests = {place: table.tests for place, table in enumerate(tables) if table.tests}
+    standing_in = standings(tests)
+    for place, table in enumerate(tables):
+        table.standings = standing_in.get(place, {})
+        table.best = [name for name in table.figures if table.standings.get(name) == "best"]
 
 
 def _tables(
@@ -233,6 +248,7 @@ def _tables(
         tested = pairs(kept, own) if known and not pool else []
         some = found[ranked[0]]
         unit = card.cluster.unit_at(some.level) if card else DOCUMENT
+        baseline = card.baseline(same["task"], own) if card else measure.baseline
         yield Table(
             **same,
             part=", ".join(part.values()),
@@ -245,29 +261,48 @@ def _tables(
             cluster=unit,
             figures={name: found[name] for name in ranked},
             pairs=tested,
-            best=sorted(best(values, tested, measure), key=ranked.index),
             published=card.published(same["task"], own) if card else {},
-            note=_note(found, measure, unit, known=known, tested=bool(tested)),
+            note=_note(
+                found,
+                measure,
+                unit,
+                known=known,
+                tested=bool(tested),
+                has_baseline=baseline is not None,
+            ),
             pooled=pooled(kept, own) if pool else None,
+            tests=column_tests(values, kept, own, tested, baseline),
         )
 
 
 def _note(
-    found: Mapping[str, Estimate], measure: Measure, unit: str, *, known: bool, tested: bool
+    found: Mapping[str, Estimate],
+    measure: Measure,
+    unit: str,
+    *,
+    known: bool,
+    tested: bool,
+    has_baseline: bool,
 ) -> str:
+    """Say why there is no value, interval, test or mark; "" if there are."""
     some = next(iter(found.values()))
+    without = [name for name, estimate in found.items() if estimate.value is None]
+    note = ""
     if not some.documents:
-        return "no document has a value in all runs"
-    if without := [name for name, one in found.items() if one.value is None]:
-        return f"{', '.join(without)}: {NONE}, since {measure.undefined}"
-    if not known:
-        return "no test: the results file has another value than the mean of its samples"
-    if measure.statistic == "bootstrap":
-        return "no test: the paper draws documents, with replacement"
-    if some.clusters < LEAST_CLUSTERS:
-        told = f"no interval from {counted(some.clusters, unit)}, fewer than {LEAST_CLUSTERS}"
-        return told + "; p is never below 0.05" * tested
-    return ""
+        note = "no document has a value in all runs"
+    elif without:
+        note = f"{', '.join(without)}: {NONE}, since {measure.undefined}"
+    elif not known:
+        note = "no test: the results file has another value than the mean of its samples"
+    elif measure.statistic == "bootstrap":
+        note = "no test: the paper draws documents, with replacement"
+    elif some.clusters < LEAST_CLUSTERS:
+        note = f"no interval from {counted(some.clusters, unit)}, fewer than {LEAST_CLUSTERS}"
+        if tested:
+            note += "; p is never below 0.05"
+    elif tested and not has_baseline:
+        note = f"no mark: no chance level of {measure.title} is known"
+    return note
 
 
 def pooled(systems: "Mapping[str, DataFrame]", question: Question) -> Interval | None:

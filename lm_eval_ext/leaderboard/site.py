@@ -1,82 +1,42 @@
 """``lm-eval-ext leaderboard``: from folders of results to one HTML page that needs no network."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import LmEvalExtError, OptionError, require_extra, writing
+from lm_eval_ext.leaderboard.cells import (
+    Cells,
+    Table,
+    cells_of,
+    headline_table,
+    task_table,
+)
 from lm_eval_ext.leaderboard.samples import logged, pack, scores_of
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.figures import Figure, figures
 from lm_eval_ext.results.align import majority_setup
 from lm_eval_ext.results.files import Run, Tokens, model_file
-from lm_eval_ext.results.grid import csv
+from lm_eval_ext.results.grid import MEANINGS, csv
 from lm_eval_ext.results.model_facts import ModelFacts, model_facts
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
-from lm_eval_ext.results.query import (
-    overview,
-    question_of,
-    reason_for,
-    reference_run,
+from lm_eval_ext.results.overview import (
+    OverviewColumn,
+    ReadTable,
+    column_of,
+    frame_of,
     representatives,
 )
-from lm_eval_ext.results.table import rows
-from lm_eval_ext.stats.measures import Measure
+from lm_eval_ext.results.table import NoSamplesError, rows
 from lm_eval_ext.stats.statistics import number
 from lm_eval_ext.text import one_line, size_text
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 _log = get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A value with its interval; ``best``: not significantly beaten.
-
-    ``why`` says why there is no value or no interval, ``badge`` how many documents of a trial were
-    asked, ``note`` why the model was not compared.
-    """
-
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    best: bool = False
-    why: str = ""
-    badge: str = ""
-    note: str = ""
-
-
-Cells = Mapping[tuple[str, str, str], Cell]
-"""By model, task and metric."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A metric of a task: two lines of a heading, and what must be known of it."""
-
-    task: str
-    metric: str
-    head: str
-    title: str
-    measure: Measure
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows are models, then published results: a label, and a cell per column."""
-
-    name: str
-    title: str
-    columns: Sequence[Column]
-    rows: Sequence[tuple[str, Sequence[Cell]]]
-    published: Sequence[tuple[str, Sequence[Cell]]] = ()
 
 
 @dataclass(frozen=True)
@@ -123,57 +83,85 @@ def build(
     models = sorted(read_models(paths), key=lambda model: model.label.casefold())
     # Tasks of ours in the order of their cards, then the others by name.
     ours = [task for card in cards().values() for task in card.tasks]
-    there = {*choose_tasks(models, (), least=1)}
-    tasks = [task for task in ours if task in there] + sorted(there.difference(ours))
-    found, shown = _read(models, tasks, samples)
-    content = _render(title, models, tasks, found, shown)
+    available = {*choose_tasks(models, (), least=1)}
+    tasks = [task for task in ours if task in available] + sorted(available.difference(ours))
+    columns, kept = _read(models, tasks, samples)
+    content = _render(title, models, tasks, columns, kept)
     page = site / "index.html"
     with writing(site):
         site.mkdir(parents=True, exist_ok=True)
     with atomic_text(site / "leaderboard.csv") as out:
-        out.write(csv(found))
+        out.write(csv(frame_of(columns)))
     with atomic_text(page) as out:
         out.write(content)
     return page
 
 
+@dataclass(frozen=True)
+class TaskSamples:
+    """The samples of a task in the page: what describes them, and the packed content."""
+
+    facts: Mapping[str, object]
+    packed: str
+
+
 def _read(
     models: Sequence[Model], tasks: Sequence[str], most: int
-) -> "tuple[DataFrame, list[tuple[dict[str, Any], str]]]":
-    """The overview of all tasks; and of those with samples what describes them, and the samples.
+) -> tuple[list[OverviewColumn], list[TaskSamples]]:
+    """Return the tested headlines of all tasks, and the samples of those that have any.
 
-    Tables of a task are made once, and kept while it is read.
+    The table of a run is made once, and kept while its task is read.
     """
-    import pandas as pd
     from tqdm import tqdm
 
-    found, shown, problems = [], [], dict[Path, str]()
+    columns: list[OverviewColumn] = []
+    samples: list[TaskSamples] = []
+    problems: dict[str, list[str]] = {}
     for task in tqdm(tasks, desc="leaderboard", unit="task", disable=None):
         read = cache(rows)
-        found.append(overview(models, tasks=[task], read=read))
-        every = having(models, task)
-        runs = {label: every[label] for label in every if label in majority_setup(every)}
-        first = next(iter(runs.values()))
-        card, scores, kept = first.card, scores_of(first), {}
-        for label, run in runs.items() if most else ():
-            try:
-                own = logged(run, read(run), scores, most)
-                if own.samples:
-                    kept[label] = own
-            except (LmEvalExtError, KeyError, TypeError) as error:
-                problems.setdefault(run.file.path, str(error))
-        if kept:
-            about = {
-                "task": task,
-                "title": f"{card.short_title} · {card.title_of_task(task)}" if card else task,
-                "models": list(kept),
-                "scores": list(map(vars, scores)),
-                "total": first.documents[0],
-            }
-            shown.append((about, pack(card, task, kept)))
-    for problem in problems.values():
-        _log.warning("samples are not shown: %s", problem)
-    return pd.concat([one for one in found if len(one)] or found, ignore_index=True), shown
+        column = column_of(models, task, read=read)
+        if column is not None:
+            columns.append(column)
+        if most:
+            samples += _samples_of(task, having(models, task), read, most, problems)
+    for problem, names in problems.items():
+        _log.warning("samples are not shown: %s: %s", ", ".join(names), problem)
+    return columns, samples
+
+
+def _samples_of(
+    task: str,
+    runs: Mapping[str, Run],
+    read: ReadTable,
+    most: int,
+    problems: dict[str, list[str]],
+) -> Iterator[TaskSamples]:
+    """Yield the samples of a task, if there are any; what cannot be read goes to ``problems``."""
+    majority = majority_setup(runs)
+    runs = {label: run for label, run in runs.items() if label in majority}
+    first = next(iter(runs.values()))
+    scores, kept = scores_of(first), {}
+    for label, run in runs.items():
+        try:
+            logged_samples = logged(run, read(run), scores, most)
+        except NoSamplesError as error:
+            problems.setdefault(error.reason, []).append(f"{label} on {task}")
+        except (LmEvalExtError, KeyError, TypeError) as error:
+            problems.setdefault(str(error), []).append(f"{label} on {task}")
+        else:
+            if logged_samples.samples:
+                kept[label] = logged_samples
+    if not kept:
+        return
+    card = first.card
+    facts = {
+        "task": task,
+        "title": f"{card.short_title} · {card.title_of_task(task)}" if card else task,
+        "models": list(kept),
+        "scores": [vars(score) for score in scores],
+        "total": first.documents[0],
+    }
+    yield TaskSamples(facts, pack(card, task, kept))
 
 
 def _asset(name: str) -> Any:
@@ -187,37 +175,26 @@ def _render(
     title: str,
     models: Sequence[Model],
     tasks: Sequence[str],
-    found: "DataFrame",
-    shown: Sequence[tuple[dict[str, Any], str]],
+    tested: Sequence[OverviewColumn],
+    samples: Sequence[TaskSamples],
 ) -> str:
-    """Renders the page; the template escapes text from elsewhere."""
+    """Render the page; the template escapes text from elsewhere."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         loader=FunctionLoader(_asset),
     )  # fmt: skip
-    cells = {
-        (model.label, run.task, metric): Cell(
-            one.value, one.low, one.high,
-            why=reason_for(run, question_of(run, metric).measure, one),
-        )
-        for model in models for run in model.runs.values() for metric, one in run.scores.items()
-    }  # fmt: skip
-    for one in found.itertuples():  # the headlines
-        key = one.model, one.task, one.metric
-        trial = f"{one.scored:,}/{one.total:,}" * (one.scored < one.total)
-        note = f"not compared: {one.untested}" * bool(one.untested)
-        own = cells.get(key, Cell(why=one.why))
-        cells[key] = replace(own, best=one.best, badge=trial, note=note)
-    owners = {task: reference_run(having(models, task)) for task in found["task"].unique()}
-    heads = _heads(representatives(models).values(), owners, 0)
+    cells = cells_of(models)
+    by_task = {column.task: column for column in tested}
+    first = [by_task[task] for task in representatives(models).values() if task in by_task]
+    matrix = headline_table("overview", "Models by benchmarks", first, models, cells, level=0)
     return environment.get_template("page.html").render(
         title=title,
         models={model.label: _row(model) for model in models},
-        matrix=_of_headlines("overview", "Models by benchmarks", heads, models, cells),
-        sections=list(_sections(models, tasks, owners, cells)),
-        samples=shown,
+        matrix=matrix,
+        sections=list(_sections(models, tasks, by_task, cells)),
+        samples=samples,
         signatures={
             task: [(run.signature, label) for label, run in having(models, task).items()]
             for task in tasks
@@ -225,6 +202,7 @@ def _render(
         asset=_asset,
         size=size_text,
         text_of=number,
+        meanings=MEANINGS,
     )
 
 
@@ -237,82 +215,38 @@ def _row(model: Model) -> Row:
     return Row(model_facts(run.file), one_line(" · ".join(str(t) for t in texts if t)), tokens)
 
 
-def _of_headlines(
-    name: str, title: str, columns: Sequence[Column], models: Sequence[Model], cells: Cells
-) -> Table:
-    """Models by the headlines of tasks, those that miss none and are best most often first."""
-    lines = sorted(_lines(models, columns, cells), key=lambda row: _place(row[1], columns))
-    return Table(name, title, columns, lines)
-
-
-def _lines(
-    models: Sequence[Model], columns: Sequence[Column], cells: Cells
-) -> Iterator[tuple[str, list[Cell]]]:
-    """The rows of the models that have any of the columns."""
-    for one in models:
-        own = [cells.get((one.label, column.task, column.metric), Cell()) for column in columns]
-        if any(cell != Cell() for cell in own):
-            yield one.label, own
-
-
-def _place(cells: Sequence[Cell], columns: Sequence[Column]) -> tuple[float, ...]:
-    """Models with all benchmarks first, then by how often none is better, then by the first."""
-    lacking = sum(cell.value is None for cell in cells)
-    sign = 1 if columns[0].measure.lower_is_better else -1
-    return lacking, -sum(cell.best for cell in cells), sign * (cells[0].value or 0.0)
-
-
-def _column(run: Run, metric: str, level: int) -> Column:
-    """Headed by the benchmark (0), the task (1) or the metric (2), with the rest below."""
-    card, task, title = run.card, run.task, run.title(metric)
-    names = [card.short_title, card.title_of_task(task), title] if card else [task, task, title]
-    head, *more = dict.fromkeys(names[level:])
-    measure = question_of(run, metric).measure
-    return Column(task, metric, head, " · ".join(more), measure)
-
-
-def _heads(tasks: Iterable[str], owners: Mapping[str, Run], level: int) -> list[Column]:
-    """The headlines of tasks."""
-    return [_column(run, run.headline, level) for task in tasks if (run := owners.get(task))]
-
-
 def _sections(
-    models: Sequence[Model], tasks: Sequence[str], owners: Mapping[str, Run], cells: Cells
+    models: Sequence[Model],
+    tasks: Sequence[str],
+    tested: Mapping[str, OverviewColumn],
+    cells: Cells,
 ) -> Iterator[Section]:
+    """Yield a tab for each benchmark, and one for all tasks that aren't ours."""
     try:
         require_extra("plot", "drawing", "altair", "vl_convert")
         drawn = figures(models)
     except OptionError as error:
         _log.warning("%s; the page has no figures", error)
         drawn = []
-    of_card: dict[str, tuple[Card | None, list[str]]] = {}
+    tasks_of: dict[str, list[str]] = {}
+    card_of: dict[str, Card | None] = {}
     for task in tasks:
         card = next(iter(having(models, task).values())).card
-        of_card.setdefault(card.name if card else "others", (card, []))[1].append(task)
-    for name, (card, own) in of_card.items():
-        made = [_of_task(task, card, models, cells) for task in own]
+        name = card.name if card else "others"
+        card_of.setdefault(name, card)
+        tasks_of.setdefault(name, []).append(task)
+    for name, members in tasks_of.items():
+        card = card_of[name]
+        tables = [task_table(task, tested.get(task), models, cells) for task in members]
         if card is None:  # the overview has the headline of each
-            made = [one for one in made if len(one.columns) > 1]
-        elif len(own) > 1:
-            heads = _heads(own, owners, 1)
-            made.insert(0, _of_headlines(f"tasks-{name}", "all tasks", heads, models, cells))
-        if made:
+            tables = [table for table in tables if len(table.columns) > 1]
+        elif len(members) > 1:
+            of_card = [tested[task] for task in members if task in tested]
+            all_tasks = headline_table(
+                f"tasks-{name}", "all tasks", of_card, models, cells, level=1
+            )
+            tables.insert(0, all_tasks)
+        if tables:
             title = card.short_title if card else "Other tasks"
-            pictures = [one for one in drawn if one.name.startswith(f"{name}-")]
-            yield Section(name, title, card, pictures, made)
-
-
-def _of_task(task: str, card: Card | None, models: Sequence[Model], cells: Cells) -> Table:
-    """A task's models on all its metrics, with published values."""
-    columns: dict[str, Column] = {}
-    for run in having(models, task).values():
-        for metric in run.scores:
-            columns.setdefault(metric, _column(run, metric, 2))
-    lines = list(_lines(models, [*columns.values()], cells))
-    published: dict[str, list[Cell]] = {}
-    for place, metric in enumerate(columns):
-        if card and metric in card.metrics:
-            for label, value in card.published(task, card.question_of(metric)).items():
-                published.setdefault(label, [Cell()] * len(columns))[place] = Cell(value)
-    title = card.title_of_task(task) if card else task
-    return Table(f"task-{task}", title, [*columns.values()], lines, [*published.items()])
+            pictures = [figure for figure in drawn if figure.name.startswith(f"{name}-")]
+            yield Section(name, title, card, pictures, tables)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from lm_eval_ext import __version__
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.stats.marks import Standing
 from lm_eval_ext.stats.statistics import NONE, number
 from lm_eval_ext.text import broken, one_line
 
@@ -18,11 +19,31 @@ if TYPE_CHECKING:
 Section: TypeAlias = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 """A heading, and the columns and rows of the table below it (no columns: no table)."""
 
-BEST, LOWER = "*", " ↓"
-"""What :data:`LEADS` says; lower is better."""
+LOWER = " ↓"
+"""Lower is better."""
 
-LEADS = "better than nothing and not significantly beaten (paired tests, 5 %, Holm)"
-"""The one rule for marks, bold and shade (docs/statistics.md)."""
+MARKS: Mapping[Standing, str] = {
+    "best": "*",
+    "unproven": "°",
+    "untested": "?",
+    "beaten": " ",
+    "": " ",
+}
+"""What stands behind a value, by how it stands in its table."""
+
+MEANINGS: Mapping[Standing, str] = {
+    "best": "significantly better than chance, and not significantly beaten",
+    "unproven": "not significantly beaten, but not shown to be better than chance",
+    "untested": "could not be tested",
+    "beaten": "significantly beaten",
+    "": "",
+}
+"""The same in words: one rule for the terminal, Markdown, LaTeX, the page and frames."""
+
+CHANCE = (
+    "chance is what guessing scores: 0 for a gain, and what a trivial answer scores where the "
+    "card says so (tests at 5 %, adjusted for models and columns)"
+)
 
 WIDTH = 80
 """Columns of the text, or more where the terminal has more."""
@@ -34,11 +55,26 @@ _GAP, _NUMBER = "  ", "+-[<0123456789N"
 """Between columns; how a number starts, or what stands for it."""
 
 
-def value(found: float | None, unit: str, *, best: bool = False) -> str:
-    """A number with its unit and mark; marks are a column of their own."""
+def legend(shown: Iterable[Standing]) -> list[str]:
+    """Explain the marks of a table in which values stand like this; [] if there is no test."""
+    there = set(shown)
+    if not there & {"best", "unproven", "beaten"}:
+        return []
+    signs = []
+    for standing in ("best", "unproven", "untested"):
+        if standing in there:
+            signs.append(f"{MARKS[standing]} {MEANINGS[standing]}")
+    if "beaten" in there:
+        signs.append(f"no mark: {MEANINGS['beaten']}")
+    return [*signs, CHANCE]
+
+
+def value(found: float | None, unit: str, standing: Standing = "") -> str:
+    """Return a number with its unit and mark; marks are a column of their own."""
     shown = number(found, unit)
-    percent = " %" * (unit == "percent" and shown != NONE)
-    return shown + percent + (BEST if best else " ")
+    if unit == "percent" and shown != NONE:
+        shown += " %"
+    return shown + MARKS[standing]
 
 
 def interval(low: float | None, high: float | None, unit: str, *, signed: bool = False) -> str:
@@ -135,11 +171,14 @@ def _escaped(text: str) -> str:
 
 # For papers.
 
+_SHOWN = {MARKS["best"]: "", MARKS["unproven"]: r"\circ", MARKS["untested"]: "?"}
+"""Marks as LaTeX shows them above the line."""
+
 _SPECIAL = str.maketrans(
     {
         "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-        "|": r"\textbar{}", '"': "''", "↓": r"$\downarrow$",
+        "|": r"\textbar{}", '"': "''", "↓": r"$\downarrow$", "°": r"$^{\circ}$",
         **{sign: f"{{{sign}}}" for sign in "`[]*-"}, **{sign: f"\\{sign}" for sign in "&%$#_"},
     }
 )  # fmt: skip
@@ -157,15 +196,17 @@ def latex(
     caption: str,
     *,
     label: str,
+    explained: Sequence[str] = (),
     comments: Iterable[str] = (),
 ) -> str:
-    """The source of a table with booktabs: what is marked is bold, second lines are small.
+    """The source of a table with booktabs: the best is bold, second lines are small.
 
     Args:
         columns: As a section's.
         rows: As a section's.
-        caption: Plain text; what bold means is added.
+        caption: Plain text; what the marks mean is added.
         label: Of the table, without ``tab:``.
+        explained: The marks, from :func:`legend`.
         comments: Lines of the source that LaTeX passes over.
 
     Raises:
@@ -186,8 +227,8 @@ def latex(
             index.append("" if place else _stacked(name, _NAMED, "l"))
             body.append([r"\scriptsize " * bool(place and one) + _cell(one) for one in own])
     made = pd.DataFrame(body, index, list(map(_stacked, heads)))
-    if made.apply(lambda own: own.str.contains("textbf")).any(axis=None):
-        caption += f"; bold: {LEADS}"
+    if explained:
+        caption += "; " + "; ".join(explained).replace(f"{MARKS['best']} ", "bold: ", 1)
     source = made.style.to_latex(
         hrules=True,
         position="t",
@@ -207,13 +248,16 @@ def escape(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """A number, or an interval: bold if it is marked as best."""
+    """A number with its mark, or an interval: the best is bold, other marks stand outside."""
     bare = text.rstrip()
     if bare == "-":
         return "--"
-    shown = escape(bare.removesuffix(BEST))
+    mark = bare[-1:] if bare[-1:] in _SHOWN else ""
+    shown = escape(bare.removesuffix(mark))
     shown = shown.replace("{-}", "$-$").replace("+", "$+$").replace(r" \%", r"\,\%")
-    return f"\\textbf{{{shown}}}" if bare.endswith(BEST) else shown
+    if mark == MARKS["best"]:
+        return f"\\textbf{{{shown}}}"
+    return shown + (f"\\rlap{{$^{{{_SHOWN[mark]}}}$}}" if mark else "")
 
 
 def _stacked(name: str, most: int = _STACKED, side: str = "r") -> str:

@@ -2,28 +2,22 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.names import UNIT
-from lm_eval_ext.results.align import RefusedError, align, majority_setup
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
 from lm_eval_ext.stats.measures import Filter, Measure, Question
 from lm_eval_ext.stats.statistics import (
     NONE,
     Estimate,
-    Pair,
-    best,
     estimate,
     of_documents,
-    pairs,
     parts,
     shared_documents,
 )
@@ -251,61 +245,6 @@ def reason_for(run: Run, measure: Measure, found: Estimate) -> str:
     return f"no interval from {counted(found.clusters, unit)}, fewer than {LEAST_CLUSTERS}"
 
 
-# Models by benchmarks: the first thing to see, in a terminal, on a page, in LaTeX, as a frame.
-
-COLUMNS = (
-    "model", "benchmark", "task", "metric", "title", "unit", "value", "low", "high", "why",
-    "best", "untested", "scored", "total", "signature",
-)  # fmt: skip
-
-
-def overview(
-    models: Sequence[Model],
-    *,
-    tasks: Sequence[str] = (),
-    read: "Callable[[Run], DataFrame]" = rows,
-) -> "DataFrame":
-    """A row for each model and benchmark that it has results of.
-
-    Columns: ``model``, ``benchmark`` (of a task that isn't ours the task), ``task`` and ``metric``
-    (the benchmark's representative, and its headline), ``title`` (the metric in words), ``unit``,
-    ``value``, ``low`` and ``high``, ``why`` there is none of them, ``best`` (whether no other
-    model is significantly better), ``untested`` (why the model was not compared, "" if it was),
-    ``scored`` documents of ``total``, ``signature``.
-
-    Args:
-        models: As :func:`~lm_eval_ext.results.models.read_models` finds them.
-        tasks: Instead of the representatives.
-        read: Reads the long table of a run. Tests need samples; without them nothing is
-            best.
-    """
-    import pandas as pd
-
-    made = []
-    for task in tasks or representatives(models).values():
-        runs = having(models, task)
-        first = reference_run(runs)
-        metric, card = first.headline, first.card
-        if not metric:
-            continue
-        question = question_of(first, metric)
-        values = {name: run.scores.get(metric) for name, run in runs.items()}
-        tested, untested = _tested(runs, question, read)
-        known = {name: one.value if one else None for name, one in values.items()}
-        compared = {name for pair in tested for name in (pair.first, pair.second)}
-        marked = best(known, tested, question.measure) & compared
-        title = first.title(metric) + ", lower is better" * question.measure.lower_is_better
-        about = card.name if card else task, task, metric, title, question.measure.unit
-        for name, run in runs.items():
-            found = values[name] or Estimate(None)
-            why = reason_for(run, question.measure, found)
-            why = why if values[name] else f"results of an older version, without {metric}"
-            marks = name in marked, untested.get(name, "")
-            numbers = found.value, found.low, found.high, why
-            made.append((name, *about, *numbers, *marks, *run.documents, run.signature))
-    return pd.DataFrame(made, columns=list(COLUMNS))
-
-
 def reference_run(runs: Mapping[str, Run]) -> Run:
     """The run whose metrics a report has: the first with the headline that most runs have.
 
@@ -314,55 +253,3 @@ def reference_run(runs: Mapping[str, Run]) -> Run:
     current = [run for run in runs.values() if run.is_current] or [*runs.values()]
     ((metric, _),) = Counter(run.headline for run in current).most_common(1)
     return next(run for run in current if run.headline == metric)
-
-
-def _tested(
-    runs: Mapping[str, Run],
-    question: Question,
-    read: "Callable[[Run], DataFrame]",
-) -> tuple[list[Pair], dict[str, str]]:
-    """All pairs of the models that measured what most did, and why others are not among them.
-
-    So a trial does not take the documents from all others. Where each measured something else,
-    those that share documents are tested.
-    """
-    same, untested, other = (
-        majority_setup(runs),
-        dict[str, str](),
-        "other settings, data or versions",
-    )
-    if len(same) > 1:
-        whole = runs[min(same)].is_whole
-        for name in runs.keys() - same:
-            trial = "whole runs among trials" if runs[name].is_whole else "trials"
-            untested[name] = other if whole == runs[name].is_whole else trial
-        runs = {name: run for name, run in runs.items() if name in same}
-    tables, refused = align(runs, read=read) if len(runs) > 1 else ({}, {})
-    for name, error in refused.items():
-        untested[name] = other if isinstance(error, RefusedError) else "no readable samples"
-    if len(tables) < 2:  # noqa: PLR2004
-        return [], untested
-    known = all(recomputes(runs[name], own, question) for name, own in tables.items())
-    if not (found := pairs(tables, question) if known else []):
-        untested |= dict.fromkeys(tables, "samples that do not give the value")
-    return found, untested
-
-
-def representatives(models: Sequence[Model]) -> dict[str, str]:
-    """By benchmark, the task that stands for it: of those that most models have, the card's first.
-
-    A task that isn't ours stands for itself.
-    """
-    counts = Counter(task for model in models for task in model.runs)
-    cards_of = {task: run.card for model in models for task, run in model.runs.items()}
-    found: dict[str, list[str]] = {name: [] for name in cards()}
-    for task, card in cards_of.items():
-        found.setdefault(card.name if card else task, []).append(task)
-
-    def rank(task: str) -> tuple[bool, int, int]:
-        card = cards_of[task]
-        first = card.representative if card else ()
-        known = task in first
-        return known, counts[task], -first.index(task) if known else 0
-
-    return {name: max(tasks, key=rank) for name, tasks in found.items() if tasks}

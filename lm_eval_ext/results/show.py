@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.grid import BEST, LEADS, LOWER, Section, interval, matrix, notes, value
+from lm_eval_ext.results.grid import LOWER, Section, interval, legend, matrix, notes, value
 from lm_eval_ext.results.models import Model, choose_tasks, having
+from lm_eval_ext.results.overview import overview
 from lm_eval_ext.results.query import (
     Answer,
     ScoreQuery,
     answers,
-    overview,
     reason_for,
     reference_run,
 )
@@ -57,10 +57,11 @@ def overview_table(found: "DataFrame") -> tuple[list[str], list[str], list[list[
     """What the tasks measure, columns and rows; below a trial's value the number of documents."""
     titles = [f"{one.task}: {one.title}" for one in found.drop_duplicates("task").itertuples()]
     cells: dict[str, dict[str, str]] = {}
-    for one in found.itertuples():
-        trial = f"\n{one.scored}/{one.total} " * (one.scored < one.total)
-        shown = value(one.value, one.unit, best=one.best) + trial
-        cells.setdefault(one.benchmark, {})[one.model] = shown
+    for row in found.itertuples():
+        shown = value(row.value, row.unit, row.standing)
+        if row.scored < row.total:
+            shown += f"\n{row.scored}/{row.total} "
+        cells.setdefault(row.benchmark, {})[row.model] = shown
     return titles, *matrix(cells, turned=len(cells) <= found["model"].nunique())
 
 
@@ -68,8 +69,7 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
     found = overview(models)
     told, columns, lines = overview_table(found)
     yield "", columns, lines
-    if found["best"].any():
-        told.append(f"{BEST} {LEADS}")
+    told += legend(found["standing"])
     for why, left in found[found["untested"] != ""].groupby("untested", sort=False):
         of_models = left.groupby("model", sort=False)["task"]
         names = ((model, f"not tested on {', '.join(own)} ({why})") for model, own in of_models)
@@ -79,7 +79,8 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
     lacking = found[found["value"].isna()].itertuples()
     told += grouped(((f"{one.model} ({one.benchmark})", one.why) for one in lacking), len(found))
     told.append(
-        f"{len(tasks)} tasks: a task's metrics with --tasks TASK, its parts with --by FACET"
+        f"{len(tasks)} tasks: a task's metrics with --tasks TASK, its parts with --by FACET, its "
+        "samples with lm-eval-ext samples RESULTS --task TASK"
     )
     yield notes(told)
 
@@ -133,7 +134,19 @@ def _task(runs: Mapping[str, Run], asked: ScoreQuery) -> Iterator[Section]:
     told += grouped(reasons, len(every))
     of_runs = [(model, note) for model, run in runs.items() for note in _about(run)]
     told += grouped([*of_runs, *((model, str(one)) for model, one in problems.items())], len(runs))
+    if lines:
+        told.append(f"samples: {_samples_command(first, asked)}")
     yield notes(told)
+
+
+def _samples_command(run: Run, query: ScoreQuery) -> str:
+    """Return the command that shows the samples behind the numbers of a task."""
+    words = ["lm-eval-ext samples RESULTS --task", one_line(run.task)]
+    words += [f"--metric {metric}" for metric in query.metrics]
+    words += [f"--where {condition}" for condition in query.where]
+    if query.by:
+        words.append(f"--by {query.by}")
+    return " ".join([*words, "--wrong"])
 
 
 def grouped(notes: Iterable[tuple[str, str]], every: int) -> Iterator[str]:

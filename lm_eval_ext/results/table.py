@@ -7,7 +7,8 @@ without rows, have a row for each document, with lm-eval's metrics as values.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,56 +25,97 @@ from lm_eval_ext.text import one_line
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+
+class NoSamplesError(DataError):
+    """A run whose samples were not logged; ``reason`` says so without the file's name."""
+
+    reason = "no samples beside the results; run again with --log_samples"
+
+
 Sample = Mapping[str, Any]
 """A line of lm-eval's file of samples."""
 
 
+@dataclass(frozen=True)
+class KeyedSample:
+    """A logged sample, where it lies (file and line), and its key."""
+
+    place: str
+    key: str
+    content: Sample
+
+
+def keyed_samples(run: Run) -> "Iterator[KeyedSample]":
+    """Yield a task's samples, each with the key that all readers match samples by.
+
+    The key is lm-eval's hash of the document, and how many samples of the same document and filter
+    came before, scored or not: ``HASH#0``.
+
+    Raises:
+        DataError: Samples were not logged, or a line cannot be read.
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    for place, sample in samples(run):
+        try:
+            document = str(sample["filter"]), str(sample["doc_hash"])
+        except (KeyError, TypeError) as error:
+            raise _no_sample(place, error) from None
+        yield KeyedSample(place, f"{document[1]}#{counts[document]}", sample)
+        counts[document] += 1
+
+
 def rows(run: Run, *, items: tuple[str, ...] = ()) -> "DataFrame":
-    """The long table of a run.
+    """Return the long table of a run.
 
     Args:
         run: Its samples are read.
-        items: Columns of the documents that name a document instead of lm-eval's hash; "" where
+        items: Columns of the documents that name a document instead of the sample's key; "" where
             one is missing.
 
     Raises:
-        DataError: If samples were not logged, or one cannot be read; file and line are named.
+        DataError: Samples were not logged, or one cannot be read; file and line are named.
     """
-    card = run.card
-    own = card is not None and card.asks_own(run.task)
-    seen: Counter[tuple[str, str]] = Counter()
-
-    def read(sample: Sample) -> Scored:
-        which = str(sample["filter"]), str(sample["doc_hash"])
-        doc = sample["doc"] if isinstance(sample["doc"], dict) else {}
-        document = f"{which[1]}#{seen[which]}"
-        seen[which] += 1
-        clusters = card.cluster.names(doc, own=own) if card else (document,)
-        # lm-eval's prompt_hash is that of a document's first request; here all of them count.
-        parts = (part for request in sample["arguments"].values() for part in request.values())
-        always = {
-            "filter": which[0],
-            "prompt": digest([sample["prompt_hash"], *(p for p in parts if isinstance(p, str))]),
-            "target": str(sample["target_hash"]),
-            "doc_hash": which[1],
-        }
-        if items:
-            document = "\n".join(str(doc.get(name, "")) for name in items)
-        metrics = sample["metrics"]
-        # Without rows, lm-eval's metrics of a document are its values.
-        scored = sample[ROWS] if ROWS in metrics else [{k: finite(sample[k]) for k in metrics}]
-        id_ = str(doc.get("id", sample["doc_id"]))
-        return document, id_, clusters, [{**always, **row} for row in scored]
-
-    found = []
-    for place, sample in samples(run):
+    scored = []
+    for sample in keyed_samples(run):
         try:
-            if sample["metrics"]:  # an answer was missing
-                found.append(read(sample))
+            if sample.content["metrics"]:  # otherwise an answer was missing
+                scored.append(_scored(run, sample, items))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            problem = one_line(f"{type(error).__name__}: {error}", limit=200)
-            raise DataError(f"{place}: not a sample that lm_eval logged ({problem})") from None
-    return frame(found)
+            raise _no_sample(sample.place, error) from None
+    return frame(scored)
+
+
+def _no_sample(place: str, error: Exception) -> DataError:
+    problem = one_line(f"{type(error).__name__}: {error}", limit=200)
+    return DataError(f"{place}: not a sample that lm_eval logged ({problem})")
+
+
+def _scored(run: Run, keyed: KeyedSample, items: tuple[str, ...]) -> Scored:
+    """Return what was scored of a sample."""
+    sample, card = keyed.content, run.card
+    doc = sample["doc"] if isinstance(sample["doc"], dict) else {}
+    clusters: Sequence[str] = (keyed.key,)
+    if card:
+        clusters = card.cluster.names(doc, own=card.asks_own(run.task))
+    # lm-eval's prompt_hash is that of a document's first request; here all of them count.
+    parts = [part for request in sample["arguments"].values() for part in request.values()]
+    texts = [part for part in parts if isinstance(part, str)]
+    always = {
+        "filter": str(sample["filter"]),
+        "prompt": digest([sample["prompt_hash"], *texts]),
+        "target": str(sample["target_hash"]),
+        "doc_hash": str(sample["doc_hash"]),
+    }
+    document = keyed.key
+    if items:
+        document = "\n".join(str(doc.get(name, "")) for name in items)
+    metrics = sample["metrics"]
+    # Without rows, lm-eval's metrics of a document are its values.
+    scored = [{name: finite(sample[name]) for name in metrics}]
+    if ROWS in metrics:
+        scored = sample[ROWS]
+    id_ = str(doc.get("id", sample["doc_id"]))
+    return document, id_, clusters, [{**always, **row} for row in scored]
 
 
 def samples_file(run: Run) -> Path:
@@ -93,7 +135,7 @@ def samples(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
     """
     file = samples_file(run)
     if not file.is_file():
-        raise DataError(
+        raise NoSamplesError(
             f"{run.file.path}: no {file.name} beside it; this needs the samples that lm_eval "
             "writes with --log_samples"
         )

@@ -193,14 +193,19 @@ def interval(estimate: ClusteredValue | None, limits: Limits = NO_LIMITS) -> Int
 
 def _wilson(estimate: ClusteredValue, high: float, quantile: float) -> Interval:
     share = min(max(estimate.value / high, 0.0), 1.0)
-    one_answer = share * (1 - share)
-    informative = estimate.effective
-    if one_answer and estimate.variance != 0:
-        informative = one_answer / (_squared_error(estimate, high) / high**2)
-    ratio = quantile**2 / informative
+    ratio = quantile**2 / _informative(estimate, high)
     centre = (share + ratio / 2) / (1 + ratio)
-    reach = math.sqrt(ratio * one_answer + ratio**2 / 4) / (1 + ratio)
+    reach = math.sqrt(ratio * share * (1 - share) + ratio**2 / 4) / (1 + ratio)
     return Interval(high * max(centre - reach, 0.0), high * min(centre + reach, 1.0), "wilson")
+
+
+def _informative(estimate: ClusteredValue, high: float) -> float:
+    """Return the number of independent answers that would say as much about the share."""
+    share = min(max(estimate.value / high, 0.0), 1.0)
+    one_answer = share * (1 - share)
+    if not one_answer or estimate.variance == 0:
+        return estimate.effective
+    return one_answer / (_squared_error(estimate, high) / high**2)
 
 
 def _squared_error(estimate: ClusteredValue, high: float) -> float:
@@ -221,16 +226,58 @@ def _squared_error(estimate: ClusteredValue, high: float) -> float:
 def _student(
     estimate: ClusteredValue, low: float | None, high: float | None, quantile: float
 ) -> Interval:
-    if estimate.variance:
-        squared = _squared_error(estimate, 1.0)
-        squared *= 1 + HALF * estimate.tail / (estimate.variance * estimate.documents)
-    else:  # and what one answer can change, where no answer differs
-        unit = 0.0 if low is None or high is None else ((high - low) / 2) ** 2
-        squared = estimate.stderr**2 + HALF * unit / (estimate.documents * estimate.effective)
+    squared = _student_error(estimate, low, high)
     if not squared:
         return Interval()
     reach = quantile * math.sqrt(squared)
     bottom, top = estimate.value - reach, estimate.value + reach
-    return Interval(
-        bottom if low is None else max(bottom, low), top if high is None else min(top, high), "t"
-    )
+    if low is not None:
+        bottom = max(bottom, low)
+    if high is not None:
+        top = min(top, high)
+    return Interval(bottom, top, "t")
+
+
+def _student_error(estimate: ClusteredValue, low: float | None, high: float | None) -> float:
+    """Return the squared error of the t interval; 0 if nothing varies and the range is unknown."""
+    if estimate.variance:
+        squared = _squared_error(estimate, 1.0)
+        return squared * (1 + HALF * estimate.tail / (estimate.variance * estimate.documents))
+    # What one answer can change, where no answer differs.
+    unit = 0.0
+    if low is not None and high is not None:
+        unit = ((high - low) / 2) ** 2
+    return estimate.stderr**2 + HALF * unit / (estimate.documents * estimate.effective)
+
+
+def probability_of(
+    estimate: ClusteredValue | None, baseline: float, limits: Limits = NO_LIMITS
+) -> float | None:
+    """Test a value against a fixed one, by the interval that :func:`interval` gives.
+
+    Args:
+        estimate: The value with its error.
+        baseline: What the value is compared with, such as chance.
+        limits: The least and the largest legal value.
+
+    Returns:
+        The two-sided p-value: the interval of level 1 - p ends at the baseline. None if no
+        interval can be had.
+    """
+    if estimate is None or interval(estimate, limits).low is None:
+        return None
+    distance = abs(estimate.value - baseline)
+    if not distance:
+        return 1.0
+    from scipy import special
+
+    low, high = limits
+    if low == 0 and high is not None and 0 < baseline < high:
+        share = baseline / high
+        squared = share * (1 - share) * high**2 / _informative(estimate, high)
+    else:
+        squared = _student_error(estimate, low, high)
+    if not squared:
+        return None
+    freedom = round(estimate.effective, 9) - 1
+    return 2 * float(special.stdtr(freedom, -distance / math.sqrt(squared)))

@@ -55,6 +55,7 @@ class Measure(Strict):
         seeds: Of the bootstrap, by value of ``facet``; without any the same documents are drawn for
             all of its values.
         of_sample: A sample's own score in words, where the figure is no mean of these.
+        chance: The value of guessing, where it is known and not the worst legal one.
         undefined: When there is no value, to follow "N/A, since".
     """
 
@@ -81,6 +82,23 @@ class Measure(Strict):
     def limits(self) -> Limits:
         """The least and the largest legal value."""
         return LIMITS[self.unit]
+
+    @property
+    def baseline(self) -> float | None:
+        """The value that a model has to exceed to show anything; None where none is known.
+
+        It is chance; or 0 for a gain and for a change of error; or the worst legal value. That a
+        difference which had better be small is small shows nothing: a model without a right
+        answer has none.
+        """
+        if self.chance is not None:
+            return self.chance
+        if self.unit == "points":
+            return None if self.lower_is_better else 0.0
+        if self.unit == "change":
+            return 0.0
+        low, high = self.limits
+        return high if self.lower_is_better else low
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Statistics over the long table of scores (docs/statistics.md): figures, differences, the best.
+"""Statistics over the long table of scores (docs/statistics.md): figures, differences, tests.
 
 A table has a row for each thing that was scored of a document. Columns are ``document``,
 ``cluster`` (and ``cluster_1``, ... for finer clusters, used where all documents are in one coarser
@@ -14,11 +14,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from lm_eval_ext.stats.intervals import (
-    ALPHA,
     interval,
     jackknife,
     level_of,
     mean_estimate,
+    probability_of,
 )
 from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, ID, Filter, Measure, Question
 from lm_eval_ext.stats.paired import (
@@ -156,6 +156,46 @@ def estimate(rows: "DataFrame", question: Question) -> Estimate:
         *counted,
         *interval(estimate, measure.limits),
     )
+
+
+def better_than(rows: "DataFrame", question: Question, baseline: float) -> float | None:
+    """Test whether the value of a run's rows is better than a fixed one, such as chance.
+
+    Of a mean the p-value is the larger one of two tests: by the interval, and by turning the
+    distances from the baseline around in some clusters (:func:`~.paired.swap_test`), which needs
+    six clusters with a distance. Of other statistics it is that of the interval.
+
+    Args:
+        rows: The long table of a run.
+        question: Its ``by`` is left aside.
+        baseline: The fixed value.
+
+    Returns:
+        A two-sided p-value; 1 if the value is not better; None if there is nothing to test it by:
+        no value, no interval, or a bootstrap of the paper.
+    """
+    measure = question.measure
+    rows = _asked(rows, question)
+    if rows.empty or measure.statistic == "bootstrap":
+        return None
+    _, clusters = _levels(rows)
+    rows = rows.assign(**{CLUSTER: clusters})
+    flipped: float | None = 0.0
+    if statistic := STATISTICS.get(measure.statistic):
+        found = jackknife(totals(rows, measure), statistic, sizes(rows))
+    else:
+        scores = document_values(rows, measure)
+        values = scores[measure.name].tolist()
+        found = mean_estimate(values, scores[CLUSTER])
+        constant = [baseline] * len(values)
+        flipped = paired_difference(values, constant, scores[CLUSTER].tolist()).p
+    p = probability_of(found, baseline, measure.limits)
+    if found is None or p is None or flipped is None:
+        return None
+    sign = -1 if measure.lower_is_better else 1
+    if sign * (found.value - baseline) <= 0:
+        return 1.0
+    return max(p, flipped)
 
 
 def document_values(rows: "DataFrame", measure: Measure) -> "DataFrame":
@@ -364,31 +404,6 @@ def shared_documents(
     common = set.intersection(*(set(rows[DOCUMENT]) for rows in asked.values()))
     kept = {name: rows[rows[DOCUMENT].isin(common)] for name, rows in asked.items()}
     return {name: rows.assign(**{CLUSTER: _levels(rows)[1]}) for name, rows in kept.items()}
-
-
-def best(
-    values: Mapping[str, float | None], found: Sequence[Pair], measure: Measure
-) -> frozenset[str]:
-    """The systems that no other one beats significantly: what is bold, shaded or marked.
-
-    None without tests, at the worst legal value, or where nothing is gained: with a gain that is
-    not above 0, or an error that does not fall.
-    """
-    if all(one.p_holm is None for one in found):
-        return frozenset()
-    lower = measure.lower_is_better
-    sign = -1 if lower else 1
-    worst = 0.0 if measure.unit == ("change" if lower else "points") else measure.limits[lower]
-    beaten = {
-        one.second if sign * (one.value or 0) > 0 else one.first
-        for one in found
-        if one.p_holm is not None and one.p_holm < ALPHA
-    }
-    return frozenset(
-        name
-        for name, value in values.items()
-        if value is not None and (worst is None or sign * (value - worst) > 0)
-    ).difference(beaten)
 
 
 NONE = "N/A"

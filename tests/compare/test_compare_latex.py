@@ -9,24 +9,28 @@ from hypothesis import strategies as st
 from support.tex import compiled
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.grid import escape, latex
+from lm_eval_ext.results.grid import escape, latex, legend
 
 HOSTILE = "a_b%&#${}~^\\[x]*<|>\"'`--?` é\u202e\x1b[31m\n\\input{/etc/passwd}"
 
 
 def test_what_is_marked_is_bold_and_second_lines_are_small() -> None:
-    rows = [["m0", "0.8 %*", "0.500 \n[-0.1, 0.6]"], ["m1", "N/A ", "+0.250"]]
-    text = latex(["", "c0", "a_long heading_of-words"], rows, "of ↓", label="l", comments=["a\nb"])
+    rows = [["m0", "0.8 %*", "0.500°\n[-0.1, 0.6]"], ["m1", "N/A ", "+0.250?"]]
+    heads = ["", "c0", "a_long heading_of-words"]
+    explained = legend(["best", "unproven", "untested", "beaten"])
+    text = latex(heads, rows, "of ↓", label="l", explained=explained, comments=["a\nb"])
     body = text.partition("\\toprule\n")[2].splitlines()[:6]
     assert body == [
         r" & c0 & \shortstack[r]{a\_long heading\_of{-} \\ words} \\",
         r"\midrule",
-        r"m0 & \textbf{0.8\,\%} & 0.500 \\",
+        r"m0 & \textbf{0.8\,\%} & 0.500\rlap{$^{\circ}$} \\",
         r" &  & \scriptsize {[}$-$0.1, 0.6{]} \\",
-        r"m1 & N/A & $+$0.250 \\",
+        r"m1 & N/A & $+$0.250\rlap{$^{?}$} \\",
         r"\bottomrule",
     ]
-    assert r"\caption{of $\downarrow$; bold: better than nothing" in text and "\n% a b\n" in text
+    assert r"\caption{of $\downarrow$; bold: significantly better than chance, and not" in text
+    assert r"; $^{\circ}$ not significantly beaten, but not shown" in text
+    assert "; ? could not be tested; no mark: significantly beaten" in text and "\n% a b\n" in text
     assert "bold" not in latex(["", "c"], [["m", "0.5 "]], "c", label="l")
 
 

@@ -74,7 +74,7 @@ def test_a_run_that_cannot_be_compared_does_not_stop_the_others(
     """Of three models two are compared; the third is named."""
     folder = changed(edit_row=lambda number, row: other(number, row, "target_hash"))
     text, refused = run([folder, runs / "poor", runs / "same"], ScoreQuery(), tasks="lieder_mini")
-    assert "different right answers" in refused and "* " in text
+    assert "different right answers" in refused and "° " in text
     for file in folder.glob("samples_lieder_mini*"):
         file.write_text(file.read_text()[:900])
     text, refused = run(

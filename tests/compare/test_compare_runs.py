@@ -19,7 +19,8 @@ from lm_eval_ext.leaderboard.site import build
 from lm_eval_ext.results.files import find
 from lm_eval_ext.results.grid import text as grid
 from lm_eval_ext.results.models import read_models
-from lm_eval_ext.results.query import ScoreQuery, overview
+from lm_eval_ext.results.overview import overview
+from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.paired import holm
 from lm_eval_ext.stats.statistics import Estimate
@@ -74,9 +75,13 @@ def test_bold_is_one_rule_everywhere(runs: Path, tmp_path: Path, without_figures
         run([runs], ScoreQuery(), format_="latex")[0],
         (tmp_path / "models.tex").read_text(),
     ):
-        assert latex.count(r"\textbf{") == found["best"].sum() > 5
+        assert latex.count(r"\textbf{") == found["best"].sum() == 3
+        assert latex.count(r"\rlap{$^{\circ}$}") == (found["standing"] == "unproven").sum() == 5
+        assert latex.count(r"\rlap{$^{?}$}") == (found["standing"] == "untested").sum() == 2
     text, _ = run([runs], ScoreQuery())
-    assert sum(line.count("* ") for line in text.splitlines()[:9]) == found["best"].sum()
+    for standing, mark in (("best", "*"), ("unproven", "°"), ("untested", "?")):
+        marked = sum(line.count(mark) for line in text.splitlines()[:9])
+        assert marked == (found["standing"] == standing).sum(), standing
     page = build([runs], tmp_path / "page", samples=0)
     exported = csv.DictReader((page.parent / "leaderboard.csv").open())
     of_page: dict[str, set[str]] = {}
@@ -85,13 +90,15 @@ def test_bold_is_one_rule_everywhere(runs: Path, tmp_path: Path, without_figures
     assert {task: of_page[task] for task in best} == best
     (shown,) = re.findall('<section id="overview".*?</section>', page.read_text(), re.DOTALL)
     assert len(re.findall('<td[^>]*class="top"', shown)) == found["best"].sum()
+    assert shown.count("<sup>°</sup>") == (found["standing"] == "unproven").sum()
+    assert shown.count("<sup>?</sup>") == (found["standing"] == "untested").sum()
 
 
 def test_two_models_and_five_benchmarks_are_one_table(runs: Path, tmp_path: Path) -> None:
     """Each benchmark's representative task, on one line; a trial says how many documents of all."""
     text, _ = run([runs / "good", runs / "poor"], ScoreQuery())
     lines = text.splitlines()
-    assert max(map(len, lines)) <= 80 and len(lines) < 20
+    assert max(map(len, lines)) <= 80 and len(lines) < 25
     tasks = [line.split()[0] for line in lines[2:7]]
     assert tasks == [
         "cogs_mini_gen", "conceptual_mini", "diner_mini_name", "lieder_mini", "magnifico_mini",
@@ -203,7 +210,7 @@ def test_units_are_declared_not_guessed() -> None:
     """A relative performance below 1 keeps its unit, beside a large one."""
     figures = {"a": Estimate(53.4), "b": Estimate(0.8)}
     about = ("t", "", "Relative performance", "", "", "r", "percent", False, 4, 20, 4, "database")
-    report = Report(["a", "b"], [Table(*about, figures, [], [], {}, "", None)])
+    report = Report(["a", "b"], [Table(*about, figures, [], {}, "", None)])
     text = rendered(report, "text")
     assert {"53.4 %", "0.8 %"} <= set(re.findall(r"[0-9.]+ %", text))
     assert "0.800" not in text and "4/20 documents" in text

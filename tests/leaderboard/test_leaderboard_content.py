@@ -15,8 +15,9 @@ from support.results_files import rows, write_run
 from support.tasks import load_task
 
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.leaderboard.cells import Column
 from lm_eval_ext.leaderboard.samples import scores_of
-from lm_eval_ext.leaderboard.site import Column, _asset, build
+from lm_eval_ext.leaderboard.site import _asset, build
 from lm_eval_ext.stats.measures import Measure
 from lm_eval_ext.stats.statistics import number
 
@@ -205,7 +206,7 @@ def test_the_table_beside_the_page_is_no_formula(tmp_path: Path) -> None:
     lines = list(csv.DictReader((tmp_path / "site" / "leaderboard.csv").open()))
     assert [line["model"] for line in lines] == ["'-2+3", "'=1+2", "plain"]
     assert [float(line["value"]) for line in lines] == pytest.approx([4 / 12, 0, 8 / 12])
-    assert [line["best"] for line in lines] == ["True", "False", "True"]
+    assert [line["best"] for line in lines] == ["False", "False", "True"]
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,10 @@ from support.results_files import write_run
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import read_models
-from lm_eval_ext.results.query import ScoreQuery, overview, representatives
+from lm_eval_ext.results.overview import overview, representatives
+from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.query import figures as asked_figures
 from lm_eval_ext.results.table import rows
-from lm_eval_ext.stats.measures import Measure, Question
-from lm_eval_ext.stats.statistics import Pair, best, estimate, pairs
-from lm_eval_ext.stats.table import frame
 
 
 def edit(file: Path, **changes: Any) -> None:
@@ -134,45 +132,6 @@ def test_missing_and_broken_samples_name_the_file(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=said):
             figures(run, by="type")
     assert list(figures(run)["value"]) == [0.5], "lm-eval's own metrics need no samples"
-
-
-SHARE = Measure(name="m", title="M", value=("v",))
-
-
-def table(values: list[float]) -> pd.DataFrame:
-    return frame(
-        (str(place), str(place), (f"c{place % 10}",), [{"v": value}])
-        for place, value in enumerate(values)
-    )
-
-
-@pytest.mark.parametrize(
-    ("right", "lower_is_better", "expected"),
-    [((30, 29, 5), False, "ab"), ((30, 29, 5), True, "c"), ((0, 0), False, ""),
-     ((40, 40), True, ""), ((20, 20), False, "ab"), ((30,), False, "")],
-)  # fmt: skip
-def test_best_is_whom_nobody_beats(
-    right: tuple[int, ...], lower_is_better: bool, expected: str
-) -> None:
-    """None at the worst value, and none of one system."""
-    asked = Question(SHARE.model_copy(update={"lower_is_better": lower_is_better}))
-    systems = {
-        name: table([1.0] * n + [0.0] * (40 - n)) for name, n in zip("abc", right, strict=False)
-    }
-    values = {name: estimate(own, asked).value for name, own in systems.items()}
-    assert best(values, pairs(systems, asked), asked.measure) == set(expected)
-
-
-@pytest.mark.parametrize(
-    ("unit", "lower_is_better", "expected"),
-    [("points", False, "c"), ("points", True, "abc"), ("change", True, "a"),
-     ("number", False, "abc")],
-)  # fmt: skip
-def test_who_gains_nothing_is_not_best(unit: Any, lower_is_better: bool, expected: str) -> None:
-    """A gain of 0 was marked, and one below 0; overestimation of 0 is as good as it gets."""
-    measure = SHARE.model_copy(update={"unit": unit, "lower_is_better": lower_is_better})
-    values = {"a": -0.1, "b": 0.0, "c": 0.1}
-    assert best(values, [Pair(0.0, p_holm=1.0)], measure) == set(expected)
 
 
 def test_gen_stands_for_cogs_and_a_foreign_task_for_itself(tmp_path: Path) -> None:

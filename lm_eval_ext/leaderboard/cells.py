@@ -1,0 +1,217 @@
+"""The tables of the page: models by benchmarks, by tasks of one, and by metrics of a task.
+
+What a value is, and how it stands, comes from :mod:`lm_eval_ext.results.overview`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lm_eval_ext.cards import Card
+from lm_eval_ext.results.files import Run
+from lm_eval_ext.results.grid import legend
+from lm_eval_ext.results.models import Model, having
+from lm_eval_ext.results.overview import OverviewColumn, table_of
+from lm_eval_ext.results.query import question_of, reason_for, reference_run
+from lm_eval_ext.results.show import grouped
+from lm_eval_ext.stats.marks import Standing
+from lm_eval_ext.stats.measures import Measure
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value with its interval.
+
+    Attributes:
+        value: None where there is none.
+        low: The lower end of the interval.
+        high: The upper end.
+        standing: How the value stands among those of its table.
+        why: Why there is no value or no interval, or why it could not be tested.
+        badge: How many documents of a trial were asked.
+        is_missing: Whether the model has no results of this task.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    standing: Standing = ""
+    why: str = ""
+    badge: str = ""
+    is_missing: bool = False
+
+
+Cells = Mapping[tuple[str, str, str], Cell]
+"""By model, task and metric."""
+
+MISSING = Cell(is_missing=True)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric of a task: two lines of a heading, and what must be known of it."""
+
+    task: str
+    metric: str
+    head: str
+    title: str
+    measure: Measure
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A model's or a publication's cells, one per column."""
+
+    label: str
+    cells: Sequence[Cell]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows are models, then published results.
+
+    Attributes:
+        name: In the address of the page.
+        title: For readers.
+        columns: The metrics.
+        rows: The models'.
+        published: The publications'.
+        explained: What the marks mean.
+        notes: Reasons, each once, after the names that it is about.
+    """
+
+    name: str
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[TableRow]
+    published: Sequence[TableRow] = ()
+    explained: Sequence[str] = field(init=False)
+    notes: Sequence[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        cells = [cell for row in self.rows for cell in row.cells]
+        object.__setattr__(self, "explained", legend(cell.standing for cell in cells))
+        reasons = []
+        for row in self.rows:
+            for column, cell in zip(self.columns, row.cells, strict=True):
+                head = f"{column.head}, {column.title}" if column.title else column.head
+                reasons.append((f"{row.label} ({head})", cell.why))
+        object.__setattr__(self, "notes", list(grouped(reasons, len(cells))))
+
+
+def cells_of(models: Sequence[Model]) -> dict[tuple[str, str, str], Cell]:
+    """Return the cell of every metric that the models have, without its standing."""
+    cells = {}
+    for model in models:
+        for run in model.runs.values():
+            scored, total = run.documents
+            badge = f"{scored:,}/{total:,}" if scored < total else ""
+            for metric, estimate in run.scores.items():
+                measure = question_of(run, metric).measure
+                cells[model.label, run.task, metric] = Cell(
+                    estimate.value,
+                    estimate.low,
+                    estimate.high,
+                    why=reason_for(run, measure, estimate),
+                    badge=badge,
+                )
+    return cells
+
+
+def with_standings(cells: Cells, columns: Sequence[OverviewColumn]) -> Cells:
+    """Return cells in which the headlines of a table of these columns have their standing."""
+    known = dict(cells)
+    for row in table_of(columns):
+        key = row.model, row.task, row.metric
+        cell = known.get(key, Cell(why=row.why))
+        why = cell.why
+        if row.untested:
+            why = f"not tested: {row.untested}"
+        known[key] = replace(cell, standing=row.standing, why=why)
+    return known
+
+
+def headline_table(
+    name: str,
+    title: str,
+    tested: Sequence[OverviewColumn],
+    models: Sequence[Model],
+    cells: Cells,
+    *,
+    level: int,
+) -> Table:
+    """Return models by the headlines of tasks.
+
+    Models that miss none come first, then those that are marked as best most often.
+
+    Args:
+        name: The table's.
+        title: The table's.
+        tested: The columns.
+        models: The rows.
+        cells: All cells of the page.
+        level: What heads a column, as of :func:`column_for`.
+    """
+    columns = [column_for(reference_run(one.runs), one.metric, level) for one in tested]
+    rows = list(_rows(models, columns, with_standings(cells, tested)))
+    rows.sort(key=lambda row: _rank(row.cells, columns))
+    return Table(name, title, columns, rows)
+
+
+def _rows(models: Iterable[Model], columns: Sequence[Column], cells: Cells) -> Iterator[TableRow]:
+    """Yield the rows of the models that have any of the columns."""
+    for model in models:
+        keys = [(model.label, column.task, column.metric) for column in columns]
+        row = [cells.get(key, MISSING) for key in keys]
+        if any(not cell.is_missing for cell in row):
+            yield TableRow(model.label, row)
+
+
+def _rank(cells: Sequence[Cell], columns: Sequence[Column]) -> tuple[float, ...]:
+    """Models with all benchmarks first, then by how often they are best, then by the first."""
+    missing = sum(cell.value is None for cell in cells)
+    best = sum(cell.standing == "best" for cell in cells)
+    first = cells[0].value or 0.0
+    return missing, -best, first if columns[0].measure.lower_is_better else -first
+
+
+def column_for(run: Run, metric: str, level: int) -> Column:
+    """Return a column headed by the benchmark (0), the task (1) or the metric (2)."""
+    card, task, title = run.card, run.task, run.title(metric)
+    names = [task, task, title]
+    if card:
+        names = [card.short_title, card.title_of_task(task), title]
+    head, *below = dict.fromkeys(names[level:])
+    measure = question_of(run, metric).measure
+    return Column(task, metric, head, " · ".join(below), measure)
+
+
+def task_table(
+    task: str, tested: OverviewColumn | None, models: Sequence[Model], cells: Cells
+) -> Table:
+    """Return a task's models on all its metrics, with published values."""
+    runs = having(models, task)
+    columns: dict[str, Column] = {}
+    for run in runs.values():
+        for metric in run.scores:
+            columns.setdefault(metric, column_for(run, metric, 2))
+    if tested:
+        cells = with_standings(cells, [tested])
+    listed = list(columns.values())
+    card = next(iter(runs.values())).card
+    title = card.title_of_task(task) if card else task
+    rows = list(_rows(models, listed, cells))
+    return Table(f"task-{task}", title, listed, rows, _published(task, card, list(columns)))
+
+
+def _published(task: str, card: Card | None, metrics: Sequence[str]) -> list[TableRow]:
+    """Return what others published on these metrics."""
+    if card is None:
+        return []
+    cells: dict[str, list[Cell]] = {}
+    for place, metric in enumerate(metrics):
+        if metric not in card.metrics:
+            continue
+        for label, value in card.published(task, card.question_of(metric)).items():
+            row = cells.setdefault(label, [MISSING] * len(metrics))
+            row[place] = Cell(value)
+    return [TableRow(label, row) for label, row in cells.items()]

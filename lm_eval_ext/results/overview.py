@@ -1,0 +1,257 @@
+"""Models by benchmarks: the first thing to see, in a terminal, on a page, in LaTeX, as a frame.
+
+:func:`column_of` reads and tests one task; :func:`table_of` makes a table of several such columns,
+in which every value has its standing (:mod:`lm_eval_ext.stats.marks`).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from lm_eval_ext.cards import cards
+from lm_eval_ext.results.align import RefusedError, align, majority_setup
+from lm_eval_ext.results.files import Run
+from lm_eval_ext.results.models import Model, having
+from lm_eval_ext.results.query import question_of, reason_for, recomputes, reference_run
+from lm_eval_ext.results.table import rows
+from lm_eval_ext.stats.marks import ColumnTests, Standing, column_tests, standings
+from lm_eval_ext.stats.measures import Measure, Question, Unit
+from lm_eval_ext.stats.statistics import Estimate, pairs
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+ReadTable = Callable[[Run], "DataFrame"]
+"""Reads the long table of a run."""
+
+OTHER_SETTINGS = "other settings, data or versions"
+NO_SAMPLES = "no readable samples"
+OTHER_MEAN = "samples that do not give the value"
+FEW_CLUSTERS = "too few clusters for a test"
+NO_BASELINE = "no chance level is known"
+"""Reasons why a value is not tested."""
+
+
+@dataclass(frozen=True)
+class OverviewRow:
+    """A model's value on a benchmark.
+
+    Attributes:
+        model: Its label.
+        benchmark: The benchmark's name; of a task that isn't ours the task's.
+        task: The task that stands for the benchmark.
+        metric: The task's headline.
+        title: The metric in words.
+        unit: What its values are.
+        value: None where there is none.
+        low: The lower end of the 95 % interval.
+        high: The upper end.
+        why: Why there is no value or no interval.
+        best: Whether the value is marked as best.
+        standing: How the value stands: ``best``, ``unproven``, ``beaten`` or ``untested``.
+        untested: Why it could not be tested, if it could not.
+        scored: The number of documents that were scored.
+        total: The number of documents that the task has.
+        signature: What was asked, and how it was scored.
+    """
+
+    model: str
+    benchmark: str
+    task: str
+    metric: str
+    title: str
+    unit: Unit
+    value: float | None
+    low: float | None
+    high: float | None
+    why: str
+    best: bool
+    standing: Standing
+    untested: str
+    scored: int
+    total: int
+    signature: str
+
+
+@dataclass(frozen=True)
+class OverviewColumn:
+    """A task's headline with the values of all models, and their tests.
+
+    Attributes:
+        runs: By model.
+        metric: The headline.
+        title: The same in words.
+        measure: What the metric measures.
+        tests: Of the models.
+        untested: By model, why it could not be tested.
+    """
+
+    runs: Mapping[str, Run]
+    metric: str
+    title: str
+    measure: Measure
+    tests: ColumnTests
+    untested: Mapping[str, str]
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return next(iter(self.runs.values())).task
+
+    def row(self, model: str, standing: Standing) -> OverviewRow:
+        """Return the row of a model."""
+        run = self.runs[model]
+        estimate = run.scores.get(self.metric)
+        if estimate is None:
+            estimate = Estimate(None)
+            why = f"results of an older version, without {self.metric}"
+        else:
+            why = reason_for(run, self.measure, estimate)
+        scored, total = run.documents
+        reference = reference_run(self.runs)
+        return OverviewRow(
+            model=model,
+            benchmark=reference.card.name if reference.card else self.task,
+            task=self.task,
+            metric=self.metric,
+            title=self.title,
+            unit=self.measure.unit,
+            value=estimate.value,
+            low=estimate.low,
+            high=estimate.high,
+            why=why,
+            best=standing == "best",
+            standing=standing,
+            untested=self.untested.get(model, "") if standing == "untested" else "",
+            scored=scored,
+            total=total,
+            signature=run.signature,
+        )
+
+
+def overview(
+    models: Sequence[Model], *, tasks: Sequence[str] = (), read: ReadTable = rows
+) -> "DataFrame":
+    """Return a frame with a row for each model and benchmark that it has results of.
+
+    Columns are the attributes of :class:`OverviewRow`.
+
+    Args:
+        models: As :func:`~lm_eval_ext.results.models.read_models` finds them.
+        tasks: Instead of the tasks that stand for the benchmarks.
+        read: Reads the long table of a run. Tests need samples; without them nothing is best.
+    """
+    names = tasks or representatives(models).values()
+    columns = [column_of(models, task, read=read) for task in names]
+    return frame_of([column for column in columns if column is not None])
+
+
+def column_of(
+    models: Sequence[Model], task: str, *, read: ReadTable = rows
+) -> OverviewColumn | None:
+    """Read and test the models' values of a task's headline; None for a task without metrics."""
+    runs = having(models, task)
+    reference = reference_run(runs)
+    metric = reference.headline
+    if not metric:
+        return None
+    question = question_of(reference, metric)
+    values: dict[str, float | None] = {}
+    for name, run in runs.items():
+        estimate = run.scores.get(metric)
+        values[name] = estimate.value if estimate else None
+    tests, untested = _test(runs, question, values, read)
+    title = reference.title(metric)
+    if question.measure.lower_is_better:
+        title += ", lower is better"
+    return OverviewColumn(runs, metric, title, question.measure, tests, untested)
+
+
+def table_of(columns: Sequence[OverviewColumn]) -> list[OverviewRow]:
+    """Return the rows of a table of these columns, in which every value has its standing."""
+    standing_in = standings({column.task: column.tests for column in columns})
+    return [
+        column.row(model, standing_in[column.task][model])
+        for column in columns
+        for model in column.runs
+    ]
+
+
+def frame_of(columns: Sequence[OverviewColumn]) -> "DataFrame":
+    """Return the same as a frame."""
+    import pandas as pd
+
+    names = [field.name for field in fields(OverviewRow)]
+    return pd.DataFrame([vars(row) for row in table_of(columns)], columns=names)
+
+
+def _test(
+    runs: Mapping[str, Run],
+    question: Question,
+    values: Mapping[str, float | None],
+    read: ReadTable,
+) -> tuple[ColumnTests, dict[str, str]]:
+    """Test the models that measured what most did; and say why the others are not among them.
+
+    So a trial does not take the documents from all others. Where each measured something else,
+    those that share documents are tested.
+    """
+    tables, untested = _comparable(runs, read)
+    compared = []
+    if len(tables) > 1:
+        if all(recomputes(runs[name], table, question) for name, table in tables.items()):
+            compared = pairs(tables, question)
+        if not compared:
+            untested |= dict.fromkeys(tables, OTHER_MEAN)
+    reference = reference_run(runs)
+    baseline = question.measure.baseline
+    if reference.card:
+        baseline = reference.card.baseline(reference.task, question)
+    tests = column_tests(values, tables, question, compared, baseline)
+    for name in tests.compared - tests.p_values.keys():
+        untested[name] = NO_BASELINE if baseline is None else FEW_CLUSTERS
+    return tests, untested
+
+
+def _comparable(
+    runs: Mapping[str, Run], read: ReadTable
+) -> "tuple[dict[str, DataFrame], dict[str, str]]":
+    """Return the tables of the runs that can be compared, and why the others cannot."""
+    untested: dict[str, str] = {}
+    majority = majority_setup(runs)
+    if len(majority) > 1:
+        most_are_whole = runs[min(majority)].is_whole
+        for name in runs.keys() - majority:
+            untested[name] = OTHER_SETTINGS
+            if runs[name].is_whole != most_are_whole:
+                untested[name] = "whole runs among trials" if runs[name].is_whole else "trials"
+        runs = {name: run for name, run in runs.items() if name in majority}
+    if len(runs) < 2:  # noqa: PLR2004
+        return {}, untested
+    tables, refused = align(runs, read=read)
+    for name, error in refused.items():
+        untested[name] = OTHER_SETTINGS if isinstance(error, RefusedError) else NO_SAMPLES
+    return tables, untested
+
+
+def representatives(models: Sequence[Model]) -> dict[str, str]:
+    """Return by benchmark the task that stands for it.
+
+    It is the one that most models have; of several, the first that the card names. A task that
+    isn't ours stands for itself.
+    """
+    counts = Counter(task for model in models for task in model.runs)
+    cards_of = {task: run.card for model in models for task, run in model.runs.items()}
+    tasks_of: dict[str, list[str]] = {name: [] for name in cards()}
+    for task, card in cards_of.items():
+        tasks_of.setdefault(card.name if card else task, []).append(task)
+
+    def rank(task: str) -> tuple[bool, int, int]:
+        card = cards_of[task]
+        named = card.representative if card else ()
+        if task not in named:
+            return False, counts[task], 0
+        return True, counts[task], -named.index(task)
+
+    return {name: max(tasks, key=rank) for name, tasks in tasks_of.items() if tasks}

@@ -1,0 +1,92 @@
+"""What single samples are judged by: the scores behind a task's metrics."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from lm_eval_ext.errors import OptionError
+from lm_eval_ext.results.files import Run
+from lm_eval_ext.results.query import question_of
+from lm_eval_ext.stats.measures import Measure, Question
+from lm_eval_ext.stats.statistics import of_documents
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Kind = Literal["more", "less", "gain", "loss"]
+"""``more`` where 1 is right, ``less`` where 0 is, ``gain`` and ``loss`` for differences where less
+or more than 0 is wrong."""
+
+Outcome = Literal["right", "wrong", "partly", "not scored"]
+
+_NEARLY = 1e-9
+"""Values this close to an end of the range are at it, but for rounding."""
+
+
+@dataclass(frozen=True)
+class SampleScore:
+    """A score of samples.
+
+    Attributes:
+        metrics: The metrics of the task that it is behind.
+        title: The score in words: for relative performance it is the execution accuracy.
+        kind: Which values are right.
+    """
+
+    metrics: list[str]
+    title: str
+    kind: Kind
+
+    def outcome(self, value: float | None) -> Outcome:
+        """Return whether a sample with this value is right."""
+        if value is None or math.isnan(value):
+            return "not scored"
+        if self.kind in ("gain", "loss"):
+            if abs(value) <= _NEARLY:
+                return "partly"
+            return "right" if (value > 0) == (self.kind == "gain") else "wrong"
+        share = 1 - value if self.kind == "less" else value
+        if share >= 1 - _NEARLY:
+            return "right"
+        return "wrong" if share <= _NEARLY else "partly"
+
+    def is_wrong(self, value: float | None) -> bool:
+        """Return whether a sample is not entirely right; of a difference, whether it is lost."""
+        outcome = self.outcome(value)
+        if self.kind in ("gain", "loss"):
+            return outcome == "wrong"
+        return outcome in ("wrong", "partly")
+
+
+def kind_of(measure: Measure) -> Kind:
+    """Return which values of a measure's samples are right."""
+    if any(weight < 0 for weight in measure.weights.values()):
+        return "loss" if measure.lower_is_better else "gain"
+    return "less" if measure.lower_is_better else "more"
+
+
+def scores_of(run: Run) -> list[SampleScore]:
+    """Return a task's scores; metrics that say the same of a sample share one."""
+    scores: dict[tuple[tuple[str, ...], str, str], SampleScore] = {}
+    for metric in run.scores:
+        question = question_of(run, metric)
+        measure = question.measure
+        key = (measure.value, str(question.filter), str(measure.weights))
+        title = run.title(metric).replace(measure.title, measure.of_sample or measure.title)
+        score = scores.setdefault(key, SampleScore([], title, kind_of(measure)))
+        score.metrics.append(metric)
+    return list(scores.values())
+
+
+def values_of(run: Run, table: "DataFrame", metric: str) -> Mapping[str, float]:
+    """Return a metric's value of each document; {} where the samples have no such values."""
+    try:
+        return values_for(table, question_of(run, metric))
+    except (OptionError, KeyError):
+        return {}
+
+
+def values_for(table: "DataFrame", question: Question) -> Mapping[str, float]:
+    """Return the value of each document for a question, with three decimals."""
+    return dict(of_documents(table, question).dropna().round(3))
