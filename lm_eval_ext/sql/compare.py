@@ -197,8 +197,11 @@ def value_set(row: Row) -> Row:
 
 def exact_value_set(row: Row) -> Row:
     """Return the distinct values of a row in a fixed order."""
-    numbers = {value for value in row if isinstance(value, (int, float))}
-    others = {value for value in row if not isinstance(value, (int, float))}
+    values = set(row)
+    if len(values) == 1:
+        return tuple(values)
+    numbers = [value for value in values if isinstance(value, (int, float))]
+    others = [value for value in values if not isinstance(value, (int, float))]
     return (*sorted(numbers), *sorted(others, key=repr))
 
 

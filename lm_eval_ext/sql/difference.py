@@ -134,17 +134,14 @@ def row_difference(
         otherwise: The kind of the difference if the rows are the same.
     """
     cells = len(gold.rows) * len(gold.columns) + len(predicted.rows) * len(predicted.columns)
+    compared = cells <= MAX_CELLS
     missing: list[Row] = []
     extra: list[Row] = []
-    compared = cells <= MAX_CELLS
-    if compared and normal is None:
-        missing, extra = unpaired(gold.rows, predicted.rows, tolerant=tolerant)
-    elif compared and normal is not None:
-        gold_rows = [normal(row) for row in gold.rows]
-        predicted_rows = [normal(row) for row in predicted.rows]
-        missing, extra = unpaired(gold_rows, predicted_rows, tolerant=tolerant)
-        missing = _originals(missing, gold.rows, gold_rows)
-        extra = _originals(extra, predicted.rows, predicted_rows)
+    if compared:
+        missing, extra = unpaired(gold.rows, predicted.rows, tolerant=tolerant and normal is None)
+    if normal is not None and missing and extra:
+        # Most rows are equal as they are, and normal forms take time.
+        missing, extra = _unpaired_normal(missing, extra, normal, tolerant=tolerant)
     return Difference(
         "rows" if missing or extra or not compared else otherwise,
         gold_columns=len(gold.columns),
@@ -157,11 +154,25 @@ def row_difference(
     )
 
 
-def _originals(
-    normal_rows: Sequence[Row], rows: Sequence[Row], normal_of_rows: Sequence[Row]
-) -> list[Row]:
-    """Return the rows from which some normal rows were made."""
+def _unpaired_normal(
+    rows: list[Row], partners: list[Row], normal: Callable[[Row], Row], *, tolerant: bool
+) -> tuple[list[Row], list[Row]]:
+    """Return the rows without a partner, and the partners without a row, by their normal forms."""
+    rows_by_normal = _by_normal(rows, normal)
+    partners_by_normal = _by_normal(partners, normal)
+    rows_left, partners_left = unpaired(
+        [normal(row) for row in rows],
+        [normal(partner) for partner in partners],
+        tolerant=tolerant,
+    )
+    return (
+        [rows_by_normal[row].pop() for row in rows_left],
+        [partners_by_normal[partner].pop() for partner in partners_left],
+    )
+
+
+def _by_normal(rows: list[Row], normal: Callable[[Row], Row]) -> dict[Row, list[Row]]:
     rows_by_normal: dict[Row, list[Row]] = defaultdict(list)
-    for normal, row in zip(normal_of_rows, rows, strict=True):
-        rows_by_normal[normal].append(row)
-    return [rows_by_normal[normal].pop() for normal in normal_rows]
+    for row in rows:
+        rows_by_normal[normal(row)].append(row)
+    return rows_by_normal
