@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.sql.difference import Difference, columns_differ, row_difference
+from lm_eval_ext.sql.difference import Difference, columns_differ, name_column_order, row_difference
 from lm_eval_ext.sql.matching import can_pair_all, close, close_rows
 from lm_eval_ext.sql.official import (
     BirdExpected,
@@ -174,7 +174,8 @@ class StrictExpected:
             return row_difference(self.result, predicted, normal=value_set, tolerant=True)
         if len(predicted.columns) != len(self.result.columns):
             return columns_differ(self.result, predicted)
-        return row_difference(self.result, predicted, tolerant=True)
+        difference = row_difference(self.result, predicted, tolerant=True)
+        return name_column_order(difference, self.result, predicted)
 
 
 def _stand_at(group: TiedRows, rows: list[Row]) -> bool:

@@ -5,16 +5,18 @@ Worker processes import this module: standard library only.
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from lm_eval_ext.sql.matching import unpaired
+from lm_eval_ext.sql.permutation import same_rows_in_some_column_order, sorted_values
 from lm_eval_ext.sql.values import Row, Rows, Value
 from lm_eval_ext.text import counted, one_line
 
-DifferenceKind = Literal["columns", "rows", "order", "pairing"]
+DifferenceKind = Literal["columns", "rows", "column_order", "order", "pairing"]
 """How two results differ: in the number of columns; in their rows; in nothing but the order of
-rows; or in nothing but which values stand together in a row."""
+columns; in nothing but the order of rows; or in nothing but which values stand together in a row.
+"""
 
 MAX_CELLS = 200_000
 """Cells of both results up to which rows are compared; beyond, a difference is one of sizes."""
@@ -53,6 +55,8 @@ class Difference:
             case "columns":
                 columns = counted(self.predicted_columns, "column")
                 return f"{columns} instead of {self.gold_columns:,}"
+            case "column_order":
+                return "the right columns in another order"
             case "order":
                 return "the right rows in another order"
             case "pairing":
@@ -152,6 +156,19 @@ def row_difference(
         extra=extra,
         compared=compared,
     )
+
+
+def name_column_order(difference: Difference, gold: Rows, predicted: Rows) -> Difference:
+    """Return the difference of two results, as one of column order if it is nothing else."""
+    missing, extra = difference.missing, difference.extra
+    if difference.kind != "rows" or not missing or len(gold.rows) != len(predicted.rows):
+        return difference
+    # Most differences are others: one row tells.
+    if sorted_values(missing[0]) not in {sorted_values(row) for row in extra}:
+        return difference
+    if same_rows_in_some_column_order(gold.rows, predicted.rows, max_extra_cells=MAX_CELLS):
+        return replace(difference, kind="column_order")
+    return difference
 
 
 def _unpaired_normal(

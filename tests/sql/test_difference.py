@@ -45,6 +45,30 @@ TEXTS = {
     "changed rows": ("strict", CITIES, [*CITIES[:2], ("Bonn", 9)], "1 of 3 rows wrong"),
     "a value": ("strict", [(3,)], [(4.5,)], "4.5 instead of 3"),
     "a text": ("strict", [("Rome",)], [(None,)], "NULL instead of 'Rome'"),
+    "columns swapped": (
+        "strict",
+        CITIES,
+        [(1, "Oslo"), (3, "Rome"), (2, "Bonn")],
+        "the right columns in another order",
+    ),
+    "columns swapped, one value changed": (
+        "strict",
+        CITIES,
+        [(1, "Oslo"), (3, "Rome"), (9, "Bonn")],
+        "3 of 3 rows wrong",
+    ),
+    "columns swapped in one row": (
+        "strict",
+        [(1, 2), (3, 4)],
+        [(1, 2), (4, 3)],
+        "1 of 2 rows wrong",
+    ),
+    "columns swapped under bird": (
+        "bird",
+        CITIES,
+        [(1, "Oslo"), (3, "Rome"), (2, "Bonn")],
+        "the right columns in another order",
+    ),
     "rounding is no difference": (
         "strict",
         [(0.1 + 0.2,), (1.5,), (2.5,)],
