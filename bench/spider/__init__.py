@@ -1,0 +1,1 @@
+"""Published systems on Spider's development set, judged by every rule and by test suites."""
