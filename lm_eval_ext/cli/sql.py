@@ -141,8 +141,10 @@ def explain(
         quotes=not no_quotes,
         read_query=read_query if extract else None,
     )
+    file = None
     if predictions is not None and row is not None and not gold:
-        prediction = explaining.row_of(read_file(predictions, options), row)
+        file = read_file(predictions, options)
+        prediction = explaining.row_of(file, row)
         title = f"row {row} of {predictions.name}"
     elif gold and predicted and predictions is None and row is None:
         prediction = explaining.prediction_of(gold, predicted, db_id, options)
@@ -151,7 +153,7 @@ def explain(
         raise OptionError(
             "name --predictions FILE with --row N, or --gold SQL with --predicted SQL"
         )
-    explained = explaining.explain(prediction, title, options)
+    explained = explaining.explain(prediction, title, options, file)
     if as_json:
         typer.echo(json.dumps(explained.as_dict(), indent=2, ensure_ascii=False))
     else:

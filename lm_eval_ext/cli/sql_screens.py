@@ -287,8 +287,7 @@ def _smallest_sections(smallest: SmallestRows, explained: ExplainedRow) -> Itera
     if not smallest.count:
         yield "They differ even on an empty database.", (), ()
         return
-    verb = "shows" if smallest.count == 1 else "show"
-    yield f"{counted(smallest.count, 'row')} of it {verb} the difference.", (), ()
+    yield f"The difference shows with {counted(smallest.count, 'row')} of that database:", (), ()
     queries = f"{explained.prediction.gold}\n{explained.prediction.predicted}".casefold()
     has_star = _STAR.search(queries) is not None
     for table in smallest.tables:

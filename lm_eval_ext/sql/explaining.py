@@ -82,14 +82,26 @@ def prediction_of(gold: str, predicted: str, db_id: str, options: JudgeOptions) 
     return Prediction(db_id, gold, predicted)
 
 
-def explain(prediction: Prediction, title: str, options: JudgeOptions) -> ExplainedRow:
+def explain(
+    prediction: Prediction,
+    title: str,
+    options: JudgeOptions,
+    file: OpenFile | None = None,
+) -> ExplainedRow:
     """Judge one prediction and return what shows its verdict.
+
+    Args:
+        prediction: The prediction.
+        title: Where it comes from.
+        options: How predictions are judged.
+        file: The file that it is from, so that suites are built for all of its golds.
 
     Raises:
         OptionError: An option is not legal.
         DataError: A database or suite cannot be used.
     """
-    with opened_judge(options, [prediction]) as open_judge:
+    predictions = [prediction] if file is None else file.predictions
+    with opened_judge(options, predictions) as open_judge:
         return explain_with(open_judge.judge, prediction, title)
 
 

@@ -35,6 +35,7 @@ STATUS, REASON, EXTRACTED = "status", "reason", "extracted_sql"
 DECIDING_DATABASE, ORIGINAL_STATUS = "deciding_database", "original_status"
 
 NO_QUERY = "no query was found in the answer"
+EMPTY = "the prediction is empty"
 
 _BATCH = 200
 """Predictions that are judged together where there are suites: what an interruption can lose."""
@@ -317,9 +318,10 @@ def _judged(
 
 
 def _judged_row(row: PredictionRow, prediction: Prediction, verdict: Verdict) -> JudgedRow:
-    has_answer = row.prediction.predicted.strip()
-    if has_answer and not prediction.predicted and verdict.status == "prediction_error":
-        verdict = replace(verdict, reason=NO_QUERY)
+    """Return a row with its verdict, which says more about an empty query than the engine does."""
+    if not prediction.predicted.strip() and verdict.status == "prediction_error":
+        has_answer = bool(row.prediction.predicted.strip())
+        verdict = replace(verdict, reason=NO_QUERY if has_answer else EMPTY)
     return JudgedRow(row, prediction, verdict)
 
 

@@ -1,0 +1,370 @@
+"""``sql-score`` with test suites, ``sql compare`` and ``sql explain``, on ten predictions."""
+
+import csv
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.databases import written
+from typer.testing import CliRunner
+
+from lm_eval_ext.cli.app import app
+from lm_eval_ext.errors import LmEvalExtError
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("sql commands")]
+
+SHOP = """
+CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT);
+CREATE TABLE purchase (id INTEGER PRIMARY KEY, customer INTEGER NOT NULL REFERENCES customer(id),
+  item TEXT NOT NULL, price REAL NOT NULL);
+INSERT INTO customer VALUES (1, 'Anna', 'Bern'), (2, 'Ben', 'Basel'), (3, 'Clara', 'Bern'),
+  (4, 'David', NULL);
+INSERT INTO purchase VALUES (1, 1, 'lamp', 40.0), (2, 1, 'desk', 210.0), (3, 2, 'lamp', 40.0),
+  (4, 3, 'chair', 85.5);
+"""
+WITHOUT_PURCHASE = "SELECT name FROM customer WHERE id NOT IN (SELECT customer FROM purchase)"
+BUYERS = "SELECT c.name FROM customer c JOIN purchase p ON p.customer = c.id WHERE item = 'lamp'"
+DISTINCT_BUYERS = BUYERS.replace("SELECT", "SELECT DISTINCT", 1)
+
+RIGHT = {
+    "count": ("SELECT count(*) FROM customer", "SELECT COUNT(id) FROM customer"),
+    "average": ("SELECT avg(price) FROM purchase", "SELECT sum(price) / count(*) FROM purchase"),
+    "dearest": (
+        "SELECT item FROM purchase ORDER BY price DESC LIMIT 1",
+        "SELECT p.item FROM purchase p ORDER BY p.price DESC LIMIT 1",
+    ),
+}
+BY_CHANCE = {
+    "distinct": (DISTINCT_BUYERS, BUYERS),
+    "city": (WITHOUT_PURCHASE, "SELECT name FROM customer WHERE city IS NULL"),
+}
+WRONG = {
+    "order": (
+        "SELECT item FROM purchase WHERE price > 50 ORDER BY price",
+        "SELECT item FROM purchase WHERE price > 50 ORDER BY price DESC",
+    ),
+    "function": (
+        "SELECT item FROM purchase WHERE price > 50",
+        "SELECT item FROM purchase WHERE over(price)",
+    ),
+}
+ALL = {**RIGHT, **BY_CHANCE, **WRONG}
+
+
+def run(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.stdout
+
+
+def rows_of(path: Path) -> dict[str, dict[str, str]]:
+    with path.open(newline="") as file:
+        return {row["name"]: row for row in csv.DictReader(file)}
+
+
+def write_predictions(
+    path: Path, queries: Mapping[str, Sequence[str]], header: Sequence[str] = ()
+) -> Path:
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["name", "gold_sql", "predicted_sql", *header])
+        table.writerows([name, *texts] for name, texts in queries.items())
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database, predictions, and a test suite for their golds."""
+    folder = tmp_path_factory.mktemp("shop")
+    written(folder / "shop.sqlite", SHOP)
+    write_predictions(folder / "ten.csv", ALL)
+    run(
+        "sql", "score", "--databases", folder / "shop.sqlite", "--predictions", folder / "ten.csv",
+        "-o", folder / "out.csv", "--semantics", "strict", "--suite", folder / "suites",
+        "--build-suite",
+    )  # fmt: skip
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("names", "original", "suite"),
+    [
+        pytest.param(RIGHT, "correct", "correct", id="right"),
+        pytest.param(BY_CHANCE, "correct", "wrong", id="right-by-chance"),
+        pytest.param(["order"], "wrong", "wrong", id="wrong-order"),
+        pytest.param(["function"], "prediction_error", "prediction_error", id="no-such-function"),
+    ],
+)
+def test_a_suite_tells_chance_from_right(
+    folder: Path, names: Sequence[str], original: str, suite: str
+) -> None:
+    """What is right by chance turns wrong on a named database; right answers stay right."""
+    rows = rows_of(folder / "out.csv")
+    for name in names:
+        row = rows[name]
+        assert (row["original_status"], row["status"]) == (original, suite), name
+        assert bool(row["reason"]) is (suite != "correct"), name
+        on_original = row["deciding_database"] == "original"
+        assert on_original is (original == suite != "correct"), name
+
+
+def test_a_suite_that_was_built_is_read_again(folder: Path, tmp_path: Path) -> None:
+    """Without --build-suite the folder gives the same verdicts, and --json has all figures."""
+    text = run(
+        "sql-score", "--databases", folder, "--predictions",
+        write_predictions(tmp_path / "a.csv", {n: (*q, "shop", n[0]) for n, q in ALL.items()},
+                          ["db_id", "initial"]),
+        "-o", tmp_path / "out.jsonl", "--semantics", "strict", "--suite", folder / "suites",
+        "--by", "initial,db_id", "--json",
+    )  # fmt: skip
+    summary = json.loads(text)
+    assert (summary["correct"], summary["original_correct"], summary["rows"]) == (3, 5, 7)
+    assert "|suites:strict-v" in summary["signature"]
+    assert summary["remarks"] == []
+    parts = {part["initial"]: (part["correct"], part["scored"]) for part in summary["by"]}
+    assert parts == {"c": (1, 2), "a": (1, 1), "d": (1, 2), "o": (0, 1), "f": (0, 1)}
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [line["status"] for line in lines] == [
+        row["status"] for row in rows_of(folder / "out.csv").values()
+    ]
+
+
+def test_a_suite_of_other_golds_is_one_line_and_the_original_judges(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Rows whose gold no suite knows are scored on the original, and counted."""
+    queries = {"new": ("SELECT city FROM customer WHERE id = 1", "SELECT 'Bern'"), **RIGHT}
+    text = run(
+        "sql-score", "--databases", folder / "shop.sqlite", "--predictions",
+        write_predictions(tmp_path / "a.csv", queries), "-o", tmp_path / "out.csv",
+        "--semantics", "strict", "--suite", folder / "suites",
+    )  # fmt: skip
+    words = " ".join(text.split())
+    assert "built for other golds: 1 gold of this file (1 row) judged by the original" in words
+    row = rows_of(tmp_path / "out.csv")["new"]
+    assert (row["status"], row["deciding_database"]) == ("correct", "original")
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        pytest.param("0", "no suite for any of 1 database", id="older-version"),
+        pytest.param(None, "no suite for any of 1 database", id="no-suite-there"),
+    ],
+)
+def test_a_folder_that_is_no_suite_is_one_line(
+    folder: Path, tmp_path: Path, version: str | None, message: str
+) -> None:
+    """The line says what is wrong with the folder and what builds a suite."""
+    suites = tmp_path / "suites"
+    suites.mkdir()
+    if version is not None:
+        (suites / "shop").mkdir()
+        (suites / "shop" / "suite.json").write_text(json.dumps({"version": version}))
+    with pytest.raises(LmEvalExtError, match=message) as error:
+        run(
+            "sql-score", "--databases", folder / "shop.sqlite", "--predictions",
+            folder / "ten.csv", "-o", tmp_path / "out.csv", "--suite", suites,
+        )  # fmt: skip
+    assert "--build-suite builds suites" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "out.csv").exists()
+
+
+FENCED = "The query counts the rows:\n\n```sql\n{}\n```\nIt is fast."
+
+
+@pytest.mark.parametrize("extract", [True, False], ids=["extract", "as-they-are"])
+def test_answers_in_code_fences(folder: Path, tmp_path: Path, extract: bool) -> None:
+    """--extract reads the queries; without it one line says that they are fenced."""
+    queries = {name: (gold, FENCED.format(query)) for name, (gold, query) in RIGHT.items()}
+    queries["prose"] = (RIGHT["count"][0], "I do not know.")
+    text = run(
+        "sql-score", "--databases", folder / "shop.sqlite", "--predictions",
+        write_predictions(tmp_path / "a.csv", queries), "-o", tmp_path / "out.csv",
+        *(["--extract"] if extract else []),
+    )  # fmt: skip
+    rows = rows_of(tmp_path / "out.csv")
+    found = {name: row["status"] for name, row in rows.items()}
+    if extract:
+        assert found == {**dict.fromkeys(RIGHT, "correct"), "prose": "prediction_error"}
+        assert rows["prose"]["reason"] == "no query was found in the answer"
+        assert {name: rows[name]["extracted_sql"] for name in RIGHT} == {
+            name: query for name, (_, query) in RIGHT.items()
+        }
+    else:
+        assert set(found.values()) == {"prediction_error"}
+    assert ("--extract reads the query" in " ".join(text.split())) is not extract
+
+
+def test_queries_bring_no_hint_about_extraction(folder: Path) -> None:
+    """A file of plain queries is scored without a remark."""
+    out = folder / "plain.csv"
+    text = run(
+        "sql-score", "--databases", folder / "shop.sqlite", "--predictions", folder / "ten.csv",
+        "-o", out,
+    )  # fmt: skip
+    assert "--extract" not in text
+
+
+@pytest.fixture
+def two_systems(folder: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """The first is right where both are and on one more; two rows of the second are swapped."""
+    first = write_predictions(tmp_path / "first.csv", ALL)
+    other = {name: (gold, "SELECT 0") for name, (gold, _) in RIGHT.items()}
+    other["count"] = RIGHT["count"]
+    other["order"] = (WRONG["order"][0], WRONG["order"][0])
+    second = write_predictions(
+        tmp_path / "second.csv", {name: other.get(name, ALL[name]) for name in reversed(ALL)}
+    )
+    return first, second
+
+
+def test_two_systems_are_compared_on_the_same_rows(
+    folder: Path, tmp_path: Path, two_systems: tuple[Path, Path]
+) -> None:
+    """Counts, difference and McNemar's p are those of the rows, whatever their order."""
+    out = tmp_path / "both.csv"
+    text = run(
+        "sql", "compare", *two_systems, "--databases", folder / "shop.sqlite", "--semantics",
+        "strict", "--json", "-o", out, "--by", "name",
+    )  # fmt: skip
+    found = json.loads(text)
+    assert found["systems"] == ["first", "second"]
+    cells = [found[key] for key in ("both_correct", "only_first", "only_second", "both_wrong")]
+    assert cells == [3, 2, 1, 1]
+    assert found["difference"]["value"] == pytest.approx(1 / 7)
+    assert found["mcnemar_p"] == 1.0
+    assert [part["name"] for part in found["by"]] == list(ALL)
+    rows = rows_of(out)
+    assert rows["average"]["status (first)"] == "correct"
+    assert rows["average"]["status (second)"] == "wrong"
+    assert rows["average"]["reason (second)"]
+
+
+def test_a_comparison_names_the_rows_that_differ(
+    folder: Path, two_systems: tuple[Path, Path]
+) -> None:
+    """The screen lists rows that one system alone has right, and the command that shows one."""
+    text = run("sql", "compare", *two_systems, "--databases", folder / "shop.sqlite")
+    words = " ".join(text.split())
+    assert "only first right: rows 2, 3" in words
+    assert "only second right: rows 6" in words
+    assert "no interval from 1 database, fewer than 6" in words
+    command = re.search(r"see one of them: (.*)", text)
+    assert command is not None
+    assert command[1].endswith(f"--predictions {two_systems[0]} --row 2")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--match", "nmae"], "--match nmae: .* no such column; .*did you mean name?"),
+        (["--match", "gold_sql"], "the same gold_sql as an earlier row"),
+    ],
+)
+def test_rows_that_cannot_be_matched(
+    folder: Path, tmp_path: Path, options: list[str], message: str
+) -> None:
+    """One line names the column."""
+    twice = {"a": RIGHT["count"], "b": RIGHT["count"]}
+    files = [write_predictions(tmp_path / f"{name}.csv", twice) for name in ("x", "y")]
+    with pytest.raises(LmEvalExtError, match=message):
+        run("sql", "compare", *files, "--databases", folder / "shop.sqlite", *options)
+
+
+def explained(folder: Path, *options: str | Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        run("sql", "explain", "--databases", folder / "shop.sqlite", *options, "--json")
+    )
+    return found
+
+
+def test_the_smallest_rows_that_show_a_difference(folder: Path) -> None:
+    """A customer without a purchase but with a city is all that is needed."""
+    row = list(ALL).index("city") + 1
+    found = explained(
+        folder, "--predictions", folder / "ten.csv", "--row", str(row), "--semantics", "strict",
+        "--suite", folder / "suites",
+    )  # fmt: skip
+    assert (found["status"], found["original_status"]) == ("wrong", "correct")
+    assert found["database"].startswith(("small-", "copy"))
+    smallest = found["smallest"]
+    (table,) = smallest["tables"]
+    assert table["name"] == "customer"
+    assert len(table["rows"]) == 1
+    results = smallest["gold_result"]["rows"], smallest["predicted_result"]["rows"]
+    assert sorted(map(len, results)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "status", "reason"),
+    [
+        pytest.param("SELECT 4", "correct", "", id="correct"),
+        pytest.param("DROP TABLE customer", "prediction_error", ".", id="error"),
+        pytest.param("SELECT name FROM customer", "wrong", "4 rows instead of 1", id="wrong"),
+    ],
+)
+def test_texts_are_explained_without_a_file(
+    folder: Path, predicted: str, status: str, reason: str
+) -> None:
+    """--gold and --predicted give the verdict, and both results."""
+    gold = RIGHT["count"][0]
+    found = explained(folder, "--gold", gold, "--predicted", predicted)
+    assert found["status"] == status
+    assert re.match(reason, found["reason"])
+    assert found["gold_result"]["rows"] == [[4]]
+    text = run(
+        "sql", "explain", "--databases", folder / "shop.sqlite", "--gold", gold, "--predicted",
+        predicted,
+    )  # fmt: skip
+    assert f"gold: {gold}" in text
+    assert status in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--predictions", "{folder}/ten.csv", "--row", "8"], "--row 8: .*ten.csv has 7 rows"),
+        (["--predictions", "{folder}/ten.csv", "--row", "0"], "--row 0: .* the first is 1"),
+        (["--predictions", "{folder}/ten.csv"], "name --predictions FILE with --row N, or"),
+        (["--gold", "SELECT 1"], "name --predictions FILE with --row N, or --gold SQL"),
+    ],
+)
+def test_what_cannot_be_explained_is_one_line(
+    folder: Path, options: list[str], message: str
+) -> None:
+    """The line says what is legal."""
+    arguments = [option.format(folder=folder) for option in options]
+    with pytest.raises(LmEvalExtError, match=message):
+        explained(folder, *arguments)
+
+
+def test_whatever_cannot_be_scored_does_not_stop_the_rest(folder: Path, tmp_path: Path) -> None:
+    """A long prediction, null characters, unknown databases and broken golds have their status."""
+    cases = {
+        "long": ("SELECT 1", f"SELECT '{'x' * 5_000_000}'", "shop", "prediction_too_large"),
+        "null": ("SELECT 1", "SELECT\0 1", "shop", "prediction_error"),
+        "empty": ("SELECT 1", "", "shop", "prediction_error"),
+        "nowhere": ("SELECT 1", "SELECT 1", "nowhere", "database_missing"),
+        "path": ("SELECT 1", "SELECT 1", "../shop", "database_missing"),
+        "no id": ("SELECT 1", "SELECT 1", "", "database_missing"),
+        "gold": ("SELECT nothing", "SELECT 1", "shop", "gold_error"),
+        "right": ("SELECT 1", "SELECT 1", "SHOP", "correct"),
+    }
+    queries = {name: texts[:3] for name, texts in cases.items()}
+    out = tmp_path / "out.csv"
+    csv.field_size_limit(10_000_000)
+    run(
+        "sql-score", "--databases", folder, "--predictions",
+        write_predictions(tmp_path / "a.csv", queries, ["db_id"]), "-o", out,
+    )  # fmt: skip
+    rows = rows_of(out)
+    assert {name: row["status"] for name, row in rows.items()} == {
+        name: texts[3] for name, texts in cases.items()
+    }
+    assert [name for name, row in rows.items() if not row["reason"]] == ["right"]

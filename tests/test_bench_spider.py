@@ -1,0 +1,50 @@
+"""Sub-databases that check test suites in ``python -m bench.spider``."""
+
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from support.databases import written
+
+from bench.spider.subdatabases import make_sub_databases
+
+LIBRARY = """
+CREATE TABLE author (id INTEGER PRIMARY KEY, name TEXT);
+CREATE TABLE book (id INTEGER PRIMARY KEY, author INTEGER REFERENCES author, title TEXT);
+CREATE TABLE loan (book INTEGER REFERENCES book (id), code TEXT REFERENCES shelf (code));
+CREATE TABLE shelf (code TEXT, "from" INTEGER);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40)
+  INSERT INTO author SELECT i, 'a' || i FROM n;
+INSERT INTO book SELECT id, id, 'b' FROM author;
+UPDATE book SET author = 99 WHERE id = 7;
+UPDATE book SET author = NULL WHERE id = 8;
+INSERT INTO loan SELECT id, 'x' FROM book;
+INSERT INTO shelf VALUES ('y', 1);
+"""
+
+
+def test_sub_databases_have_fewer_rows_and_whole_foreign_keys(tmp_path: Path) -> None:
+    """No book loses its author; a key that no row keeps is no promise, and NULL refers to none."""
+    original = written(tmp_path / "library.sqlite", LIBRARY)
+    sub_databases = make_sub_databases(original, tmp_path / "sub", 8)
+    counts = set()
+    for name in sub_databases.databases:
+        with closing(sqlite3.connect(sub_databases.path(name))) as connection:
+            orphans = connection.execute(
+                "SELECT count(*) FROM book WHERE author NOT IN (SELECT id FROM author)"
+            )
+            assert orphans.fetchone() == (0,), name
+            lost_loans = connection.execute(
+                "SELECT count(*) FROM loan WHERE book NOT IN (SELECT id FROM book)"
+            )
+            assert lost_loans.fetchone() == (0,), name
+            (loans,) = connection.execute("SELECT count(*) FROM loan").fetchone()
+            counts.add(loans)
+    assert max(counts) < 40
+    assert max(counts) > 0
+    again = make_sub_databases(original, tmp_path / "again", 8)
+    for name in again.databases:
+        assert again.path(name).read_bytes() == sub_databases.path(name).read_bytes(), name
