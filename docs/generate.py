@@ -126,7 +126,7 @@ def _asked(members: Sequence[TaskFacts]) -> str:
 
 
 def _sizes(members: Sequence[TaskFacts]) -> tuple[str, str]:
-    if any(facts.asks_own for facts in members):
+    if any(facts.is_user_data for facts in members):
         return "varies", "varies"
     documents = sum(facts.documents for facts in members)
     return f"{documents:,}", f"{sum(facts.requests for facts in members):,}"
@@ -135,7 +135,7 @@ def _sizes(members: Sequence[TaskFacts]) -> tuple[str, str]:
 def _data(members: Sequence[TaskFacts]) -> str:
     needed = list(dict.fromkeys(source for facts in members for source in facts.sources))
     if not needed:
-        return "your own" if any(facts.asks_own for facts in members) else "embedded"
+        return "your own" if any(facts.is_user_data for facts in members) else "embedded"
     return size(sum(sources()[source].size for source in needed))
 
 

@@ -8,7 +8,7 @@ in ``_HOOKS``. Then:
 
 * ``lm_eval.tasks._index``: our task folder is indexed after lm-eval's own and before the user's
   ``--include_path``, which still overrides it; a file with a card may hold several tasks
-  (:mod:`lm_eval_ext.harness.declared`);
+  (:mod:`lm_eval_ext.harness.task_files`);
 * ``lm_eval.tasks._factory``: a task of such a file is told its name;
 * ``lm_eval.models``: our model types are registered, by name, unimported;
 * ``lm_eval.config.evaluate_config`` and ``lm_eval._cli.harness``: the data of our tasks are
@@ -41,7 +41,7 @@ MODELS = {
 
 
 def install() -> None:
-    """Starts watching for lm-eval's imports; the second call does nothing."""
+    """Start watching for lm-eval's imports; the second call does nothing."""
     if os.environ.get(SWITCH, "").strip().lower() in OFF or is_active():
         return
     sys.meta_path.insert(0, _Watcher())
@@ -52,24 +52,22 @@ def install() -> None:
 
 
 def watch(name: str, hook: Callable[[ModuleType], None], remedy: str) -> None:
-    """Runs one more hook after a module of lm-eval's, or now if it is there; in this process."""
+    """Run one more hook after a module of lm-eval's, or now if it is there; in this process.
+
+    Args:
+        name: The module.
+        hook: What runs after its import, given the module.
+        remedy: What to do if the hook fails, for the message.
+    """
     _HOOKS[name] = (hook, remedy)
     if is_active() and name in sys.modules:
         _run_hook(sys.modules[name])
 
 
 def is_active() -> bool:
-    """Whether lm-eval's imports are being watched in this process."""
+    """Return whether lm-eval's imports are being watched in this process."""
     # By attribute: after a reload of this module the class is another one.
     return any(getattr(finder, "lm_eval_ext_watcher", False) for finder in sys.meta_path)
-
-
-def tasks_folder() -> str:
-    """The folder of our task files: in an installed wheel, or the checkout's ``tasks``."""
-    package = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 (no pathlib: start-up time)
-    installed = os.path.join(package, "tasks")  # noqa: PTH118
-    checkout = os.path.join(os.path.dirname(package), "tasks")  # noqa: PTH118, PTH120
-    return installed if os.path.isdir(installed) else checkout  # noqa: PTH112
 
 
 class _Watcher:
@@ -81,10 +79,12 @@ class _Watcher:
     def find_spec(
         name: str, path: Sequence[str] | None = None, _: ModuleType | None = None
     ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path) if name in _HOOKS else None
-        loader: Any = spec and spec.loader
-        if loader is None:
+        if name not in _HOOKS:
+            return None
+        spec = PathFinder.find_spec(name, path)
+        if spec is None or spec.loader is None:
             return spec
+        loader: Any = spec.loader
         execute = loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
@@ -99,16 +99,18 @@ class _Watcher:
 
 
 def _run_hook(module: ModuleType) -> None:
-    """Runs a module's hook; if it fails, a message says what to do and lm-eval continues."""
+    """Run a module's hook; if it fails, a message says what to do and lm-eval continues."""
+    hook, _ = _HOOKS[module.__name__]
     try:
-        _HOOKS[module.__name__][0](module)
+        hook(module)
     except Exception as error:  # noqa: BLE001 (an lm-eval that we don't know may fail in any way)
-        _say(module.__name__, error)
+        _print_problem(module.__name__, error)
 
 
-def _say(name: str, error: Exception) -> None:
+def _print_problem(name: str, error: Exception) -> None:
+    """Print in one line which module's hook failed, and what to do."""
     problem = f"{name}: {type(error).__name__}: {error}".replace("\n", " ")
-    remedy = _HOOKS[name][1].format(tasks=tasks_folder())
+    _, remedy = _HOOKS[name]
     print(  # noqa: T201 (logging is not set up yet)
         f"lm-eval-ext: this lm-eval cannot be extended at start-up ({problem}); {remedy}",
         file=sys.stderr,
@@ -116,7 +118,7 @@ def _say(name: str, error: Exception) -> None:
 
 
 def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
-    """Makes ``owner.name(...)`` call ``around(original, ...)``; a second time does nothing."""
+    """Make ``owner.name(...)`` call ``around(original, ...)``; a second time does nothing."""
     original = getattr(owner, name)
     if hasattr(original, "lm_eval_ext"):
         return
@@ -125,49 +127,57 @@ def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
         return around(original, *args, **kwargs)
 
     wrapped.lm_eval_ext = True  # type: ignore[attr-defined]
-    static = isinstance(vars(owner)[name], staticmethod)
-    setattr(owner, name, staticmethod(wrapped) if static else wrapped)
+    if isinstance(vars(owner)[name], staticmethod):
+        setattr(owner, name, staticmethod(wrapped))
+    else:
+        setattr(owner, name, wrapped)
 
 
 def _index_tasks(index: ModuleType) -> None:
-    """Adds our folder to the index, and reads files that hold several tasks."""
+    """Add our folder to the index, and read files that hold several tasks."""
+    from importlib import import_module
     from pathlib import Path  # as lm-eval has, by now
 
-    ours = Path(tasks_folder())
+    from lm_eval_ext.task_folder import tasks_folder
+
+    our_folder = Path(tasks_folder())
+    lm_eval_folder = Path(index.__file__ or "").parent
 
     def build(original: Any, paths: Any, **options: Any) -> Any:
-        folders, theirs = [Path(path) for path in paths], Path(index.__file__ or "").parent
-        if theirs in folders and ours not in folders:
-            folders.insert(folders.index(theirs) + 1, ours)
+        folders = [Path(path) for path in paths]
+        if lm_eval_folder in folders and our_folder not in folders:
+            folders.insert(folders.index(lm_eval_folder) + 1, our_folder)
         return original(folders, **options)
 
-    def process_cfg(original: Any, cfg: dict[str, Any], path: Any, found: Any) -> None:
+    def process_cfg(original: Any, cfg: dict[str, Any], path: Any, entries: Any) -> None:
         if "card" not in cfg:
-            original(cfg, path, found)
+            original(cfg, path, entries)
             return
-        from importlib import import_module
-
-        for one in import_module("lm_eval_ext.harness.declared").expanded(cfg):
-            # Of a group, lm-eval would read the whole file again.
-            original(one, None if "group" in one else path, found)
+        task_files = import_module("lm_eval_ext.harness.task_files")
+        for variant in task_files.expand_variants(cfg):
+            # lm-eval would read the whole file again for a group.
+            variant_path = None if "group" in variant else path
+            original(variant, variant_path, entries)
 
     _wrap(index.TaskIndex, "process_cfg", process_cfg)
     _wrap(index.TaskIndex, "build", build)
 
 
 def _name_tasks(factory: ModuleType) -> None:
-    """Tells a task its name, which a file with several has for each."""
+    """Tell a task its name, which a file with several tasks has for each."""
 
     def load(original: Any, self: Any, entry: Any, overrides: Any = None) -> Any:
-        own = entry.cfg if "card" in (entry.cfg or {}) else {}
-        told = {"task": own["task"]} if own else {}
-        return original(self, entry, {**told, **(overrides or {})})
+        keys = {}
+        if entry.cfg and "card" in entry.cfg:
+            keys["task"] = entry.cfg["task"]
+        keys.update(overrides or {})
+        return original(self, entry, keys)
 
     _wrap(factory.TaskFactory, "_load_full_config", load)
 
 
 def _add_models(_: ModuleType) -> None:
-    """Registers our model types by string, unless lm-eval has found them by itself."""
+    """Register our model types by string, unless lm-eval has found them by itself."""
     from lm_eval.api.registry import model_registry
 
     for name, target in MODELS.items():
@@ -176,7 +186,7 @@ def _add_models(_: ModuleType) -> None:
 
 
 def _check_before_model(evaluate_config: ModuleType) -> None:
-    """Checks our tasks' keys and data once the command line has selected tasks."""
+    """Check our tasks' keys and data once the command line has selected tasks."""
 
     def check(function: str, *args: Any) -> None:
         from importlib import import_module
@@ -187,7 +197,7 @@ def _check_before_model(evaluate_config: ModuleType) -> None:
         except users_error:
             raise
         except Exception as error:  # noqa: BLE001 (a bug in the check must not stop a run)
-            _say(evaluate_config.__name__, error)
+            _print_problem(evaluate_config.__name__, error)
 
     def process_tasks(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -202,7 +212,7 @@ def _check_before_model(evaluate_config: ModuleType) -> None:
 
 
 def _guard_command_line(harness: ModuleType) -> None:
-    """Ends the command line with one line and exit status 1 on our errors."""
+    """End the command line with one line and exit status 1 on our errors."""
 
     def execute(original: Any, self: Any, args: Any) -> None:
         from importlib import import_module
@@ -223,4 +233,4 @@ _HOOKS: dict[str, tuple[Callable[[ModuleType], None], str]] = {
     ),
     "lm_eval._cli.harness": (_guard_command_line, "errors will come with a traceback"),
 }
-"""For each module of lm-eval's that is watched: what runs after it, and what to do if it fails."""
+"""What runs after each module of lm-eval's that is watched, and what to do if that fails."""

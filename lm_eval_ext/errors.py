@@ -52,8 +52,8 @@ def first_problem(error: "ValidationError") -> str:
 
 
 @contextmanager
-def of_author(what: str, *, ships: bool) -> Iterator[None]:
-    """Turns an error in a benchmark that does not ship into one line with the place that raised it.
+def author_errors(what: str, *, ships: bool) -> Iterator[None]:
+    """Turn an error in a benchmark that does not ship into one line with the line that raised it.
 
     An error in a benchmark that ships is a defect of ours and keeps its traceback.
     """

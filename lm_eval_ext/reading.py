@@ -1,4 +1,4 @@
-"""Reads YAML files into validated records, and texts line by line."""
+"""Reads YAML files, the only place that does, and texts line by line."""
 
 import json
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -13,53 +13,76 @@ from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
 from lm_eval_ext.text import one_line
 
 T = TypeVar("T")
-Checked = TypeVar("Checked", bound=BaseModel)
+SchemaT = TypeVar("SchemaT", bound=BaseModel)
 
-_Quick: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_FastLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The loader of libyaml, if PyYAML has it: it takes a tenth of the time, in every command."""
-
 
 DEEPEST = 100
 """Levels of a file; libyaml descends by recursion, and 100,000 levels end the process."""
 
+_MAX_PROBLEM_CHARACTERS = 600
 
-class _Loader(_Quick):  # type: ignore[misc]
+
+class _Loader(_FastLoader):  # type: ignore[misc]
     """Refuses a repeated key, whose first value PyYAML would silently drop, and deep nesting."""
 
     level = 0
 
-    def descend_resolver(self, *where: Any) -> None:
+    def descend_resolver(self, *position: object) -> None:
         self.level += 1
         if self.level > DEEPEST:
             raise yaml.YAMLError(f"nested more than {DEEPEST} levels deep")
-        super().descend_resolver(*where)
+        super().descend_resolver(*position)
 
     def ascend_resolver(self) -> None:
         self.level -= 1
         super().ascend_resolver()
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002
-        keys = [str(key.value) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
+    def construct_mapping(
+        self,
+        node: yaml.MappingNode,
+        deep: bool = False,  # noqa: FBT001, FBT002 (PyYAML's signature)
+    ) -> dict[Hashable, object]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = str(key_node.value)
+            if key in seen:
                 raise yaml.YAMLError(f"the key {key!r} is repeated{node.start_mark}")
-        found: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
-        return found
+            seen.add(key)
+        mapping: dict[Hashable, object] = super().construct_mapping(node, deep=deep)
+        return mapping
 
 
-_Loader.add_constructor("!function", lambda loader, node: loader.construct_scalar(node))
+def _function_name(loader: _Loader, node: yaml.ScalarNode) -> object:
+    return loader.construct_scalar(node)
 
 
-def read_yaml(
-    path: Path, model: TypeAdapter[T], part: Callable[[Any], Any] = lambda content: content
-) -> T:
-    """Reads a YAML file, or a part of it, as its model has it; functions are names.
+_Loader.add_constructor("!function", _function_name)
+
+
+def _load_yaml(path: Path) -> Any:
+    """Return the content of a YAML file; lm-eval's ``!function`` gives the function's name."""
+    return yaml.load(path.read_text(encoding="utf-8"), _Loader)
+
+
+def _all_of_it(content: Any) -> Any:
+    return content
+
+
+def read_yaml(path: Path, model: TypeAdapter[T], select: Callable[[Any], object] = _all_of_it) -> T:
+    """Read a YAML file, or a part of it, as its model has it.
+
+    Args:
+        path: The file.
+        model: The model of the content, or of the part.
+        select: Returns the part, given the content.
 
     Raises:
-        DataError: It cannot be read or is malformed; file, key and problem are named.
+        DataError: The file cannot be read or is malformed; file, key and problem are named.
     """
     try:
-        content = part(yaml.load(path.read_text(encoding="utf-8"), _Loader))
+        content = select(_load_yaml(path))
         # Through JSON, where a strict model takes a list for a tuple.
         return model.validate_json(json.dumps(content, default=str))
     except OSError as error:
@@ -73,12 +96,17 @@ def read_yaml(
 
 @cache
 def embedded(module: str, name: str) -> Any:
-    """The content of a YAML file that lies beside a module, given by its ``__file__``."""
-    return yaml.load((Path(module).parent / name).read_text(encoding="utf-8"), _Loader)
+    """Return the content of a YAML file that ships.
+
+    Args:
+        module: The ``__file__`` of the module that it lies beside.
+        name: Its path from there.
+    """
+    return _load_yaml(Path(module).parent / name)
 
 
 def lines_of(path: Path) -> Iterator[tuple[str, str]]:
-    """Yields the lines of a file that are not blank, each after its place (file and line).
+    """Yield the lines of a file that are not blank, each after its position (file and line).
 
     Raises:
         DataError: The file cannot be read, or is not in UTF-8.
@@ -102,11 +130,17 @@ class Exact(Strict, strict=True):
     """A record that converts nothing either: a number in quotes is a mistake."""
 
 
-def checked(schema: type[Checked], content: Mapping[str, Any], place: str) -> Checked:
-    """Content as its schema has it.
+def checked(schema: type[SchemaT], content: Mapping[str, Any], location: str) -> SchemaT:
+    """Return content as its schema has it.
+
+    Args:
+        schema: The model.
+        content: The keys with their values.
+        location: Where the content is from, for the error.
 
     Raises:
-        OptionError: With the place, the key, and the nearest legal one.
+        OptionError: A key or a value is not legal; the line has the location, the key, and the
+            nearest legal one.
     """
     try:
         return schema.model_validate(content)
@@ -114,14 +148,17 @@ def checked(schema: type[Checked], content: Mapping[str, Any], place: str) -> Ch
         problem = error.errors(include_url=False)[0]
         text = first_problem(error)
         if problem["type"] == "value_error" and isinstance(problem["input"], Mapping):  # long
-            text = f"{'.'.join(map(str, problem['loc']))}: {problem['ctx']['error']}".lstrip(": ")
+            key = ".".join(map(str, problem["loc"]))
+            text = f"{key}: {problem['ctx']['error']}".lstrip(": ")
         if problem["type"] == "extra_forbidden":
-            text += nearest(name := str(problem["loc"][-1]), _keys(schema) - {name})
-        raise OptionError(f"{place}: {one_line(text, limit=600)}") from None
+            name = str(problem["loc"][-1])
+            text += nearest(name, _keys(schema) - {name})
+        line = one_line(text, limit=_MAX_PROBLEM_CHARACTERS)
+        raise OptionError(f"{location}: {line}") from None
 
 
 def _keys(schema: type[BaseModel]) -> set[str]:
-    """The keys of a schema and of those within it."""
+    """Return the keys of a schema and of those within it."""
     whole = schema.model_json_schema()
-    parts = (whole, *whole.get("$defs", {}).values())
+    parts = [whole, *whole.get("$defs", {}).values()]
     return {key for part in parts for key in part.get("properties", ())}

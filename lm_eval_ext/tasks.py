@@ -4,6 +4,6 @@ An installed wheel has the folder ``lm_eval_ext/tasks`` instead, which Python pr
 file; in a checkout the task files lie in ``tasks/`` beside the package.
 """
 
-from lm_eval_ext._autoload import tasks_folder
+from lm_eval_ext.task_folder import tasks_folder
 
 __path__ = [tasks_folder()]

@@ -35,8 +35,12 @@ def main() -> None:
         os.environ.setdefault("LM_EVAL_EXT_DATA", str(DATA))
     from lm_eval.tasks import TaskManager
 
-    from lm_eval_ext._autoload import tasks_folder
     from lm_eval_ext.errors import LmEvalExtError
+
+    try:
+        from lm_eval_ext.task_folder import tasks_folder
+    except ImportError:  # an older checkout
+        from lm_eval_ext._autoload import tasks_folder
 
     manager = TaskManager(include_defaults=False, include_path=tasks_folder())
     for name in sorted(name for name in manager.all_subtasks if name.startswith(options.only)):

@@ -12,6 +12,7 @@ import pytest
 from lm_eval_ext import _autoload
 from lm_eval_ext.cards import cards
 from lm_eval_ext.cli.task_list import write_plain
+from lm_eval_ext.task_folder import tasks_folder
 
 
 def python(code: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -86,7 +87,7 @@ def test_our_folder_comes_after_lm_evals_and_before_the_users(
     index_module: ModuleType, tmp_path: Path
 ) -> None:
     _autoload._run_hook(index_module)
-    theirs, ours, mine = tmp_path, Path(_autoload.tasks_folder()), Path("mine")
+    theirs, ours, mine = tmp_path, Path(tasks_folder()), Path("mine")
     for given, indexed in (
         ([theirs], [theirs, ours]),
         ([theirs, mine], [theirs, ours, mine]),

@@ -20,11 +20,11 @@ from lm_eval.utils import handle_non_serializable, make_table
 from support.own_data import HOTPOTQA, brought
 from support.tasks import load_task
 
-from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.benchmarks.conceptual import load as conceptual
 from lm_eval_ext.cards import MOST_METRICS, TaskFacts, card_of, cards
 from lm_eval_ext.harness.missing import MissingLogprob, MissingText, is_allowed
 from lm_eval_ext.runs.tasks import own_manager
+from lm_eval_ext.task_folder import tasks_folder
 
 TASKS: dict[str, TaskFacts] = {
     name: facts for card in cards().values() for name, facts in card.tasks.items()
@@ -90,7 +90,7 @@ def task(
         environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
         if TASKS[name].sources:
             environment.setenv("LM_EVAL_EXT_DATA", str(request.getfixturevalue("shared_data")))
-        own = TASKS[name].asks_own or not TASKS[name].available
+        own = TASKS[name].is_user_data or not TASKS[name].available
         if name == "conceptual_hotpotqa" and own:
             environment.setattr(conceptual.dataset, "_kept", {})
             environment.setitem(conceptual._READERS, "hotpotqa", lambda _: (HOTPOTQA, None))
@@ -104,10 +104,11 @@ def task(
         loaded = manager.load(name)["tasks"][name]
     loaded.has_own_documents = own
     with contextlib.ExitStack() as ends:
-        if executor := getattr(loaded, "_executor", None):
+        judge = getattr(loaded, "judge", None)
+        if judge is not None:
             # Its SQL workers would end after each evaluation, and the next one start others.
-            ends.callback(executor.close)
-            executor.close = lambda: None
+            ends.callback(judge.close)
+            judge.close = lambda: None
         yield loaded
 
 
@@ -122,7 +123,7 @@ def test_a_group_holds_what_its_card_says(
 ) -> None:
     assert sorted(manager.task_index[group].cfg["task"]) == sorted(GROUPS[group])
     # The others' members are loaded one by one, which takes seconds.
-    if not any(TASKS[name].sources or TASKS[name].asks_own for name in GROUPS[group]):
+    if not any(TASKS[name].sources or TASKS[name].is_user_data for name in GROUPS[group]):
         assert sorted(manager.load(group)["tasks"]) == sorted(GROUPS[group])
 
 

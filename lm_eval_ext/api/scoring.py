@@ -103,7 +103,7 @@ def _load(name: str, metadata: Mapping[str, Any]) -> Any:
     if name not in manager.all_subtasks:
         hint = nearest(name, manager.all_subtasks) or "; lm-eval-ext tasks lists all"
         raise OptionError(f"no task {name!r}{hint}")
-    preflight.check(manager, [name], given=metadata)
+    preflight.check(manager, [name], metadata_keys=metadata)
     return manager.load([name])["tasks"][name]
 
 

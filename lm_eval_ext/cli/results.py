@@ -75,9 +75,10 @@ def tasks(
     ] = None,
 ) -> None:
     """List groups of tasks, or some tasks with description, size and data."""
-    from lm_eval_ext._autoload import is_active, tasks_folder
+    from lm_eval_ext._autoload import is_active
     from lm_eval_ext.cli.task_list import lines, matching, write_plain
     from lm_eval_ext.data import local_copy
+    from lm_eval_ext.task_folder import tasks_folder
 
     if folder:
         typer.echo(tasks_folder())

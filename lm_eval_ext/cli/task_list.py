@@ -6,10 +6,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from textwrap import wrap
 
-from lm_eval_ext._autoload import tasks_folder
 from lm_eval_ext.atomic import atomic_folder
 from lm_eval_ext.cards import Card, TaskFacts, cards
 from lm_eval_ext.errors import OptionError, nearest
+from lm_eval_ext.task_folder import tasks_folder
 
 WIDTH = 80
 _NAME, _COUNT = 36, 9
@@ -49,7 +49,7 @@ def task_rows() -> list[TaskRow]:
 
 
 def _where(facts: list[TaskFacts]) -> str:
-    if any(fact.asks_own for fact in facts):
+    if any(fact.is_user_data for fact in facts):
         return "your own"
     if not any(fact.sources for fact in facts):
         return "embedded"

@@ -3,8 +3,8 @@
 lm-eval draws demonstrations from a split, the same way for every task. Here the task chooses
 them per document (:mod:`lm_eval_ext.fewshot`) and lm-eval writes the prompt around them: its
 delimiters, chat template, turns, description and system instruction apply as to any few-shot
-task. How many is lm-eval's number of few-shot examples (``--num_fewshot``), and the seed is
-its few-shot seed (the fourth of ``--seed``).
+task. The number of demonstrations is lm-eval's (``--num_fewshot``), and the seed is its few-shot
+seed (the fourth of ``--seed``).
 """
 
 from abc import abstractmethod
@@ -14,13 +14,14 @@ from typing import Any, NamedTuple, cast
 from datasets import Dataset
 
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness.lm_eval_types import Doc, TaskConfig
 from lm_eval_ext.harness.task import GroupedGenerationTask, GroupedTask
 from lm_eval_ext.log import get_logger
 
 _log = get_logger(__name__)
 
 DEFAULT_SEED = 1234
-"""lm-eval's own, where the user gives none."""
+"""lm-eval's own seed, where the user gives none."""
 
 
 class Turn(NamedTuple):
@@ -41,12 +42,12 @@ class Chosen(NamedTuple):
     """The documents for one number of demonstrations and one seed.
 
     Attributes:
-        documents: With their demonstrations.
-        left_out: Ids of samples that are not among them, by cause.
+        documents: The documents with their demonstrations.
+        excluded: Ids of samples that are not among them, by cause.
     """
 
     documents: Dataset
-    left_out: Mapping[str, list[str]]
+    excluded: Mapping[str, list[str]]
 
 
 class FewshotTask(GroupedGenerationTask):
@@ -60,31 +61,31 @@ class FewshotTask(GroupedGenerationTask):
 
     _seed: int | None = None
 
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: TaskConfig) -> None:
         self._chosen: dict[tuple[int, int], Chosen] = {}
         super().__init__(config)
-        self.sampler = self  # of lm-eval, which asks it for demonstrations
+        self.sampler = self  # lm-eval asks its sampler for demonstrations
         self.set_fewshot_seed()
 
     @abstractmethod
     def choose(
         self, samples: Dataset, k: int, seed: int
-    ) -> tuple[list[dict[str, Any]], Mapping[str, Iterable[str]]]:
-        """Makes documents of samples, with k demonstrations for each of their prompts.
+    ) -> tuple[list[Doc], Mapping[str, Iterable[str]]]:
+        """Make documents of samples, with k demonstrations for each of their prompts.
 
         Returns:
-            The documents, and by cause the ids of the samples that are not among them.
+            The documents, and the ids of the samples that are not among them, by cause.
         """
 
     @abstractmethod
-    def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
-        """What a document asks, one prompt per request."""
+    def prompts(self, doc: Doc) -> list[Prompt]:
+        """Return what a document asks, one prompt for each request."""
 
     def fewshot_docs(self) -> None:
-        """Returns None: no demonstration is drawn from a split."""
+        """Return None: no demonstration is drawn from a split."""
 
     def set_fewshot_seed(self, seed: int | None = None) -> None:
-        """Takes lm-eval's few-shot seed, and signs it."""
+        """Take lm-eval's few-shot seed, and sign it."""
         self._seed = DEFAULT_SEED if seed is None else seed
         self._signature["seed"] = str(self._seed)
 
@@ -96,49 +97,52 @@ class FewshotTask(GroupedGenerationTask):
             OptionError: No demonstrations are asked for.
             DataError: No sample has enough of them.
         """
-        name, k, seed = self.config.task, self.config.num_fewshot or 0, self._seed or 0
-        if (k, seed) not in self._chosen:
-            if k < 1:
-                raise OptionError(
-                    f"{name} is asked with demonstrations: give --num_fewshot 1 or more, or leave "
-                    "it out"
-                )
-            documents, without = self.choose(self.dataset[self.config.test_split], k, seed)
-            left_out = {cause: sorted(ids) for cause, ids in without.items() if ids}
-            counted = ", ".join(f"{cause}: {len(ids)}" for cause, ids in left_out.items())
-            if not documents:
-                raise DataError(
-                    f"{name}: no sample can be asked with {k} demonstrations ({counted}); give a "
-                    "smaller --num_fewshot, a larger limit or more data"
-                )
-            if counted:
-                _log.warning(
-                    "%s: samples that are left out (%s); the results file names them", name, counted
-                )
-            self._chosen[k, seed] = Chosen(Dataset.from_list(documents), left_out)
-        return self._chosen[k, seed]
+        key = (self.config.num_fewshot or 0, self._seed or 0)
+        if key not in self._chosen:
+            self._chosen[key] = self._choose(*key)
+        return self._chosen[key]
+
+    def _choose(self, k: int, seed: int) -> Chosen:
+        name = self.config.task
+        if k < 1:
+            raise OptionError(
+                f"{name} is asked with demonstrations: give --num_fewshot 1 or more, or leave "
+                "it out"
+            )
+        documents, unusable = self.choose(self.dataset[self.config.test_split], k, seed)
+        excluded = {cause: sorted(ids) for cause, ids in unusable.items() if ids}
+        counts = ", ".join(f"{cause}: {len(ids)}" for cause, ids in excluded.items())
+        if not documents:
+            raise DataError(
+                f"{name}: no sample can be asked with {k} demonstrations ({counts}); give a "
+                "smaller --num_fewshot, a larger limit or more data"
+            )
+        if counts:
+            _log.warning(
+                "%s: samples that are left out (%s); the results file names them", name, counts
+            )
+        return Chosen(Dataset.from_list(documents), excluded)
 
     def test_docs(self) -> Dataset:
-        """The documents; while lm-eval sets the task up, all samples."""
+        """Return the documents; while lm-eval sets the task up, all samples."""
         if self._seed is None:
             return cast(Dataset, self.dataset[self.config.test_split])
         return self.chosen.documents
 
-    def not_scorable(self) -> dict[str, list[str]]:
-        """Includes the samples that have too few demonstrations."""
-        return {**super().not_scorable(), **self.chosen.left_out}
+    def excluded(self) -> dict[str, list[str]]:
+        """Return excluded examples, with the samples that have too few demonstrations."""
+        return {**super().excluded(), **self.chosen.excluded}
 
-    def fewshot_context(
-        self, doc: dict[str, Any], num_fewshot: int, *args: Any, **kwargs: Any
-    ) -> list[str]:
-        """Returns one prompt per request, written by lm-eval around our demonstrations."""
-        write = super(GroupedTask, self).fewshot_context  # the one for a single prompt
-        written = []
+    def fewshot_context(self, doc: Doc, num_fewshot: int, *args: Any, **kwargs: Any) -> list[str]:
+        """Return one prompt for each request, written by lm-eval around our demonstrations."""
+        write_prompt = super(GroupedTask, self).fewshot_context  # the one for a single prompt
+        texts = []
         for prompt in self.prompts(doc):
             self._shown = [{**doc, **turn._asdict()} for turn in prompt.demonstrations]
-            written.append(write({**doc, "input": prompt.input}, num_fewshot, *args, **kwargs))
-        return written
+            prompt_doc = {**doc, "input": prompt.input}
+            texts.append(write_prompt(prompt_doc, num_fewshot, *args, **kwargs))
+        return texts
 
-    def sample(self, **_: Any) -> list[dict[str, str]]:
-        """The demonstrations of the prompt that lm-eval writes."""
+    def sample(self, **_: object) -> list[Doc]:
+        """Return the demonstrations of the prompt that lm-eval writes."""
         return self._shown

@@ -1,128 +1,231 @@
 """Turns a benchmark's loading function into what lm-eval's ``custom_dataset`` calls."""
 
 import functools
+import inspect
+import json
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from inspect import signature
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
+from lm_eval_ext.atomic import sha256_of_text
 from lm_eval_ext.errors import OptionError, first_problem, nearest
-from lm_eval_ext.harness import provenance
+from lm_eval_ext.harness.lm_eval_types import Metadata
+from lm_eval_ext.harness.provenance import Provenance, describe_embedded
 from lm_eval_ext.lexicon import FRESH, check_seed
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
     from datasets import DatasetDict
 
-_LIKE = 0.85
+_MISSPELT_SIMILARITY = 0.85
 """Similarity (difflib's ratio) from which a key counts as a misspelt one of a benchmark."""
 
+_ENVIRONMENT_PREFIX = "LM_EVAL_EXT_"
 
-class Loader:
+Columns: TypeAlias = Mapping[str, Any]
+"""A document as a loading function returns it; all documents have the same columns."""
+
+OptionsT = TypeVar("OptionsT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskData:
+    """Everything that a loading function returns about a task.
+
+    Attributes:
+        documents: The documents, which have the same columns.
+        resources: What scoring or prompts need beside the documents, such as databases or a
+            glossary; the task keeps it as ``resources``.
+        excluded: The ids of the examples that are not among the documents, by cause; the results
+            file lists them.
+        provenance: Where the documents come from; None if they are embedded, for example drawn.
+            Then they are hashed.
+        demonstrations: Documents of the split ``train``, which all prompts may show.
+    """
+
+    documents: Iterable[Columns]
+    resources: object = None
+    excluded: Mapping[str, Collection[str]] = field(default_factory=dict)
+    provenance: Provenance | None = None
+    demonstrations: Iterable[Columns] = ()
+
+
+LoadingResult: TypeAlias = "TaskData | Iterable[Columns]"
+"""What a loading function returns: all about a task, or just the documents."""
+
+
+@dataclass(frozen=True)
+class LoadedTask:
+    """A task's data as the task keeps them.
+
+    Attributes:
+        dataset: The documents as lm-eval takes them, split ``test``, with ``train`` if there are
+            demonstrations.
+        resources: As in :class:`TaskData`.
+        excluded: As in :class:`TaskData`.
+        provenance: Where the documents come from.
+    """
+
+    dataset: "DatasetDict"
+    resources: object
+    excluded: Mapping[str, Collection[str]]
+    provenance: Provenance
+
+
+class Loader(Generic[OptionsT]):
     """A loading function that can be named in a task's YAML; made by :func:`loader`.
 
     lm-eval calls it with the task's ``metadata``, overlaid with ``--model_args`` and
     ``--metadata``: more keys than a benchmark knows. The function gets its model of options, made
     from those that are the benchmark's. Its result is kept for the process, because the check
-    before the model loads (:mod:`lm_eval_ext.harness.preflight`) and lm-eval itself both ask.
+    before the model loads (:mod:`lm_eval_ext.harness.preflight`) and lm-eval itself both need it.
 
     Attributes:
-        prefix: What the benchmark's own metadata keys start with, such as ``lieder_``.
-        fields: By metadata key the name of the option.
+        prefix: The beginning of the benchmark's own metadata keys, such as ``lieder_``.
+        fields: The name of the option that each metadata key sets.
     """
 
-    _of_benchmarks: ClassVar[defaultdict[str, dict[str, str]]] = defaultdict(dict)
+    _benchmark_fields: ClassVar[defaultdict[str, dict[str, str]]] = defaultdict(dict)
     """The fields of all loading functions with a prefix."""
 
     def __init__(
-        self, function: Callable[[Any], "Documents"], prefix: str, options: Callable[..., Any]
+        self,
+        function: Callable[[OptionsT], LoadingResult],
+        prefix: str,
+        options: Callable[..., OptionsT],
     ) -> None:
         functools.update_wrapper(self, function)
-        self.prefix, self._function, self._model = prefix, function, options
-        self.fields = {
-            name if name == FRESH else prefix + name: name for name in signature(options).parameters
-        }
-        self._of_benchmarks[prefix] |= self.fields
-        self._kept: dict[str, DatasetDict] = {}
+        self.prefix = prefix
+        self._function = function
+        self._options_model = options
+        self.fields = {}
+        for name in inspect.signature(options).parameters:
+            key = name if name == FRESH else prefix + name
+            self.fields[key] = name
+        self._benchmark_fields[prefix] |= self.fields
+        self._kept: dict[str, LoadedTask] = {}
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Loader":
-        """Itself: lm-eval copies configurations deeply, and a copy would load again."""
+    def __deepcopy__(self, memo: object) -> "Loader[OptionsT]":
+        """Return the loader itself: lm-eval copies configurations, and a copy would load again."""
         return self
 
-    def options(self, metadata: Mapping[str, Any]) -> Any:
-        """The options under this metadata, an instance of the benchmark's model.
+    def options(self, metadata: Metadata) -> OptionsT:
+        """Return the options under this metadata, an instance of the benchmark's model.
 
-        Under a seed for all benchmarks the benchmark's own is None.
+        Under a seed for all benchmarks the benchmark's own seed is None.
 
         Raises:
             OptionError: An option is not legal, two seeds are given, or a key looks like one of the
                 benchmark's and is none of its loading functions' keys.
         """
-        legal = self._of_benchmarks[self.prefix]
-        refuse_unknown(
-            (
-                key
-                for key in metadata.keys() - legal
-                if key.startswith(self.prefix) or get_close_matches(key, legal, cutoff=_LIKE)
-            ),
-            legal,
-        )
-        given = {name: metadata[key] for key, name in self.fields.items() if key in metadata}
-        if given.get(FRESH) is not None:
-            check_seed(given[FRESH])
-            if given.get("seed"):  # task files have 0 or none
+        self._refuse_misspelt(metadata)
+        values = {name: metadata[key] for key, name in self.fields.items() if key in metadata}
+        if values.get(FRESH) is not None:
+            check_seed(values[FRESH])
+            if values.get("seed"):  # task files have 0 or none
                 raise OptionError(
                     f"{FRESH} and {self.prefix}seed are both given; {FRESH} is the seed of "
                     "all benchmarks: leave one out"
                 )
-            given["seed"] = None
+            values["seed"] = None
         try:
-            return self._model(**given)
+            return self._options_model(**values)
         except ValidationError as error:
             raise OptionError(f"{self.prefix}{first_problem(error)}") from None
 
-    def __call__(self, **metadata: Any) -> "DatasetDict":
-        """Loads the documents, or returns what was loaded under the same options.
+    def _refuse_misspelt(self, metadata: Metadata) -> None:
+        legal = self._benchmark_fields[self.prefix]
+        suspects = []
+        for key in metadata.keys() - legal:
+            is_similar = get_close_matches(key, legal, cutoff=_MISSPELT_SIMILARITY)
+            if key.startswith(self.prefix) or is_similar:
+                suspects.append(key)
+        refuse_unknown(suspects, legal)
+
+    def load(self, metadata: Metadata) -> LoadedTask:
+        """Load a task's data, or return what was loaded under the same options.
 
         Raises:
-            LmEvalExtError: As :meth:`options` and the function itself.
+            LmEvalExtError: As :meth:`options` and the loading function itself.
         """
         options = self.options(metadata)
-        # Our environment variables say where data come from, so they are part of the key.
-        places = sorted(one for one in os.environ.items() if one[0].startswith("LM_EVAL_EXT_"))
-        key = repr((options, places))
+        key = repr((options, data_environment()))
         if key not in self._kept:
-            found = self._function(options)
-            self._kept[key] = provenance.of_documents(found, self.prefix.rstrip("_"))
+            result = self._function(options)
+            self._kept[key] = _as_loaded(result, self.prefix.rstrip("_"))
         return self._kept[key]
+
+    def __call__(self, **metadata: Any) -> "DatasetDict":
+        """Return the documents alone, as lm-eval expects of a ``custom_dataset``.
+
+        Raises:
+            LmEvalExtError: As :meth:`load`.
+        """
+        return self.load(metadata).dataset
+
+
+def data_environment() -> tuple[tuple[str, str], ...]:
+    """Return our environment variables, which say where data lie, for the key of what is kept."""
+    variables = os.environ.items()
+    return tuple(sorted(item for item in variables if item[0].startswith(_ENVIRONMENT_PREFIX)))
+
+
+def _as_loaded(result: LoadingResult, benchmark: str) -> LoadedTask:
+    """Build the splits; documents without a provenance are embedded, and hashed."""
+    from datasets import Dataset, DatasetDict
+
+    data = result if isinstance(result, TaskData) else TaskData(documents=result)
+    documents = [dict(document) for document in data.documents]
+    demonstrations = [dict(document) for document in data.demonstrations]
+    provenance = data.provenance
+    if provenance is None:
+        lines = [
+            json.dumps(document, sort_keys=True, ensure_ascii=False)
+            for document in documents + demonstrations
+        ]
+        provenance = describe_embedded(benchmark, sha256_of_text("\n".join(lines)))
+    splits = {"test": Dataset.from_list(documents)}
+    if demonstrations:
+        splits["train"] = Dataset.from_list(demonstrations)
+    return LoadedTask(DatasetDict(splits), data.resources, data.excluded, provenance)
 
 
 def refuse_unknown(keys: Iterable[str], legal: Iterable[str]) -> None:
-    """Raises OptionError if there is such a key; the line has the nearest legal one, and all."""
-    for key in sorted(keys):
+    """Refuse the first of these metadata keys, in alphabetical order.
+
+    Raises:
+        OptionError: There is a key; the line has the nearest legal one, and all legal ones.
+    """
+    unknown = sorted(keys)
+    if unknown:
+        key = unknown[0]
         raise OptionError(
             f"unknown metadata key {one_line(key, limit=80)}{nearest(key, legal) or ';'} keys of "
             f"the chosen tasks are: {', '.join(legal)}"
         )
 
 
-Documents: TypeAlias = "provenance.Loaded | Iterable[Mapping[str, Any]]"
-"""What a loading function returns: documents, with or without where they are from."""
-
-
 def loader(
-    prefix: str, options: Callable[..., Any]
-) -> Callable[[Callable[[Any], Documents]], Loader]:
-    """Decorates a loading function; see :class:`Loader`.
+    prefix: str, options: Callable[..., OptionsT]
+) -> Callable[[Callable[[OptionsT], LoadingResult]], Loader[OptionsT]]:
+    """Decorate a loading function; see :class:`Loader`.
 
-    It returns documents as mappings, which have the same keys. Where they are not its own text,
-    :class:`~lm_eval_ext.harness.provenance.Loaded` says where they are from.
+    The function returns documents as mappings with the same keys. Where there is more to say about
+    them than their own text, :class:`TaskData` says it: where they are from, what was excluded, and
+    the resources that scoring needs.
 
-    The keys are the fields of ``options``, a pydantic model or dataclass, with the prefix before
-    their names (but for ``fresh``). The function gets the validated model.
+    Args:
+        prefix: The beginning of the benchmark's metadata keys.
+        options: A pydantic model or dataclass. Its fields, with the prefix before their names (but
+            for ``fresh``), are the metadata keys. The function gets the validated model.
     """
-    return lambda function: Loader(function, prefix, options)
+
+    def decorate(function: Callable[[OptionsT], LoadingResult]) -> Loader[OptionsT]:
+        return Loader(function, prefix, options)
+
+    return decorate

@@ -2,20 +2,20 @@
 
 lm-eval logs what ``process_results`` returns with each sample, and makes a metric of every value
 in it. :class:`Scored` gives it the rows to log, and for each metric a :class:`Document` to
-aggregate, which holds the same rows. A metric's figure is that of the card's question
+aggregate, which holds the same rows. A metric's value is that of the card's question
 (:mod:`lm_eval_ext.stats.statistics`), whatever the order in which ranks deliver documents. The
 interval goes into the results file with the task's metadata.
 """
 
 from collections.abc import Callable, ItemsView, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from lm_eval.api.registry import register_aggregation
 
-from lm_eval_ext.cards import lacking
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.names import NONE, RANGE, ROWS, STDERR, UNIT
+from lm_eval_ext.harness.row_checks import missing_values
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import Estimate, estimate
@@ -31,8 +31,8 @@ AGGREGATION = "lm_eval_ext"
 
 
 @register_aggregation(AGGREGATION)  # type: ignore[untyped-decorator]
-def _of_task(_: Iterable[Any]) -> float:
-    """Stands for what :meth:`~lm_eval_ext.harness.task.ExtTask.aggregation` puts in its place."""
+def _replaced_by_task(_: Iterable[object]) -> float:
+    """Stand for what :meth:`~lm_eval_ext.harness.task.ExtTask.aggregation` puts in its place."""
     raise TypeError("this metric is aggregated by the task; set its class to one of lm_eval_ext")
 
 
@@ -44,7 +44,11 @@ class Document(NamedTuple):
     rows: Sequence[Row]
 
 
-class Scored(dict[str, Any]):
+Aggregation: TypeAlias = Callable[[list[Document]], "float | str"]
+"""What lm-eval calls with all scored documents; returns a number, or ``N/A``."""
+
+
+class Scored(dict[str, object]):
     """What ``process_results`` returns: lm-eval logs the rows, and aggregates the metrics.
 
     It logs what is stored here, and takes the metrics' values from :meth:`items`.
@@ -52,16 +56,19 @@ class Scored(dict[str, Any]):
 
     def __init__(self, document: Document, metrics: Iterable[str]) -> None:
         super().__init__({ROWS: document.rows})
-        # A metric called NAME_stderr, after NAME, overwrites lm-eval's own standard error.
-        self._metrics = {name + end: document for name in metrics for end in ("", STDERR)}
+        self._metrics: dict[str, Document] = {}
+        for name in metrics:
+            self._metrics[name] = document
+            # A metric called NAME_stderr, after NAME, overwrites lm-eval's own standard error.
+            self._metrics[name + STDERR] = document
 
-    def items(self) -> ItemsView[str, Any]:  # type: ignore[override]
-        """By metric, the document."""
+    def items(self) -> ItemsView[str, Document]:  # type: ignore[override]
+        """Return the document for each metric."""
         return self._metrics.items()
 
 
-def entry(name: str, question: Question) -> dict[str, Any]:
-    """One entry of lm-eval's ``metric_list``."""
+def metric_entry(name: str, question: Question) -> dict[str, object]:
+    """Return one entry of lm-eval's ``metric_list``."""
     measure = question.measure
     return {
         "metric": name,
@@ -73,78 +80,92 @@ def entry(name: str, question: Question) -> dict[str, Any]:
 
 
 class Metrics:
-    """The metrics of one task, by name the card's questions.
+    """The metrics of one task.
 
     Attributes:
-        without: Number of documents that scoring gave no row.
+        questions: The card's question behind each metric, by name.
+        documents_without_rows: Number of documents that scoring gave no row.
     """
-
-    without = 0
 
     def __init__(self, questions: Mapping[str, Question]) -> None:
         self.questions = questions
-        self._found: dict[str, list[Estimate]] = {}
-        self._last: tuple[list[Document], DataFrame] | None = None
+        self.documents_without_rows = 0
+        self._estimates: dict[str, list[Estimate]] = {}
+        """By metric the estimates of each filter, in lm-eval's order."""
+        self._last_table: tuple[list[Document], DataFrame] | None = None
 
-    def aggregation(self) -> dict[str, Callable[[list[Document]], float | str]]:
-        """By metric and standard error; lm-eval asks for the metric first, once per filter."""
-        found: dict[str, Callable[[list[Document]], float | str]] = {}
+    def aggregation(self) -> dict[str, Aggregation]:
+        """Return what computes each metric and its standard error.
+
+        lm-eval asks for the metric first, once per filter.
+        """
+        functions: dict[str, Aggregation] = {}
         for name in self.questions:
-            found[name] = partial(self._value, name)
-            found[name + STDERR] = partial(self._stderr, name)
-        return found
+            functions[name] = partial(self._value, name)
+            functions[name + STDERR] = partial(self._stderr, name)
+        return functions
 
     def _value(self, name: str, documents: list[Document]) -> float | str:
-        found = estimate(self._frame(documents), self.questions[name])
-        self._found.setdefault(name, []).append(found)
-        return NONE if found.value is None else found.value
+        result = estimate(self._table(documents), self.questions[name])
+        self._estimates.setdefault(name, []).append(result)
+        return NONE if result.value is None else result.value
 
-    def _stderr(self, name: str, documents: list[Document]) -> float | str:
-        error = self._found[name][-1].stderr
+    def _stderr(self, name: str, _: list[Document]) -> float | str:
+        error = self._estimates[name][-1].stderr
         return NONE if error is None else error
 
-    def _frame(self, documents: list[Document]) -> "DataFrame":
-        """Kept for the next metric, which has the very same documents."""
-        if self._last is None or self._last[0] != documents:
-            made = frame((str(place), *one) for place, one in enumerate(documents))
-            self._last = (documents, made)
-        return self._last[1]
+    def _table(self, documents: list[Document]) -> "DataFrame":
+        """Return the table of rows; it is kept for the next metric, of the very same documents."""
+        if self._last_table is None or self._last_table[0] != documents:
+            table = frame((str(number), *document) for number, document in enumerate(documents))
+            self._last_table = (documents, table)
+        return self._last_table[1]
 
-    def check(self, task: str, documents: int) -> None:
-        """Checks the figures of a benchmark that does not ship.
+    def check(self, task: str, document_count: int) -> None:
+        """Check the estimates of a benchmark that does not ship.
 
         Where only some of its documents were asked, what no row has may be in others, so that it is
         a warning.
 
         Args:
-            task: Its name.
-            documents: How many there are, asked or not.
+            task: The task's name.
+            document_count: The number of all documents, asked or not.
 
         Raises:
             DataError: No document has a row, or a metric has no value since no row has what its
                 card names.
         """
-        if self.without and self._last is None:
+        if self.documents_without_rows and self._last_table is None:
             raise DataError(f"{task}: its scoring function returned no row for any document")
-        scored, _ = self._last or ([], None)
-        rows = [row for one in scored for row in one.rows]
-        for name, found in self._found.items():
-            problem = found[-1].value is None and lacking(self.questions[name], rows)
-            if problem and len(scored) == documents:
+        scored = self._last_table[0] if self._last_table else []
+        rows = [row for document in scored for row in document.rows]
+        for name, estimates in self._estimates.items():
+            if estimates[-1].value is not None:
+                continue
+            problem = missing_values(self.questions[name], rows)
+            if problem and len(scored) == document_count:
                 raise DataError(f"{task}: {name}: {problem}")
             if problem:
                 _log.warning("%s: %s: %s", task, name, problem)
 
-    def noted(self, filters: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """For the results file, by ``metric,filter``: documents, clusters and the interval."""
-        return {
-            f"{name},{filter_name}": {
-                key: value
-                for key, value in vars(found).items()
-                if key not in ("value", "stderr")
-                and value is not None
-                and (value or key != "level")
-            }
-            for name, of_metric in self._found.items()
-            for filter_name, found in zip(filters, of_metric[-len(filters) :], strict=False)
-        }
+    def intervals(self, filters: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return what the results file notes of each ``metric,filter``.
+
+        That is the number of documents and clusters, and the interval with its method and level
+        where there is one.
+        """
+        notes = {}
+        for name, estimates in self._estimates.items():
+            last_estimates = estimates[-len(filters) :]
+            for filter_name, result in zip(filters, last_estimates, strict=False):
+                notes[f"{name},{filter_name}"] = _interval_note(result)
+        return notes
+
+
+def _interval_note(result: Estimate) -> dict[str, Any]:
+    note = {}
+    for key, value in vars(result).items():
+        is_first_level = key == "level" and not value
+        if key not in ("value", "stderr") and value is not None and not is_first_level:
+            note[key] = value
+    return note

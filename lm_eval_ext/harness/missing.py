@@ -11,19 +11,21 @@ from collections.abc import Iterable
 from typing import Any
 
 PLACEHOLDER = "[lm-eval-ext: no answer was recorded]"
-"""What logs hold in place of an answer; earlier logs hold the same text."""
+"""The text that logs hold in place of an answer; earlier logs hold the same text."""
+
+_MARK = "answer_may_be_missing"
 
 
 class MissingAnswer:
     """The base class of all placeholders, each a value of the type of the answer."""
 
-    value: Any
+    value: object
 
     def __new__(cls) -> "MissingAnswer":
-        """Takes no value."""
-        new: Any = super().__new__
-        made: MissingAnswer = new(cls, cls.value)
-        return made
+        """Return the placeholder, which takes no value."""
+        create: Any = super().__new__
+        placeholder: MissingAnswer = create(cls, cls.value)
+        return placeholder
 
 
 class MissingText(MissingAnswer, str):
@@ -44,23 +46,26 @@ class MissingLogprob(MissingAnswer, tuple[float, str]):
     value = (math.nan, PLACEHOLDER)
 
 
-def find(answers: Iterable[Any]) -> MissingAnswer | None:
-    """The first placeholder among a document's or a request's answers; None if none is missing."""
-    return next((answer for answer in answers if isinstance(answer, MissingAnswer)), None)
+def find(answers: Iterable[object]) -> MissingAnswer | None:
+    """Return the first placeholder among some answers; None if no answer is missing."""
+    for answer in answers:
+        if isinstance(answer, MissingAnswer):
+            return answer
+    return None
 
 
-def allow(request: Any) -> None:
-    """Marks a request of a task that can do without the answer."""
-    request.answer_may_be_missing = True
+def allow(request: object) -> None:
+    """Mark a request of a task that can do without the answer."""
+    setattr(request, _MARK, True)
 
 
-def is_allowed(request: Any) -> bool:
-    """Whether :func:`allow` has marked the request."""
-    return hasattr(request, "answer_may_be_missing")
+def is_allowed(request: object) -> bool:
+    """Return whether :func:`allow` has marked the request."""
+    return hasattr(request, _MARK)
 
 
-def was_missing(response: Any) -> bool:
-    """Whether a response in one of lm-eval's logs is a placeholder.
+def was_missing(response: object) -> bool:
+    """Return whether a response in one of lm-eval's logs is a placeholder.
 
     A rolling log-probability is logged as a number, so NaN counts as a placeholder; the caller has
     checked that the row has no scores.

@@ -1,30 +1,39 @@
 """Names that results files and their readers share; imports nothing, so any module may use it."""
 
 STDERR = "_stderr"
-"""Ending of the metric that is another one's standard error."""
+"""The ending of the metric that is another one's standard error."""
 
 LOW, HIGH = "_ci95_low", "_ci95_high"
 """Endings of metrics of older results files, which bound another one by a method of its own."""
 
 ROWS = "rows"
-"""In a logged sample: what was scored of it, facets and values (docs/statistics.md#results)."""
+"""The key of a logged sample with what was scored of it: facets and values
+(docs/statistics.md#results)."""
+
+VERDICT = "verdict"
+"""The key of a logged sample with the judge's verdict, where answers are executed: the fields of
+:class:`lm_eval_ext.sql.Verdict` (``status``, ``reason``, ``rule``, ``database``, ...). Samples of
+earlier versions lack it."""
 
 BENCHMARK = "benchmark"
-"""Under a task's ``metadata``: the card that its metrics are from, of users' own tasks, too."""
+"""The key of a task's ``metadata`` with the card that its metrics are from, also for users' own
+tasks."""
 
 CARD = "card"
-"""In a task file its card; under a task's ``metadata`` the card, if its benchmark does not ship."""
+"""The key of a task file with its card; and of a task's ``metadata`` with the card, if its
+benchmark does not ship."""
 
 UNIT = "unit"
-"""In an entry of a ``metric_list``: what the values are, such as ``share`` or ``percent``."""
+"""The key of a ``metric_list`` entry with the unit of the values, such as ``share`` or
+``percent``."""
 
 INTERVALS = "intervals"
-"""Under a task's ``metadata``: by ``metric,filter`` the number of documents and clusters, and the
-95 % interval with its method where there is one; ``level`` is that of the card's clusters, if it
-isn't the first."""
+"""The key of a task's ``metadata`` with, for each ``metric,filter``, the number of documents and
+clusters, and the 95 % interval with its method where there is one; ``level`` is that of the card's
+clusters, if it isn't the first."""
 
 RANGE = "range"
-"""In an entry of a ``metric_list``: the least and the largest legal value (null: no limit)."""
+"""The key of a ``metric_list`` entry with the lowest and the highest legal value (null: none)."""
 
 NONE = "N/A"
 """What lm-eval writes for an undefined value."""
@@ -33,4 +42,4 @@ TOO_FEW = "too_few_demonstrations"
 """A cause under ``not_scorable``."""
 
 NOT_SCORABLE = "not_scorable"
-"""Under a task's ``metadata``: ids of the examples that count nowhere, by cause."""
+"""The key of a task's ``metadata`` with the ids of the examples that count nowhere, by cause."""

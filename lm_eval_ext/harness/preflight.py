@@ -12,95 +12,123 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from lm_eval_ext.cards import card_of, cards
-from lm_eval_ext.errors import DataError, OptionError, nearest, of_author
-from lm_eval_ext.harness.loading import refuse_unknown
+from lm_eval_ext.errors import DataError, OptionError, author_errors, nearest
+from lm_eval_ext.harness.lm_eval_types import IndexEntry, RunConfig, TaskManager, TaskName
+from lm_eval_ext.harness.loading import Loader, refuse_unknown
 from lm_eval_ext.harness.model_path import check_model_path
 from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.text import one_line
 
 _NOT_FOUND = "Tasks not found: "
-"""What lm-eval's own error starts with."""
+"""The beginning of lm-eval's own error."""
+
+_MISSPELT_SIMILARITY = 0.8
+"""Similarity (difflib's ratio) from which a name counts as a misspelt one of our tasks."""
 
 
 def explain_tasks(error: ValueError, folder: str | None = None) -> None:
-    """Explains that tasks are not found.
+    """Explain that tasks are not found.
 
     Args:
-        error: lm-eval's.
+        error: lm-eval's error.
         folder: The folder of ``--include_path``; lm-eval passes over files that it cannot read.
 
     Raises:
         DataError: A file in the folder is no valid YAML.
         OptionError: An unknown task is nearly equal to one of ours.
     """
-    for file in Path(folder).rglob("*.yaml") if folder else ():
-        read_yaml(file, TypeAdapter(Any))
-    ours = [name for card in cards().values() for name in (*card.groups, *card.tasks)]
+    if folder:
+        for file in Path(folder).rglob("*.yaml"):
+            read_yaml(file, TypeAdapter(object))
+    our_names = [name for card in cards().values() for name in (*card.groups, *card.tasks)]
     for name in str(error).removeprefix(_NOT_FOUND).split(", "):
-        if hint := nearest(name, ours, cutoff=0.8):
+        hint = nearest(name, our_names, cutoff=_MISSPELT_SIMILARITY)
+        if hint:
             raise OptionError(
                 f"no task {one_line(name, limit=80)!r}{hint} lm-eval-ext tasks lists ours, lm-eval "
                 "ls tasks the others"
             )
 
 
-def check_run(manager: Any, config: Any) -> None:
-    """Checks what ``lm_eval run`` is asked for: the model's folder, and the tasks by :func:`check`.
+def check_run(manager: TaskManager, config: RunConfig) -> None:
+    """Check what ``lm_eval run`` is asked for: the model's folder, and the tasks by :func:`check`.
 
     Args:
-        manager: lm-eval's ``TaskManager``.
-        config: lm-eval's ``EvaluatorConfig``, whose metadata include the model's arguments.
+        manager: lm-eval's index and loader of tasks.
+        config: lm-eval's configuration of the run.
     """
     check_model_path(config.model, config.model_args)
     check(manager, config.tasks, config.metadata.keys() - config.model_args.keys())
 
 
-def check(manager: Any, asked: Iterable[Any], given: Iterable[str] = ()) -> None:
-    """Loads every task of ours among those that are asked; lm-eval finds their documents kept.
+def check(
+    manager: TaskManager, names: Iterable[TaskName], metadata_keys: Iterable[str] = ()
+) -> None:
+    """Load every task of ours among those that are asked; lm-eval then finds their documents kept.
 
     Args:
-        manager: lm-eval's ``TaskManager``.
-        asked: Names of tasks, groups and tags, or configurations.
-        given: The keys of ``--metadata`` itself. If all tasks are ours, one of them takes each, or
-            it belongs to a benchmark that is not asked: a model's file may have such keys.
+        manager: lm-eval's index and loader of tasks.
+        names: Names of tasks, groups and tags, or configurations.
+        metadata_keys: The keys of ``--metadata`` itself. If all tasks are ours, one of them takes
+            each, or it belongs to a benchmark that is not asked: a model's file may have such keys.
 
     Raises:
         LmEvalExtError: As the benchmark's loading function, or there is an unknown key.
     """
-    tasks = [found for one in asked for found in _opened(manager.task_index, one)]
+    tasks = [task for name in names for task in _open_groups(manager.task_index, name)]
     # A class of ours, whether it is a name or the class itself.
-    ours = [task for task, config in tasks if "lm_eval_ext." in str(config.get("class"))]
-    legal: dict[str, str] = {}
-    others = {f"{name}_" for name in cards()}
+    our_tasks = [task for task, config in tasks if "lm_eval_ext." in str(config.get("class"))]
+    legal_keys: dict[str, str] = {}
+    unasked_prefixes = {f"{name}_" for name in cards()}
     # First those whose files are not all there, so that a problem shows before others take time.
-    for task in sorted(ours, key=_is_available):
-        try:
-            with of_author(task, ships=card_of(str(task)) is not None):
-                (loaded,) = manager.load([task])["tasks"].values()
-        except DataError as error:
-            card = None if _is_available(task) else card_of(task)
-            instead = f"; or use {card.name}_mini, which can do without" if card else ""
-            raise DataError(f"{error}{instead}") from error
-        legal |= loaded.config.custom_dataset.fields
-        others.discard(loaded.config.custom_dataset.prefix)
-    if len(ours) == len(tasks):
-        unknown = set(given) - legal.keys()
-        refuse_unknown((key for key in unknown if not key.startswith(tuple(others))), legal)
+    for task in sorted(our_tasks, key=_is_available):
+        loader = _load_task(manager, task)
+        legal_keys |= loader.fields
+        unasked_prefixes.discard(loader.prefix)
+    if len(our_tasks) == len(tasks):
+        refuse_unknown(
+            [
+                key
+                for key in metadata_keys
+                if key not in legal_keys and not key.startswith(tuple(unasked_prefixes))
+            ],
+            legal_keys,
+        )
 
 
-def _opened(index: Mapping[str, Any], asked: Any) -> Iterator[tuple[Any, Mapping[str, Any]]]:
-    """The tasks that a name stands for, with their configurations; groups and tags are opened."""
-    config = asked if isinstance(asked, dict) else {}
-    if isinstance(asked, str) and (entry := index.get(asked)):
+def _load_task(manager: TaskManager, task: TaskName) -> Loader[Any]:
+    """Load a task and return its loading function."""
+    card = card_of(str(task))
+    try:
+        with author_errors(str(task), ships=card is not None):
+            (loaded,) = manager.load([task])["tasks"].values()
+    except DataError as error:
+        remedy = ""
+        if card is not None and not _is_available(task):
+            remedy = f"; or use {card.name}_mini, which can do without"
+        raise DataError(f"{error}{remedy}") from error
+    loader: Loader[Any] = loaded.config.custom_dataset
+    return loader
+
+
+def _open_groups(
+    index: Mapping[str, IndexEntry], name: TaskName
+) -> Iterator[tuple[TaskName, Mapping[str, Any]]]:
+    """Yield the tasks that a name stands for, with their configurations."""
+    config: Mapping[str, Any] = {}
+    if isinstance(name, dict):
+        config = name
+    elif isinstance(name, str) and name in index:
+        entry = index[name]
         config = entry.cfg or {"task": sorted(entry.tags)}
     members = config.get("task")
     if isinstance(members, list):
-        for one in members:
-            yield from _opened(index, one)
+        for member in members:
+            yield from _open_groups(index, member)
     else:
-        yield asked, config
+        yield name, config
 
 
-def _is_available(task: Any) -> bool:
+def _is_available(task: TaskName) -> bool:
     card = card_of(str(task))  # a configuration is no task that ships
-    return card is None or card.tasks[task].available
+    return card is None or card.tasks[str(task)].available

@@ -2,8 +2,8 @@
 
 As in sacreBLEU, two scores with the same signature are comparable. The model, its arguments and its
 precision are not part of it; they are in lm-eval's results file. A task puts its part into its
-metadata, so lm-eval writes it into every results file; :func:`of_result` adds what depends on the
-run.
+metadata, so lm-eval writes it into every results file; :func:`result_signature` adds what depends
+on the run.
 """
 
 import json
@@ -13,19 +13,20 @@ from typing import Any
 
 from lm_eval_ext import __version__
 from lm_eval_ext.atomic import sha256_of_text
+from lm_eval_ext.harness.provenance import Provenance
 from lm_eval_ext.text import one_line
 
 METADATA_KEY = "signature"
 UNKNOWN_TEMPLATE = "recorded: not known"
-"""In place of a chat template that a model cannot show, since its answers were recorded."""
+"""The chat template of a model that cannot show it, since its answers were recorded."""
 FIXED_KEY = "lm_eval_ext"
 """The key of a task's metadata with the parts of the signature that no option changes."""
 
-TAKEN = re.compile(
+RESERVED = re.compile(
     "task|version|data|sha256|prompt|scoring|samples|answers|instruction|stops|config|docs|shots"
     "|multiturn|chat|system"
 )
-"""Parts that no option may have the name of."""
+"""Names of parts, which no option may have."""
 
 PROMPT_KEYS = (
     "output_type", "doc_to_text", "doc_to_target", "doc_to_choice", "description", "gen_prefix",
@@ -35,56 +36,66 @@ PROMPT_KEYS = (
 """The keys of lm-eval's task configuration that decide about prompts and answers. A user's own YAML
 may change any of them, and the command line ``generation_kwargs``."""
 
+_REVISION_CHARACTERS = 12
+_CHECKSUM_CHARACTERS = 16
+_DIGEST_CHARACTERS = 8
+_MAX_PART_CHARACTERS = 100
 
-def of_task(
-    task: str, metadata: Mapping[str, Any], data: Mapping[str, Any], options: Mapping[str, Any]
+
+def task_signature(
+    task: str, metadata: Mapping[str, Any], provenance: Provenance, options: Mapping[str, object]
 ) -> dict[str, str]:
-    """The part of a signature that a task knows.
+    """Return the part of a signature that a task knows.
 
     Args:
-        task: Its name.
-        metadata: As the task's file has it: ``version``, and under ``lm_eval_ext`` the
+        task: The task's name.
+        metadata: The metadata of the task's file: ``version``, and under ``lm_eval_ext`` the
             ``prompt`` (variant) and the ``scoring`` (comparison semantics).
-        data: ``source``, ``revision`` and ``sha256`` of what the documents come from.
-        options: The loading function's, by name; a seed is among them where anything is drawn.
+        provenance: Where the documents come from.
+        options: The loading function's options by name; a seed is among them where anything is
+            drawn.
     """
     fixed = metadata.get(FIXED_KEY) or {}
-    return {
+    parts = {
         "task": task,
         "version": str(metadata.get("version", "?")),
-        "data": f"{data['source']}@{str(data['revision'])[:12]}",
-        "sha256": str(data["sha256"])[:16],
+        "data": f"{provenance.source}@{provenance.revision[:_REVISION_CHARACTERS]}",
+        "sha256": provenance.sha256[:_CHECKSUM_CHARACTERS],
         "prompt": str(fixed.get("prompt", "?")),
         "scoring": str(fixed.get("scoring", "?")),
         "seed": "none",
-        **{name: "none" if value is None else str(value) for name, value in options.items()},
-        "lm-eval-ext": __version__,
     }
+    for name, value in options.items():
+        parts[name] = "none" if value is None else str(value)
+    parts["lm-eval-ext"] = __version__
+    return parts
 
 
-def of_config(config: Mapping[str, Any], functions: Mapping[str, Any] | None = None) -> str:
-    """A digest of the parts of lm-eval's task configuration that affect prompts and answers.
+def config_digest(config: Mapping[str, Any], functions: Mapping[str, Any] | None = None) -> str:
+    """Return a digest of the parts of a task configuration that affect prompts and answers.
 
     Args:
-        config: As lm-eval dumps it.
+        config: The configuration as lm-eval dumps it.
         functions: What a task file may replace by functions of its own (which lm-eval dumps
             as source code); they count by name.
     """
     return digest([{key: config.get(key) for key in PROMPT_KEYS}, functions])
 
 
-def digest(value: Any) -> str:
-    """A digest of JSON-like values, eight hexadecimal digits; functions count by name."""
-
-    def name(other: Any) -> str:
-        module, qualified = getattr(other, "__module__", ""), getattr(other, "__qualname__", "")
-        return f"{module}.{qualified}" if qualified else str(other)
-
-    return sha256_of_text(json.dumps(value, sort_keys=True, default=name))[:8]
+def digest(value: object) -> str:
+    """Return a digest of JSON-like values, eight hexadecimal digits; functions count by name."""
+    text = json.dumps(value, sort_keys=True, default=_qualified_name)
+    return sha256_of_text(text)[:_DIGEST_CHARACTERS]
 
 
-def of_result(results: Mapping[str, Any], task: str) -> str:
-    """The full signature of one task in a results file that lm-eval wrote.
+def _qualified_name(value: object) -> str:
+    module = getattr(value, "__module__", "")
+    qualified = getattr(value, "__qualname__", "")
+    return f"{module}.{qualified}" if qualified else str(value)
+
+
+def result_signature(results: Mapping[str, Any], task: str) -> str:
+    """Return the full signature of one task in a results file that lm-eval wrote.
 
     Args:
         results: The file's content.
@@ -94,31 +105,36 @@ def of_result(results: Mapping[str, Any], task: str) -> str:
         ``key:value`` pairs joined by ``|``; a task that is not ours has those that are in every
         results file.
     """
-    own = (results["configs"].get(task, {}).get("metadata") or {}).get(METADATA_KEY)
-    parts: dict[str, Any] = dict(own) if isinstance(own, Mapping) else {"task": task}
+    config = results["configs"].get(task, {})
+    task_part = (config.get("metadata") or {}).get(METADATA_KEY)
+    parts: dict[str, object] = {"task": task}
+    if isinstance(task_part, Mapping):
+        parts = dict(task_part)
     parts.setdefault("version", results["versions"].get(task, "?"))
-    parts.setdefault("config", of_config(results["configs"].get(task, {})))
+    parts.setdefault("config", config_digest(config))
     counts = results["n-samples"].get(task) or {}
     parts["docs"] = f"{counts.get('effective', '?')}/{counts.get('original', '?')}"
-    parts["shots"] = shots = results["n-shot"].get(task, 0)
+    shots = results["n-shot"].get(task, 0)
+    parts["shots"] = shots
     if shots:
         parts["fewshot-seed"] = results["config"].get("fewshot_seed")
         parts["multiturn"] = "yes" if results.get("fewshot_as_multiturn") else "no"
-    parts["chat"] = _chat(results)
-    parts["system"] = str(results.get("system_instruction_sha") or "no")[:12]
+    parts["chat"] = _chat_template(results)
+    system_prompt = str(results.get("system_instruction_sha") or "no")
+    parts["system"] = system_prompt[:_REVISION_CHARACTERS]
     parts["lm-eval"] = results.get("lm_eval_version", "?")
-    return "|".join(f"{key}:{_value(value)}" for key, value in parts.items())
+    return "|".join(f"{key}:{_one_part(value)}" for key, value in parts.items())
 
 
-def _chat(results: Mapping[str, Any]) -> str:
+def _chat_template(results: Mapping[str, Any]) -> str:
     template = results.get("chat_template")
     if template is None:
         return "no"
     if template == UNKNOWN_TEMPLATE:
         return "unknown"
     # A server applies its own template without reporting it: lm-eval then stores an empty one.
-    return str(results.get("chat_template_sha") or "yes")[:12]
+    return str(results.get("chat_template_sha") or "yes")[:_REVISION_CHARACTERS]
 
 
-def _value(value: Any) -> str:
-    return one_line(str(value), limit=100).replace("|", "/")
+def _one_part(value: object) -> str:
+    return one_line(str(value), limit=_MAX_PART_CHARACTERS).replace("|", "/")

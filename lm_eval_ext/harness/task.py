@@ -6,11 +6,12 @@ a class of its own (LIEDER has none). A subclass overrides the hooks where metri
 signature depend on the loaded documents:
 
 =====================  =====================================================================
-``prepare``            computes what the other hooks use, once the documents are loaded
+``prepare``            computes what the other hooks use, once the data are loaded
 ``metrics``            the names of the card's metrics that the task has
+``judge_answers``      looks at all answers at once, for instance executes them
 ``scoring_arguments``  keywords of the YAML's scoring function
 ``score``              scores a document whose answers are all there
-``not_scorable``       the examples that are in no metric, by cause
+``excluded``           the examples that are in no metric, by cause
 ``sign``               changes the signature, for instance leaves out paths
 ``chat_instruction``   what a chat model is told before a prompt that says nothing itself
 ``read_chat_answer``   the answer in what a chat model wrote
@@ -19,19 +20,23 @@ signature depend on the loaded documents:
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from statistics import mode
 from typing import Any
 
+from datasets import Dataset
 from lm_eval.api.instance import Instance
 from lm_eval.api.task import ConfigurableTask
 
-from lm_eval_ext.cards import Trial, card_in, cards, check_rows
-from lm_eval_ext.errors import DataError, OptionError, of_author
-from lm_eval_ext.harness import chat, missing, provenance, signature
-from lm_eval_ext.harness.declared import ABOUT, TASKS, of_task
+from lm_eval_ext.cards import Card, Trial, card_in, cards
+from lm_eval_ext.errors import DataError, OptionError, author_errors
+from lm_eval_ext.harness import chat, missing, signature
+from lm_eval_ext.harness.author_checks import first_problem
+from lm_eval_ext.harness.judged import verdict_record
+from lm_eval_ext.harness.lm_eval_types import Answer, Doc, TaskConfig
 from lm_eval_ext.harness.loading import Loader
-from lm_eval_ext.harness.metrics import Document, Metrics, Scored, entry
-from lm_eval_ext.harness.names import BENCHMARK, CARD, INTERVALS, NOT_SCORABLE
+from lm_eval_ext.harness.metrics import Document, Metrics, Scored, metric_entry
+from lm_eval_ext.harness.names import BENCHMARK, CARD, INTERVALS, NOT_SCORABLE, VERDICT
+from lm_eval_ext.harness.row_checks import check_rows
+from lm_eval_ext.harness.task_files import ABOUT, TASKS, task_config
 from lm_eval_ext.lexicon import FRESH
 from lm_eval_ext.stats.table import Row
 
@@ -40,6 +45,9 @@ FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
 
 DEFAULTS = {"test_split": "test", "num_fewshot": 0, "doc_to_target": ""}
 """The values of lm-eval's keys that a task file does not have."""
+
+CONTEXT = "context"
+"""The column of documents with several prompts."""
 
 
 class ExtTask(ConfigurableTask):
@@ -50,133 +58,146 @@ class ExtTask(ConfigurableTask):
     no metric; one policy for chat templates (:mod:`.chat`).
 
     Attributes:
-        card: The benchmark's.
+        card: The benchmark's card.
         options: The model of options that the loading function gets.
+        dataset: The documents, split ``test``.
+        resources: What the loading function loaded beside the documents, such as databases.
     """
 
-    _given_stops: Any = None
+    card: Card
+    options: object
+    resources: object
+
+    _user_stops: object = None
     _chat = False
 
-    def __new__(cls, config: dict[str, Any] | None = None) -> Any:
-        """An instance of the task's own class, where its file holds several tasks."""
+    def __new__(cls, config: TaskConfig | None = None) -> "ExtTask":
+        """Return an instance of the task's own class, where its file holds several tasks."""
         if config is None:  # for a copy
-            return super().__new__(cls)
-        own = of_task(config)
-        made = super().__new__(own.pop("class", cls))
-        if not isinstance(made, cls):
-            raise DataError(f"{own['task']}: its class must derive from its file's, {cls.__name__}")
-        made._config = own
-        return made
+            return super().__new__(cls)  # type: ignore[no-any-return]
+        own_config = task_config(config)
+        task = super().__new__(own_config.pop("class", cls))
+        if not isinstance(task, cls):
+            raise DataError(
+                f"{own_config['task']}: its class must derive from its file's, {cls.__name__}"
+            )
+        task._config = own_config
+        return task
 
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: TaskConfig) -> None:
         config = {**DEFAULTS, **self._config}
-        load = config.get("custom_dataset")
-        if not isinstance(load, Loader):
+        loader = config.get("custom_dataset")
+        if not isinstance(loader, Loader):
             raise DataError(f"{config['task']}: decorate its custom_dataset with loader()")
-        own = {key: config.pop(key, None) for key in (CARD, TASKS, ABOUT)}
-        # A file without a card, as magnifico generate writes, may use a loader that ships.
-        ships = None if own[CARD] else cards().get(load.prefix.rstrip("_"))
-        self.card = ships or card_in({**own, "task": config["task"]})
-        self.options: Any = load.options(config["metadata"])
+        self.card = _take_card(config, loader)
+        self.options = loader.options(config["metadata"])
         # lm-eval would load the documents after it has read the metric list, which may depend
         # on them.
-        self.dataset = load(**config["metadata"])
+        loaded = loader.load(config["metadata"])
+        self.dataset = loaded.dataset
+        self.resources = loaded.resources
+        self._excluded = {cause: list(ids) for cause, ids in loaded.excluded.items()}
         self.prepare(config)
-        for problem in self._problems(config):
+        problem = first_problem(
+            config,
+            self.card,
+            self.dataset["test"],
+            self.options,
+            grouped=isinstance(self, GroupedTask),
+        )
+        if problem:
             raise DataError(f"{config['task']}: {problem}")
-        self._noted: dict[str, str] = {}
+        self._run_signature: dict[str, str] = {}
         names = self.metrics() or config.get("metric_list") or list(self.card.metrics)
         self._metrics = Metrics({name: self.card.question_of(name) for name in names})
-        config["metric_list"] = [entry(*named) for named in self._metrics.questions.items()]
+        config["metric_list"] = [
+            metric_entry(name, question) for name, question in self._metrics.questions.items()
+        ]
         super().__init__(config=config)
         # As the file has them: --predict_only and --gen_kwargs replace them later.
         self._functions = {key: config.get(key) for key in FUNCTIONS}
-        self._signature = signature.of_task(
-            config["task"],
-            config["metadata"],
-            provenance.of_dataset(self.dataset),
-            {
-                name: value
-                for name, value in vars(self.options).items()
-                if value is not None or name != FRESH
-            },
+        self._signature = signature.task_signature(
+            config["task"], config["metadata"], loaded.provenance, self._signed_options()
         )
         self.sign(self._signature)
 
-    def _problems(self, config: Mapping[str, Any]) -> Iterator[str]:
-        """What is wrong with a file and its documents, before any model is loaded."""
-        if not callable(config.get("process_results")):
-            yield "process_results must name a scoring function"
-        docs, text = self.dataset["test"], config.get("doc_to_text")
-        if text is None:
-            yield "doc_to_text is missing"
-        columns = {"doc_to_text": text, "doc_to_target": config["doc_to_target"]}
-        for key, name in {"cluster": self.card.cluster.column, **columns}.items():
-            if str(name).isidentifier() and name not in docs.column_names:
-                # lm-eval would ask the name itself, or take it for the answer.
-                has = ", ".join(docs.column_names) or "none, since there are no documents"
-                yield f"{key}: documents have no column {name}; they have: {has}"
-        several = isinstance(self, GroupedTask) and text == "context"
-        if isinstance(docs[0].get(text), list) is not several:
-            yield (
-                "several prompts are a list in the column context, with the class "
-                "GroupedGenerationTask and doc_to_text: context"
-            )
-        if self.card.name in cards():
-            return
-        if not isinstance(config["metadata"].get("version"), str):
-            yield 'metadata has no version, a text in quotes, such as version: "1.0"'
-        for name in filter(signature.TAKEN.fullmatch, vars(self.options)):
-            yield f"the option {name} has the name of a part of the signature; rename it"
-        ids = docs["id"][:] if "id" in docs.column_names else []
-        if len({*ids}) < len(ids):
-            yield f"two documents have the id {mode(ids)!r}; give each its own"
+    def _signed_options(self) -> dict[str, object]:
+        """Return the options by name, without the seed of all benchmarks where none is given."""
+        options = dict(vars(self.options))
+        if options.get(FRESH) is None:
+            options.pop(FRESH, None)
+        return options
 
-    def fewshot_docs(self) -> Any:
-        """None where demonstrations are locked out: lm-eval would read all documents for them."""
-        return None if self.config.num_fewshot == 0 else super().fewshot_docs()
+    def fewshot_docs(self) -> Dataset | None:
+        """Return None where demonstrations are locked out.
 
-    def prepare(self, config: dict[str, Any]) -> None:
-        """Hook: computes what the other hooks use, from ``dataset`` and ``options``.
+        lm-eval would read all documents for them.
+        """
+        if self.config.num_fewshot == 0:
+            return None
+        demonstrations: Dataset | None = super().fewshot_docs()
+        return demonstrations
+
+    def prepare(self, config: TaskConfig) -> None:
+        """Hook: compute what the other hooks use, from data, resources and options.
 
         It may change the configuration that lm-eval will read.
         """
 
     def metrics(self) -> Sequence[str] | None:
-        """Hook: names of metrics where documents decide about them; None leaves it to the YAML."""
+        """Hook: return names of metrics where documents decide about them; None: the YAML's."""
         return None
 
-    def scoring_arguments(self) -> dict[str, Any]:
-        """Hook: keywords of the YAML's ``process_results``."""
+    def judge_answers(self, answers: Sequence[tuple[Doc, Answer]]) -> Sequence[Answer]:
+        """Hook: look at many answers at once, for instance execute them; here nothing happens.
+
+        Called with all answers of the task once they are complete, and with those of a single
+        document if lm-eval scores it by itself.
+
+        Args:
+            answers: Each with its document; none of them is missing.
+
+        Returns:
+            The answers in the same order, those that were judged with their verdict
+            (:class:`~lm_eval_ext.harness.judged.JudgedText`).
+        """
+        return [answer for _, answer in answers]
+
+    def scoring_arguments(self) -> dict[str, object]:
+        """Hook: return keywords of the YAML's ``process_results``."""
         return {}
 
-    def score(self, doc: dict[str, Any], answers: Sequence[Any]) -> Sequence[Row] | None:
-        """Hook: the rows of a document whose answers are all there, by the YAML's function.
+    def score(self, doc: Doc, answers: Sequence[Answer]) -> Sequence[Row] | None:
+        """Hook: return the rows of a document whose answers are all there.
 
-        None if it cannot be scored. One mapping is one row.
+        The YAML's function decides. None or no row says that the document cannot be scored; one
+        mapping is one row.
         """
         rows = self.config.process_results(doc, answers, **self.scoring_arguments())
         return [rows] if isinstance(rows, Mapping) else rows
 
-    def not_scorable(self) -> dict[str, list[str]]:
-        """Hook: ids of the examples that are in no metric, by cause, for the results file."""
-        return provenance.left_out(self.dataset)
+    def excluded(self) -> dict[str, list[str]]:
+        """Hook: return the ids of the examples that are in no metric, by cause.
 
-    def sign(self, own: dict[str, str]) -> None:
-        """Hook: changes the task's part of the signature."""
+        The results file lists them.
+        """
+        return self._excluded
+
+    def sign(self, parts: dict[str, str]) -> None:
+        """Hook: change the task's part of the signature."""
 
     def chat_instruction(self) -> str | None:
-        """Hook: what a chat model is told before the prompt; None if prompts say it themselves."""
+        """Hook: return what a chat model is told before the prompt; None if prompts say it."""
         return None
 
     def read_chat_answer(self, answer: str) -> str:
-        """Hook: the answer in what a chat model wrote; here all of it, for the filters to read."""
+        """Hook: return the answer in what a chat model wrote; here all of it, for the filters."""
         return answer
 
-    def set_config(self, key: str, value: Any, update: bool = False) -> None:  # noqa: FBT001, FBT002 (lm-eval's signature)
-        """Notes that a user gave stop strings: this is how lm-eval merges ``--gen_kwargs``."""
+    def set_config(self, key: str, value: object, update: bool = False) -> None:  # noqa: FBT001, FBT002 (lm-eval's signature)
+        """Note that a user gave stop strings: this is how lm-eval merges ``--gen_kwargs``."""
         if key == "generation_kwargs" and isinstance(value, Mapping) and "until" in value:
-            self._given_stops = value["until"]
+            self._user_stops = value["until"]
         super().set_config(key, value, update=update)
 
     def build_all_requests(
@@ -188,7 +209,7 @@ class ExtTask(ConfigurableTask):
         cache_requests: bool = False,
         **kwargs: Any,
     ) -> None:
-        """Builds the requests, and adds to the signature what lm-eval's configuration lacks.
+        """Build the requests, and add to the signature what lm-eval's configuration lacks.
 
         That is a choice of documents (``--limit``, ``--samples``), and after a chat template how
         answers are read, the instruction, and whether the user gave stop strings: the task's own
@@ -200,49 +221,60 @@ class ExtTask(ConfigurableTask):
         Raises:
             OptionError: More demonstrations are asked for than there are.
         """
-        shown, source = self.config.num_fewshot or 0, self.config.fewshot_split
-        if source and shown > len(self.dataset[source]):
-            raise OptionError(
-                f"{self.config.task} has {len(self.dataset[source])} demonstrations, not {shown}: "
-                "give a smaller --num_fewshot"
-            )
+        self._check_demonstrations()
         self._chat = apply_chat_template
-        given = self._given_stops is not None
-        self._noted = {}
-        if chosen := sorted(samples or self._trial(limit)):
-            self._noted["samples"] = signature.digest(chosen)
-        if self._generates_chat:
-            self._noted["answers"] = chat.POLICY
-            if told := self.chat_instruction():
-                self._noted["instruction"] = signature.digest(told)
-            if given:
-                self._noted["stops"] = "given"
+        self._run_signature = self._sign_run(limit, samples)
         super().build_all_requests(
             limit=limit, samples=samples, apply_chat_template=apply_chat_template, **kwargs
         )
+        drops_stops = self._generates_chat and self._user_stops is None
         for request in self._instances:
             missing.allow(request)
-            if self._generates_chat and not given:
-                text, generation, *others = request.arguments
-                request.arguments = (text, {**generation, "until": []}, *others)
+            if drops_stops:
+                text, generation, *further = request.arguments
+                request.arguments = (text, {**generation, "until": []}, *further)
+
+    def _check_demonstrations(self) -> None:
+        shown = self.config.num_fewshot or 0
+        split = self.config.fewshot_split
+        if split and shown > len(self.dataset[split]):
+            raise OptionError(
+                f"{self.config.task} has {len(self.dataset[split])} demonstrations, not {shown}: "
+                "give a smaller --num_fewshot"
+            )
+
+    def _sign_run(self, limit: int | None, samples: list[int] | None) -> dict[str, str]:
+        """Return the parts of the signature that depend on the run."""
+        parts = {}
+        chosen = sorted(samples or self._trial(limit))
+        if chosen:
+            parts["samples"] = signature.digest(chosen)
+        if self._generates_chat:
+            parts["answers"] = chat.POLICY
+            instruction = self.chat_instruction()
+            if instruction:
+                parts["instruction"] = signature.digest(instruction)
+            if self._user_stops is not None:
+                parts["stops"] = "given"
+        return parts
 
     @property
     def _generates_chat(self) -> bool:
         """Whether a chat model writes the answers."""
         return self._chat and self.OUTPUT_TYPE == "generate_until"
 
-    def doc_to_text(self, doc: Any, doc_to_text: Any = None) -> Any:
-        """The prompt's text, after the instruction if there is one."""
-        text = super().doc_to_text(doc, doc_to_text)
-        told = self.chat_instruction() if self._generates_chat else None
-        return f"{told}\n\n{text}" if told else text
+    def doc_to_text(self, doc: Doc, doc_to_text: object = None) -> str:
+        """Return the prompt's text, after the instruction if there is one."""
+        text: str = super().doc_to_text(doc, doc_to_text)
+        instruction = self.chat_instruction() if self._generates_chat else None
+        return f"{instruction}\n\n{text}" if instruction else text
 
     def _trial(self, limit: int | None) -> list[int]:
-        """The places of the documents under a limit; none for all."""
+        """Return the positions of the documents under a limit; none for all documents."""
         if not limit or limit >= len(self.eval_docs):
             return []
-        spread = self.card.trial or Trial(across=(self.card.cluster.column,))
-        return sorted(islice(spread.order(self.eval_docs), limit))
+        trial = self.card.trial or Trial(stratify_by=(self.card.cluster.column,))
+        return sorted(islice(trial.order(self.eval_docs), limit))
 
     def doc_iterator(
         self,
@@ -251,47 +283,54 @@ class ExtTask(ConfigurableTask):
         limit: int | None = None,
         world_size: int = 1,
         samples: list[int] | None = None,
-    ) -> Iterator[tuple[int, Any]]:
-        """The documents to ask with their places; under a limit spread over all."""
-        docs = self.eval_docs
-        if not samples and (chosen := self._trial(limit)):
-            return islice(((place, docs[place]) for place in chosen), rank, None, world_size)
-        found: Iterator[tuple[int, Any]] = super().doc_iterator(
+    ) -> Iterator[tuple[int, Doc]]:
+        """Return the documents to ask with their positions; under a limit spread over all."""
+        documents = self.eval_docs
+        chosen = [] if samples else self._trial(limit)
+        if chosen:
+            pairs = ((position, documents[position]) for position in chosen)
+            return islice(pairs, rank, None, world_size)
+        every: Iterator[tuple[int, Doc]] = super().doc_iterator(
             rank=rank, limit=limit, world_size=world_size, samples=samples
         )
-        return found
+        return every
 
-    def dump_config(self) -> dict[str, Any]:
-        """What lm-eval writes into the results file: the configuration, signed."""
-        dumped: dict[str, Any] = super().dump_config()
-        config = signature.of_config(dumped, self._functions)
-        signed = {**self._signature, **self._noted, "config": config}
-        if self._generates_chat and self._given_stops is None:
+    def dump_config(self) -> TaskConfig:
+        """Return what lm-eval writes into the results file: the configuration, signed."""
+        dumped: TaskConfig = super().dump_config()
+        config_digest = signature.config_digest(dumped, self._functions)
+        if self._generates_chat and self._user_stops is None:
             # As it was used; the signature has the task's own, and that there was a template.
             dumped["generation_kwargs"] = {**dumped["generation_kwargs"], "until": []}
-        noted = {
-            NOT_SCORABLE: self.not_scorable(),
-            INTERVALS: self._metrics.noted([one.name for one in self._filters]),
-        }
-        shipped = cards().get(self.card.name)
-        if self.card != shipped:  # an option may change what is measured
-            noted[CARD] = self.card.model_dump(mode="json", exclude_defaults=True)
-        if not shipped:
+        shipped_card = cards().get(self.card.name)
+        if not shipped_card:
             self._metrics.check(self.config.task, len(self.eval_docs))
-        noted = {key: one for key, one in noted.items() if one}
-        own = {signature.METADATA_KEY: signed, BENCHMARK: self.card.name}
-        dumped["metadata"] = dumped["metadata"] | own | noted
+        metadata = dict(dumped["metadata"])
+        metadata[signature.METADATA_KEY] = {
+            **self._signature, **self._run_signature, "config": config_digest
+        }  # fmt: skip
+        metadata[BENCHMARK] = self.card.name
+        notes = {
+            NOT_SCORABLE: self.excluded(),
+            INTERVALS: self._metrics.intervals([filter_.name for filter_ in self._filters]),
+        }
+        if self.card != shipped_card:  # an option may change what is measured
+            notes[CARD] = self.card.model_dump(mode="json", exclude_defaults=True)
+        for key, note in notes.items():
+            if note:
+                metadata[key] = note
+        dumped["metadata"] = metadata
         return dumped
 
-    def aggregation(self) -> dict[str, Any]:
-        """By metric, the figure of the card's question."""
+    def aggregation(self) -> dict[str, object]:
+        """Return what computes each metric: the value of the card's question."""
         return {**super().aggregation(), **self._metrics.aggregation()}
 
-    def download(self, dataset_kwargs: dict[str, Any] | None = None, **_: Any) -> None:
-        """Nothing is left to do: the documents were loaded before lm-eval asks for them."""
+    def download(self, dataset_kwargs: Mapping[str, object] | None = None, **_: object) -> None:
+        """Do nothing: the documents were loaded before lm-eval asks for them."""
 
     def apply_filters(self) -> list[Instance] | None:
-        """Filters the answers, and keeps the placeholders of those that are missing."""
+        """Filter the answers, keep the placeholders of missing ones, and have all judged."""
         filtered: list[Instance] | None = super().apply_filters()
         for instance in self._instances:
             placeholder = missing.find(instance.resps)
@@ -305,28 +344,57 @@ class ExtTask(ConfigurableTask):
                 }
         if self._generates_chat:
             chat.warn_of_thoughts(self.config.task, self._instances)
+        if callable(self.config.process_results):  # not under --predict_only
+            self._judge_all()
         return filtered
 
-    def process_results(self, doc: dict[str, Any], results: Sequence[Any]) -> dict[str, Any]:
-        """Scores a document; one with a missing answer counts in no metric.
+    def _judge_all(self) -> None:
+        """Have all complete answers judged, and keep each verdict with its answer."""
+        complete = []
+        for instance in self._instances:
+            for filter_name, answer in instance.filtered_resps.items():
+                if missing.find([answer]) is None:
+                    complete.append((instance, filter_name, answer))
+        judged = self.judge_answers([(instance.doc, answer) for instance, _, answer in complete])
+        for (instance, filter_name, _), answer in zip(complete, judged, strict=True):
+            instance.filtered_resps[filter_name] = answer
+
+    def process_results(self, doc: Doc, results: Sequence[Answer]) -> dict[str, Any]:
+        """Score a document; one with a missing answer counts in no metric.
 
         lm-eval's ``n-samples`` then shows how many documents were scored.
         """
         if missing.find(results) is not None:
             return {}
-        if callable(self.config.process_results):
-            ships = self.card.name in cards()
-            with of_author(f"scoring {doc.get('id')} of {self.config.task}", ships=ships):
-                rows = self.score(doc, results)
-                if not ships:
-                    check_rows(rows, self._metrics.questions.values())
-            if not rows:
-                self._metrics.without += 1
-                return {}
-            clusters = self.card.cluster.names(doc, own=self.card.asks_own(self.config.task))
-            return Scored(Document(str(doc.get("id", "")), clusters, rows), self._metrics.questions)
-        scores: dict[str, Any] = super().process_results(doc, results)  # under --predict_only
-        return scores
+        if not callable(self.config.process_results):  # under --predict_only
+            scores: dict[str, Any] = super().process_results(doc, results)
+            return scores
+        ships = self.card.name in cards()
+        with author_errors(f"scoring {doc.get('id')} of {self.config.task}", ships=ships):
+            answers = self.judge_answers([(doc, answer) for answer in results])
+            rows = self.score(doc, answers)
+            if not ships:
+                check_rows(rows, self._metrics.questions.values())
+        if not rows:
+            self._metrics.documents_without_rows += 1
+            return {}
+        is_user_data = self.card.is_user_data(self.config.task)
+        clusters = self.card.cluster.names(doc, is_user_data=is_user_data)
+        scored = Scored(Document(str(doc.get("id", "")), clusters, rows), self._metrics.questions)
+        verdict = verdict_record(answers)
+        if verdict is not None:
+            scored[VERDICT] = verdict
+        return scored
+
+
+def _take_card(config: TaskConfig, loader: Loader[Any]) -> Card:
+    """Return a task's card, and remove from its configuration the keys that lm-eval lacks."""
+    own_keys = {key: config.pop(key, None) for key in (CARD, TASKS, ABOUT)}
+    # A file without a card, as magnifico generate writes, may use a loader that ships.
+    shipped_card = cards().get(loader.prefix.rstrip("_"))
+    if shipped_card and not own_keys[CARD]:
+        return shipped_card
+    return card_in({**own_keys, "task": config["task"]})
 
 
 class GroupedTask(ExtTask):
@@ -338,14 +406,29 @@ class GroupedTask(ExtTask):
     answers in their order.
     """
 
-    def fewshot_context(self, doc: dict[str, Any], *args: Any, **kwargs: Any) -> list[str]:
-        """Returns one prompt per context, built once for each distinct one."""
+    def doc_to_text(self, doc: Doc, doc_to_text: object = None) -> str:
+        """Return the text of one prompt; of a whole document its different prompts as one text.
+
+        lm-eval expects a text here. Requests are made from one prompt after the other
+        (:meth:`fewshot_context`).
+        """
+        contexts = doc.get(CONTEXT)
+        if self.config.doc_to_text != CONTEXT or not isinstance(contexts, list):
+            return super().doc_to_text(doc, doc_to_text)
+        distinct = dict.fromkeys(contexts)
+        texts = [
+            super(GroupedTask, self).doc_to_text({**doc, CONTEXT: context}, doc_to_text)
+            for context in distinct
+        ]
+        return "\n\n".join(texts)
+
+    def fewshot_context(self, doc: Doc, *args: Any, **kwargs: Any) -> list[str]:
+        """Return one prompt for each context; those of equal contexts are built once."""
         build = super().fewshot_context
-        prompts = {
-            context: build({**doc, "context": context}, *args, **kwargs)
-            for context in dict.fromkeys(doc["context"])
-        }
-        return [prompts[context] for context in doc["context"]]
+        prompts = {}
+        for context in dict.fromkeys(doc[CONTEXT]):
+            prompts[context] = build({**doc, CONTEXT: context}, *args, **kwargs)
+        return [prompts[context] for context in doc[CONTEXT]]
 
 
 class GroupedLoglikelihoodTask(GroupedTask):
@@ -355,10 +438,8 @@ class GroupedLoglikelihoodTask(GroupedTask):
     continuation with the space before it).
     """
 
-    def construct_requests(
-        self, doc: dict[str, Any], ctx: list[str], **kwargs: Any
-    ) -> list[Instance]:
-        """Builds one loglikelihood request per pair.
+    def construct_requests(self, doc: Doc, ctx: list[str], **kwargs: Any) -> list[Instance]:
+        """Build one loglikelihood request for each pair.
 
         After a chat template the continuation opens the assistant's turn, so it loses the
         space that separates it from the context in running text, as lm-eval drops its
@@ -366,27 +447,27 @@ class GroupedLoglikelihoodTask(GroupedTask):
         """
         after_template = kwargs.pop("apply_chat_template", False)
         kwargs.pop("chat_template", None)
-        return [
-            Instance(
-                request_type="loglikelihood",
-                doc=doc,
-                arguments=(prompt, continuation.lstrip(" ") if after_template else continuation),
-                idx=index,
-                **kwargs,
+        requests = []
+        pairs = zip(ctx, doc["continuation"], strict=True)
+        for index, (prompt, continuation) in enumerate(pairs):
+            text = continuation.lstrip(" ") if after_template else continuation
+            requests.append(
+                Instance(
+                    request_type="loglikelihood",
+                    doc=doc,
+                    arguments=(prompt, text),
+                    idx=index,
+                    **kwargs,
+                )
             )
-            for index, (prompt, continuation) in enumerate(
-                zip(ctx, doc["continuation"], strict=True)
-            )
-        ]
+        return requests
 
 
 class GroupedGenerationTask(GroupedTask):
     """Each prompt of a document is answered with a text of its own."""
 
-    def construct_requests(
-        self, doc: dict[str, Any], ctx: list[str], **kwargs: Any
-    ) -> list[Instance]:
-        """Builds one generation request per prompt."""
+    def construct_requests(self, doc: Doc, ctx: list[str], **kwargs: Any) -> list[Instance]:
+        """Build one generation request for each prompt."""
         build = super().construct_requests
         requests = [build(doc, prompt, **kwargs) for prompt in ctx]
         for index, request in enumerate(requests):

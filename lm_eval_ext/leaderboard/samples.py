@@ -11,13 +11,12 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lm_eval_ext.cards import Card, cards
+from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
+from lm_eval_ext.registry import BENCHMARKS
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.query import question_of
 from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
@@ -202,10 +201,7 @@ def _model(
 
 
 def _views(benchmark: str) -> Any:
-    name = f"lm_eval_ext.benchmarks.{benchmark}.view"
-    if benchmark not in cards() or find_spec(name) is None:
-        return None
-    return import_module(name)
+    return BENCHMARKS[benchmark].view() if benchmark in BENCHMARKS else None
 
 
 def _part(part: Part) -> dict[str, Any]:

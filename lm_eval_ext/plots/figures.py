@@ -21,6 +21,7 @@ from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import LmEvalExtError, OptionError, nearest, require_extra, writing
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.reading import Strict, read_yaml
+from lm_eval_ext.registry import BENCHMARKS
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.results.query import figures as asked_figures
@@ -133,7 +134,7 @@ def declared() -> Mapping[str, Declared]:
     Raises:
         DataError: A declaration is malformed; file and key are named.
     """
-    files = sorted(Path(__file__).parents[1].glob("benchmarks/*/plots.yaml"))
+    files = [benchmark.figures_file for benchmark in BENCHMARKS.values()]
     groups = (read_yaml(file, TypeAdapter(tuple[Declared, ...])) for file in files)
     return {one.name: one for group in groups for one in group}
 

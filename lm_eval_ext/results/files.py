@@ -192,7 +192,7 @@ class Run:
     @cached_property
     def signature(self) -> str:
         """What was asked and how it was scored, in one line."""
-        return signature.of_result(self.file.content, self.task)
+        return signature.result_signature(self.file.content, self.task)
 
 
 @cache

@@ -96,7 +96,7 @@ def _scored(run: Run, keyed: KeyedSample, items: tuple[str, ...]) -> Scored:
     doc = sample["doc"] if isinstance(sample["doc"], dict) else {}
     clusters: Sequence[str] = (keyed.key,)
     if card:
-        clusters = card.cluster.names(doc, own=card.asks_own(run.task))
+        clusters = card.cluster.names(doc, is_user_data=card.is_user_data(run.task))
     # lm-eval's prompt_hash is that of a document's first request; here all of them count.
     parts = [part for request in sample["arguments"].values() for part in request.values()]
     texts = [part for part in parts if isinstance(part, str)]

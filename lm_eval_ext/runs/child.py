@@ -55,7 +55,7 @@ def own_first(build: Callable[..., Any], names: Collection[str]) -> Callable[...
 
     That takes seconds. A file of tasks is in no index.
     """
-    from lm_eval_ext._autoload import tasks_folder
+    from lm_eval_ext.task_folder import tasks_folder
 
     def build_few(paths: Sequence[Path], **options: Any) -> Any:
         few = build([Path(tasks_folder()), *paths[1:]], **options)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_eval_ext._autoload import install, tasks_folder
+from lm_eval_ext._autoload import install
 from lm_eval_ext.errors import LmEvalExtError, OptionError, nearest
 from lm_eval_ext.harness.signature import METADATA_KEY
+from lm_eval_ext.task_folder import tasks_folder
 from lm_eval_ext.text import names_in, one_line
 
 FILE = ".yaml"
@@ -51,7 +52,7 @@ class Selection:
         from lm_eval_ext.harness import preflight
 
         manager = own_manager(self.folders, metadata)
-        preflight.check(manager, self.names, given=given)
+        preflight.check(manager, self.names, metadata_keys=given)
         found = {name: _loaded(manager, name) for name in self.names}
         return {
             name: tasks

@@ -24,6 +24,7 @@ from pydantic import (
 from lm_eval_ext.atomic import sha256_of_json
 from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.reading import Strict, checked, read_yaml
+from lm_eval_ext.registry import recipe_files
 from lm_eval_ext.text import quantity
 
 MUON = "muon"
@@ -225,7 +226,7 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
 
 def shipped() -> dict[str, Path]:
     """The recipes that ship, by name: ``recipes/*.yaml`` of every benchmark."""
-    return {file.stem: file for file in sorted(Path(__file__).parents[1].glob("**/recipes/*.yaml"))}
+    return recipe_files()
 
 
 def read_recipe(name: str, settings: Mapping[str, Any] | None = None) -> Recipe:

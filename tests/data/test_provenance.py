@@ -1,37 +1,51 @@
-"""Provenance of documents that are made from several sources."""
+"""Provenance of documents that come from several sources."""
 
 import hashlib
 from dataclasses import replace
 
-from datasets import Dataset, DatasetDict, DatasetInfo
 from server import NAMES, Server
 
 from lm_eval_ext.data import require_all
-from lm_eval_ext.harness import provenance
+from lm_eval_ext.harness.provenance import NOTHING, Provenance, describe_many
 
 
-def read_back(info: DatasetInfo) -> dict[str, str]:
-    dataset = Dataset.from_list([{"text": "x"}], info=info)
-    return provenance.of_dataset(DatasetDict({"test": dataset}))
+def signed(provenance: Provenance) -> dict[str, str]:
+    """Return what a signature shows."""
+    return {
+        "source": provenance.source,
+        "revision": provenance.revision,
+        "sha256": provenance.sha256,
+    }
 
 
 def test_sources_and_revisions_are_joined(server: Server) -> None:
+    """A signature names every source with its revision, and one checksum over all of them."""
     many, toy = require_all("many", NAMES[:3]), require_all("toy")
     revision = "ab" * 20
     toy = replace(toy, files=tuple(replace(file, revision=revision) for file in toy.files))
-    joined = read_back(provenance.describe_many([many, toy]))
+    joined = signed(describe_many([many, toy]))
     digests = "".join(sorted((many.sha256, toy.sha256)))
     assert joined == {
         "source": "many+toy",
         "revision": f"{many.files[0].revision}+ababababa",
         "sha256": hashlib.sha256(digests.encode()).hexdigest(),
     }
-    swapped = read_back(provenance.describe_many([toy, many]))
+    swapped = signed(describe_many([toy, many]))
     assert swapped["sha256"] == joined["sha256"], "the order of sources says nothing"
-    fewer = read_back(provenance.describe_many([many, require_all("toy", ["beta"])]))
+    assert signed(describe_many([many]).joined(describe_many([toy]))) == joined
+    fewer = signed(describe_many([many, require_all("toy", ["beta"])]))
     assert fewer["sha256"] != joined["sha256"]
-    own = provenance.describe_many([], {"questions": "a" * 64})
-    assert read_back(own) == {"source": "own questions", "revision": "own", "sha256": "a" * 64}
-    assert read_back(provenance.describe_many([toy])) == {
-        "source": "toy", "revision": revision, "sha256": toy.sha256
-    }  # fmt: skip
+
+
+def test_a_single_source_keeps_its_revision_and_checksum(server: Server) -> None:
+    """Nothing is cut or hashed again where there is nothing to join."""
+    own = describe_many([], {"questions": "a" * 64})
+    assert signed(own) == {"source": "own questions", "revision": "own", "sha256": "a" * 64}
+    toy = require_all("toy")
+    only_toy = describe_many([toy])
+    assert signed(only_toy) == {
+        "source": "toy",
+        "revision": toy.files[0].revision,
+        "sha256": toy.sha256,
+    }
+    assert only_toy.joined(NOTHING) == only_toy

@@ -103,9 +103,9 @@ def test_the_keys_of_a_run(tasks: list[Any], metadata: dict[str, Any], error: st
     manager = own_manager([], metadata)
     if error:
         with pytest.raises(OptionError, match=error):
-            check(manager, tasks, given=metadata)
+            check(manager, tasks, metadata_keys=metadata)
     else:
-        check(manager, tasks, given=metadata)
+        check(manager, tasks, metadata_keys=metadata)
 
 
 def test_the_models_arguments_are_not_taken_for_metadata() -> None:

@@ -21,7 +21,7 @@ def test_every_measure_and_metric_of_every_card_is_answered_by_rows() -> None:
             own = question.measure
             needed |= {*own.value, *own.groups, *filter(None, [own.facet]), *question.filter}
         for task, facts in card.tasks.items():
-            if facts.sources or facts.asks_own or "fresh" in task or needed <= seen:
+            if facts.sources or facts.is_user_data or "fresh" in task or needed <= seen:
                 continue
             found = simple_evaluate(
                 model=MadeAnswers(), tasks=[task], limit=4, task_manager=own_manager()
@@ -52,7 +52,7 @@ def aggregated(given: list[Document]) -> dict[str, Any]:
     card = cards()["lieder"]
     metrics = Metrics({name: card.question_of(name) for name in ("direct", "direct/existence")})
     values = {name: function(given) for name, function in metrics.aggregation().items()}
-    return {**values, **metrics.noted(["none"])}
+    return {**values, **metrics.intervals(["none"])}
 
 
 def test_the_order_of_ranks_changes_no_digit() -> None:

@@ -12,9 +12,10 @@ from pydantic import BaseModel, Field
 from support.tasks import load_task
 
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness import missing, provenance
-from lm_eval_ext.harness.loading import loader
+from lm_eval_ext.harness import missing
+from lm_eval_ext.harness.loading import TaskData, loader
 from lm_eval_ext.harness.metrics import Document
+from lm_eval_ext.harness.provenance import describe_embedded
 from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask, GroupedLoglikelihoodTask
 
 ROWS = [{"id": str(n), "q": f"What is {n}?", "a": str(n), "kind": "ab"[n % 2],
@@ -35,8 +36,12 @@ class Toys(BaseModel):
 def toys(options: Toys) -> Any:
     """Questions with one answer, or groups of them."""
     calls.append(options.count)
-    info = provenance.describe_embedded("toys", "f" * 64)
-    return provenance.Loaded(ROWS[: options.count], info, {"broken": ["9"]})
+    return TaskData(
+        documents=ROWS[: options.count],
+        resources={"count": options.count},
+        excluded={"broken": ["9"]},
+        provenance=describe_embedded("toys", "f" * 64),
+    )
 
 
 twice = loader("toy_", Toys)(lambda _: ROWS * 2)

@@ -12,7 +12,7 @@ from support.results_files import write_run
 
 from lm_eval_ext.cli.task_list import task_rows
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.harness.signature import of_config
+from lm_eval_ext.harness.signature import config_digest
 from lm_eval_ext.results.files import Run, find
 from lm_eval_ext.results.grid import text
 from lm_eval_ext.results.models import read_models
@@ -97,7 +97,7 @@ def test_scores_and_counts(tmp_path: Path) -> None:
     }
     assert run.documents == (46, 48)
     assert run.signature == (
-        f"task:lieder_base|seed:7|version:1.0|config:{of_config({})}|docs:46/48|shots:0"
+        f"task:lieder_base|seed:7|version:1.0|config:{config_digest({})}|docs:46/48|shots:0"
         "|chat:0123456789ab|system:no|lm-eval:0.4.13"
     )
     several = read(tmp_path / "b", **foreign("t", {"acc,strict": 0.1, "acc,loose": 0.2}))

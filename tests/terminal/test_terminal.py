@@ -18,7 +18,7 @@ from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.cli.task_list import lines, matching, task_rows
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.harness.metrics import Document, Metrics, entry
+from lm_eval_ext.harness.metrics import Document, Metrics, metric_entry
 from lm_eval_ext.results.grid import text as as_text
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.query import ScoreQuery
@@ -81,8 +81,8 @@ def write(folder: Path, card: Card, model: str, skill: float) -> None:
     write_files(
         folder, model, task,
         figures={f"{name},none": value(scored) for name, value in metrics.aggregation().items()},
-        entries=[entry(*named) for named in metrics.questions.items()],
-        metadata={"intervals": metrics.noted(["none"])}, samples=samples,
+        entries=[metric_entry(*named) for named in metrics.questions.items()],
+        metadata={"intervals": metrics.intervals(["none"])}, samples=samples,
         size=card.tasks[task].documents,
     )  # fmt: skip
     (folder / "model.yaml").write_text(yaml.safe_dump({"display_name": model}))

@@ -6,14 +6,14 @@ answer. A choice depends on ids and unmodified words only, so it is the same und
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from lm_eval_ext.benchmarks.cogs import load
 from lm_eval_ext.benchmarks.cogs.records import Example, Split
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.fewshot import shuffled
-from lm_eval_ext.harness.loading import loader
-from lm_eval_ext.harness.provenance import Loaded
+from lm_eval_ext.harness.loading import TaskData, loader
 from lm_eval_ext.reading import embedded
 
 WHY = "required: the exposure example of its key word"
@@ -27,7 +27,7 @@ class Options(load.Words):
 
 
 @loader(prefix="cogs_", options=Options)
-def dataset(options: Options) -> Loaded:
+def dataset(options: Options) -> TaskData:
     """Loads a split as ``test`` and the training set as ``train``, with the lexicon's words.
 
     Raises:
@@ -47,8 +47,8 @@ def dataset(options: Options) -> Loaded:
         for one in tested
         for tokens in [_tokens(one)]
     ]
-    found = load.documents(options, tested, asked, [*files, *train_files])
-    return found._replace(train=map(texts, train))
+    data = load.documents(options, tested, asked, [*files, *train_files])
+    return replace(data, demonstrations=[texts(example) for example in train])
 
 
 def _tokens(example: Example) -> set[str]:

@@ -16,7 +16,7 @@ from lm_eval_ext.benchmarks.cogs.records import Corpus, Example, Split
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness import provenance
-from lm_eval_ext.harness.loading import loader
+from lm_eval_ext.harness.loading import TaskData, loader
 from lm_eval_ext.reading import Exact, lines_of
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Options(Style):
 
 
 @loader(prefix="cogs_", options=Options)
-def dataset(options: Options) -> provenance.Loaded:
+def dataset(options: Options) -> TaskData:
     """Loads a split for lm-eval, as the split ``test``.
 
     Raises:
@@ -128,7 +128,7 @@ def dataset(options: Options) -> provenance.Loaded:
 
 
 @loader(prefix="cogs_", options=Options)
-def pairs(options: Options) -> provenance.Loaded:
+def pairs(options: Options) -> TaskData:
     """Loads a split whose documents ask each example twice: without and with substitution.
 
     ``context`` and ``form`` are lists of two, with the unmodified words first.
@@ -148,14 +148,14 @@ def documents(
     found: Iterable[Example],
     texts: Iterable[Mapping[str, Any]],
     files: Sequence["DataFile"],
-) -> provenance.Loaded:
+) -> TaskData:
     """The documents of a task: what all tasks have of an example, and its texts."""
     of_all = options.model_dump(include={"corpus", "split"})
     rows = [
         {"id": one.id, "type": one.type, **of_all, **own}
         for one, own in zip(found, texts, strict=True)
     ]
-    return provenance.Loaded(rows, provenance.describe(files) if files else None)
+    return TaskData(documents=rows, provenance=provenance.describe(files) if files else None)
 
 
 def examples(

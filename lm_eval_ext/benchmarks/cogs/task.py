@@ -7,12 +7,15 @@ from datasets import Dataset
 
 from lm_eval_ext.benchmarks.cogs import in_context
 from lm_eval_ext.benchmarks.cogs.chat import INSTRUCTION, form_in
+from lm_eval_ext.benchmarks.cogs.load import Options
 from lm_eval_ext.harness.fewshot import FewshotTask, Prompt, Turn
 from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask
 
 
 class CogsTask(ExtTask):
     """A task that asks for the logical form of a sentence."""
+
+    options: Options
 
     def chat_instruction(self) -> str | None:
         """None for a prompt with words of its own or the user's, or if the user wants none."""
@@ -23,9 +26,9 @@ class CogsTask(ExtTask):
         """The logical form."""
         return form_in(answer)
 
-    def sign(self, own: dict[str, str]) -> None:
+    def sign(self, parts: dict[str, str]) -> None:
         """Without the option of the instruction, which is signed where it is used."""
-        own.pop("instruction", None)
+        parts.pop("instruction", None)
 
 
 class OverestimationTask(CogsTask, GroupedGenerationTask):

@@ -9,7 +9,7 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -19,12 +19,9 @@ from lm_eval_ext.benchmarks.conceptual.prompt import Template, answers_are_label
 from lm_eval_ext.benchmarks.conceptual.records import DatasetName, Sample, main_concepts
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.fewshot import shuffled
-from lm_eval_ext.harness.loading import Documents, loader
-from lm_eval_ext.harness.provenance import Loaded, describe, describe_many
+from lm_eval_ext.harness.loading import LoadingResult, TaskData, loader
+from lm_eval_ext.harness.provenance import Provenance, describe, describe_many
 from lm_eval_ext.reading import Exact
-
-if TYPE_CHECKING:
-    from datasets import DatasetInfo
 
 
 class Options(Exact):
@@ -75,7 +72,7 @@ class Options(Exact):
 
 
 @loader(prefix="conceptual_", options=Options)
-def dataset(options: Options) -> Documents:
+def dataset(options: Options) -> LoadingResult:
     """All samples of a dataset, in a fixed shuffled order.
 
     The task makes documents of those that have enough demonstrations, once lm-eval has set
@@ -85,7 +82,7 @@ def dataset(options: Options) -> Documents:
         OptionError: spaCy or the pipeline is not installed.
         DataError: The data are unavailable or invalid.
     """
-    samples, info = _READERS[options.dataset](options)
+    samples, provenance = _READERS[options.dataset](options)
     main = main_concepts(samples)
     by_id = sorted(samples, key=lambda sample: sample.id)
     # Shuffled, since files group related samples.
@@ -93,7 +90,7 @@ def dataset(options: Options) -> Documents:
         _row(sample, [template(sample) for template in options.templates.values()], main[sample.id])
         for sample in (by_id[place] for place in shuffled(len(by_id), "documents"))
     ]
-    return Loaded(rows, info)
+    return TaskData(documents=rows, provenance=provenance)
 
 
 def _row(sample: Sample, forms: Sequence[tuple[str, str]], main: str) -> dict[str, Any]:
@@ -171,7 +168,7 @@ def r4c(annotations: Path) -> dict[str, frozenset[str]]:
     }
 
 
-Read: TypeAlias = "tuple[Sequence[Sample], DatasetInfo | None]"
+Read: TypeAlias = tuple[Sequence[Sample], Provenance | None]
 """All samples of a dataset, and where they are from; None if they are embedded."""
 
 

@@ -8,6 +8,7 @@ from datasets import Dataset
 from lm_eval_ext.benchmarks.conceptual import fewshot, openbookqa, score
 from lm_eval_ext.benchmarks.conceptual.answers import in_chat
 from lm_eval_ext.benchmarks.conceptual.fewshot import SAME_LABELS, SELECTIONS
+from lm_eval_ext.benchmarks.conceptual.load import Options
 from lm_eval_ext.benchmarks.conceptual.prompt import ALL, framed, with_facts
 from lm_eval_ext.harness import signature
 from lm_eval_ext.harness.fewshot import FewshotTask, Prompt, Turn
@@ -29,6 +30,8 @@ class ConceptualTask(FewshotTask):
     With a control it asks a third time, and with several templates as often for each.
     """
 
+    options: Options
+
     def prepare(self, config: Mapping[str, Any]) -> None:
         """Finds the templates and the selections, and has the bootstrap draw as the option says."""
         self._control = self.options.control == "labels"
@@ -43,18 +46,18 @@ class ConceptualTask(FewshotTask):
         """Those of the control only where it is asked."""
         return [name for name in self.card.metrics if self._control or name not in score.OF_CONTROL]
 
-    def sign(self, own: dict[str, str]) -> None:
+    def sign(self, parts: dict[str, str]) -> None:
         """Adds what the options leave open.
 
         That is the default's template by name, a digest of all inputs and answers, and the version
         of the spaCy pipeline that found the concepts.
         """
         names = "+".join(self._templates)
-        own["template"] = f"best of {names}" if self.options.template == ALL else names
+        parts["template"] = f"best of {names}" if self.options.template == ALL else names
         shown = sorted([row["id"], row["inputs"], row["answers"]] for row in self._rows.values())
-        own["inputs"] = signature.digest(shown)
+        parts["inputs"] = signature.digest(shown)
         if self.options.dataset == "openbookqa":
-            own["pipeline"] = openbookqa.label(openbookqa.pipeline(self.options.spacy))
+            parts["pipeline"] = openbookqa.label(openbookqa.pipeline(self.options.spacy))
 
     def dump_config(self) -> dict[str, Any]:
         """What lm-eval writes into the results file; with a digest of who is shown what."""
@@ -71,7 +74,7 @@ class ConceptualTask(FewshotTask):
     ) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
         """Makes documents of the samples that have k demonstrations under both selections."""
         rows = samples.to_list()
-        chosen, left_out = fewshot.choose(rows, self.options, k, seed)
+        chosen, excluded = fewshot.choose(rows, self.options, k, seed)
         made: list[dict[str, Any]] = []
         long: list[str] = []
         for row in rows:
@@ -82,7 +85,7 @@ class ConceptualTask(FewshotTask):
                     long.append(row["id"])
                 else:
                     made.append(doc)
-        left_out[TOO_LONG] = long
+        excluded[TOO_LONG] = long
         if without := sum(not doc.get(f"{SAME_LABELS}_demonstrations", True) for doc in made):
             _log.warning(
                 "%s: %d samples have no demonstrations of other concepts with the same labels, and "
@@ -90,7 +93,7 @@ class ConceptualTask(FewshotTask):
                 self.config.task,
                 without,
             )
-        return made, left_out
+        return made, excluded
 
     def _words(self, doc: dict[str, Any]) -> int:
         """Distinct words of the longest of all prompts, as the paper's limit counts."""

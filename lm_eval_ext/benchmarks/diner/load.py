@@ -4,7 +4,7 @@ from collections import defaultdict
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -16,12 +16,14 @@ from lm_eval_ext.benchmarks.diner.records import Categories, Recipe, Split, read
 from lm_eval_ext.data import require_all
 from lm_eval_ext.errors import DataError, OptionError, require_extra
 from lm_eval_ext.fewshot import shuffled
-from lm_eval_ext.harness import provenance
-from lm_eval_ext.harness.loading import loader
+from lm_eval_ext.harness.loading import TaskData, loader
+from lm_eval_ext.harness.provenance import (
+    Provenance,
+    describe,
+    describe_embedded,
+    describe_many,
+)
 from lm_eval_ext.reading import Exact
-
-if TYPE_CHECKING:
-    from datasets import DatasetInfo
 
 SOURCE, GLOSSARY = "diner", "glossary.json"
 
@@ -59,8 +61,8 @@ class Recipes(Exact):
             )
         return self
 
-    def read(self) -> "tuple[Split, DatasetInfo]":
-        """Reads the split and describes its source.
+    def read(self) -> tuple[Split, Provenance]:
+        """Read the split, with where it comes from.
 
         Raises:
             DataError: A file is unavailable or invalid.
@@ -69,8 +71,8 @@ class Recipes(Exact):
             found = require_all(SOURCE)
             paths = {file.name: file.path for file in found.files}
             data, glossary = paths["tmcd"], paths["glossary"]
-            info = provenance.describe(found.files)
-            return _read(data, glossary, str(info.download_checksums)), info
+            provenance = describe(found.files)
+            return _read(data, glossary, provenance.sha256), provenance
         folder = mini.FOLDER if self.dir is None else Path(self.dir).expanduser()
         data, glossary = folder / f"{self.split}_data.json", folder / GLOSSARY
         for path in (data, glossary):
@@ -80,16 +82,16 @@ class Recipes(Exact):
                     "diner build"
                 )
         if self.dir is None:
-            info = provenance.describe_embedded("diner_mini", sha256_of(data))
+            provenance = describe_embedded("diner_mini", sha256_of(data))
         else:
             sums = {f"{path.stem} recipes": sha256_of(path) for path in (data, glossary)}
-            info = provenance.describe_many([], sums)
-        return _read(data, glossary, str(info.download_checksums)), info
+            provenance = describe_many([], sums)
+        return _read(data, glossary, provenance.sha256), provenance
 
 
 @lru_cache(maxsize=2)
-def _read(data: Path, glossary: Path, _sums: str) -> Split:
-    """Reads files of these checksums; cached, as several tasks of a run need the same 125 MB."""
+def _read(data: Path, glossary: Path, _checksum: str) -> Split:
+    """Read files of this checksum; cached, as several tasks of a run need the same 125 MB."""
     return read_split(data, Glossary.read(glossary))
 
 
@@ -141,10 +143,10 @@ class Options(Recipes):
 
 
 @loader(prefix="diner_", options=Options)
-def dataset(options: Options) -> provenance.Loaded:
-    """Loads the test recipes of a split as ``test``, in a fixed random order.
+def dataset(options: Options) -> TaskData:
+    """Load the test recipes of a split, in a fixed random order; its resource is the split.
 
-    Recipes whose name does not parse cannot be scored and are left out.
+    Recipes whose name does not parse cannot be scored and are excluded.
 
     Raises:
         OptionError: A library is not installed.
@@ -152,19 +154,19 @@ def dataset(options: Options) -> provenance.Loaded:
     """
     if options.demonstrations:
         require_extra("diner", "the choice of demonstrations", "jieba", "bm25s")
-    split, info = options.read()
+    split, provenance = options.read()
     parse = split.glossary.parse
-    left_out = {UNPARSED: [one.id for one in split.test if not parse(one.name)]}
+    excluded = {UNPARSED: [recipe.id for recipe in split.test if not parse(recipe.name)]}
     asked = [one for one in split.test if parse(one.name)]
     asked = drawn(asked, options.per_dish, options.draw_seed)
     given: Given = {}
     if options.components_file is not None:
         given = read_answers(Path(options.components_file).expanduser(), asked)
-        left_out[UNANSWERED] = [one.id for one in asked if one.id not in given]
+        excluded[UNANSWERED] = [recipe.id for recipe in asked if recipe.id not in given]
         asked = [one for one in asked if one.id in given]
-    left_out = {cause: ids for cause, ids in left_out.items() if ids}
+    excluded = {cause: ids for cause, ids in excluded.items() if ids}
     if not asked:
-        causes = ", ".join(f"{cause}: {len(ids)}" for cause, ids in left_out.items())
+        causes = ", ".join(f"{cause}: {len(ids)}" for cause, ids in excluded.items())
         raise DataError(
             f"DiNeR: no recipe can be asked about ({causes}); use another split or log of answers"
         )
@@ -180,7 +182,7 @@ def dataset(options: Options) -> provenance.Loaded:
         }
         for one in asked
     ]
-    return provenance.Loaded(rows, info, left_out)
+    return TaskData(documents=rows, resources=split, excluded=excluded, provenance=provenance)
 
 
 def drawn(recipes: list[Recipe], per_dish: int, seed: int) -> list[Recipe]:

@@ -10,8 +10,9 @@ from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.diner.component_answers import name_after_components
 from lm_eval_ext.benchmarks.diner.demonstrations import INSTRUCTION, ORACLE, choose
 from lm_eval_ext.benchmarks.diner.extract import name_of
+from lm_eval_ext.benchmarks.diner.load import Options
 from lm_eval_ext.benchmarks.diner.prompt import name_prompt
-from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Recipe
+from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Recipe, Split
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.fewshot import FewshotTask, Prompt, Turn
 from lm_eval_ext.harness.filters import register_text_filter
@@ -32,18 +33,19 @@ class NameTask(ExtTask):
         shows: The only legal ``diner_demonstrations``.
     """
 
+    options: Options
+    resources: Split
     asks: str = "name"
     shows: str | None = None
 
     def prepare(self, config: Mapping[str, Any]) -> None:
-        """Reads the split, whose glossary scores."""
+        """Refuse options that the class cannot score."""
         for option, own in (("ask", self.asks), ("demonstrations", self.shows)):
             if (given := getattr(self.options, option)) != own:
                 raise OptionError(
                     f"diner_{option} is {given!r}, but {config['task']} has {own!r} of "
                     "its own; leave it out"
                 )
-        self.split = self.options.read()[0]
 
     def metrics(self) -> list[str] | None:
         """The card's, without the categories that no document has; the YAML's for components."""
@@ -53,18 +55,18 @@ class NameTask(ExtTask):
         absent = set(CATEGORIES) - (present if len(present) > 1 else set())
         return [name for name in self.card.metrics if name.rpartition("/")[2] not in absent]
 
-    def scoring_arguments(self) -> dict[str, Any]:
+    def scoring_arguments(self) -> dict[str, object]:
         """For :func:`~lm_eval_ext.benchmarks.diner.score.by_glossary`."""
-        return {"glossary": self.split.glossary}
+        return {"glossary": self.resources.glossary}
 
-    def sign(self, own: dict[str, str]) -> None:
+    def sign(self, parts: dict[str, str]) -> None:
         """Replaces the paths of the user's files by digests of their content."""
         for place in ("dir", "components_file"):
-            own.pop(place)
+            parts.pop(place)
         if self.options.components_file is not None:
             digest = sha256_of(Path(self.options.components_file).expanduser())
-            own["components"] = digest[:16]
-        own["glossary"] = self.split.glossary.digest[:16]
+            parts["components"] = digest[:16]
+        parts["glossary"] = self.resources.glossary.digest[:16]
 
 
 class CompositionalTask(NameTask):
@@ -90,7 +92,7 @@ class InContextTask(NameTask, FewshotTask):
         """Makes documents that record the demonstrations and the reason for each."""
         rows = list(samples)
         recipes = [Recipe(row["id"], row["instruction"], row["answer"]) for row in rows]
-        choices = choose(self.split, recipes, self.shows, k, seed)
+        choices = choose(self.resources, recipes, self.shows, k, seed)
         documents = [
             {
                 **row,
@@ -104,7 +106,7 @@ class InContextTask(NameTask, FewshotTask):
 
     def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
         """The recipe after its demonstrations."""
-        shown = (self.split.by_id[name] for name in doc["demonstrations"])
+        shown = (self.resources.by_id[name] for name in doc["demonstrations"])
         turns = tuple(Turn(name_prompt(one.instruction), one.name) for one in shown)
         return [Prompt(turns, doc["input"])]
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.harness.loading import Documents, loader
-from lm_eval_ext.harness.provenance import Loaded, describe
+from lm_eval_ext.harness.loading import LoadingResult, TaskData, loader
+from lm_eval_ext.harness.provenance import describe
 from lm_eval_ext.reading import Exact, embedded, lines_of
 
 SINGLE = {
@@ -37,7 +37,7 @@ class Options(Exact):
 
 
 @loader(prefix="discourse_entities_", options=Options)
-def dataset(options: Options) -> Documents:
+def dataset(options: Options) -> LoadingResult:
     """Loads a set for lm-eval.
 
     Raises:
@@ -47,7 +47,9 @@ def dataset(options: Options) -> Documents:
         return pairs(written(embedded(__file__, "mini.yaml")["items"]), "mini.yaml")
     file = require("discourse_entities", options.set)
     documents = single if options.set == "single" else pairs
-    return Loaded(documents(read(file.path), str(file.path)), describe([file]))
+    return TaskData(
+        documents=documents(read(file.path), str(file.path)), provenance=describe([file])
+    )
 
 
 def read(path: Path) -> list[Row]:

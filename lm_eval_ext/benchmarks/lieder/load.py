@@ -20,8 +20,8 @@ from lm_eval_ext.benchmarks.lieder.records import (
 )
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness.loading import Documents, loader
-from lm_eval_ext.harness.provenance import Loaded, describe
+from lm_eval_ext.harness.loading import LoadingResult, TaskData, loader
+from lm_eval_ext.harness.provenance import describe
 from lm_eval_ext.reading import Exact, lines_of
 
 GROUP_SIZE = 12
@@ -58,7 +58,7 @@ class Drawn(Exact):
 
 
 @loader(prefix="lieder_", options=Options)
-def documents(options: Options) -> Documents:
+def documents(options: Options) -> LoadingResult:
     """The groups of an experiment.
 
     Raises:
@@ -74,11 +74,11 @@ def documents(options: Options) -> Documents:
         return to_documents(items.mini(), "mini")
     file = require("lieder", options.experiment)
     groups = read(file.path, options.experiment)
-    return Loaded(to_documents(groups, options.experiment), describe([file]))
+    return TaskData(documents=to_documents(groups, options.experiment), provenance=describe([file]))
 
 
 @loader(prefix="lieder_", options=Drawn)
-def drawn(options: Drawn) -> Documents:
+def drawn(options: Drawn) -> LoadingResult:
     """The groups of items that are drawn.
 
     Raises:

@@ -2,13 +2,11 @@
 
 import ast
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-
-import yaml
+from typing import Any, NamedTuple
 
 from lm_eval_ext import data
 from lm_eval_ext.atomic import sha256_of
@@ -21,6 +19,7 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     CorpusName,
     Database,
     Description,
+    DialogueKey,
     Example,
     Form,
     Interpretation,
@@ -28,12 +27,10 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     rows_of,
 )
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness import provenance
+from lm_eval_ext.harness.provenance import NOTHING, Provenance, describe_embedded, describe_many
+from lm_eval_ext.reading import embedded
 from lm_eval_ext.sql import Databases, sqlite_path
 from lm_eval_ext.text import one_line
-
-if TYPE_CHECKING:
-    from datasets import DatasetInfo
 
 SOURCE, DIALOGUES, DATABASES = "magnifico", "magnifico_dialogues", "spider_databases"
 MAPPINGS = "magnifico_mappings"
@@ -69,23 +66,35 @@ DIALOGUE_FORMS: Mapping[Form, str] = {
 COMBINED = "combination"
 
 
-Sourced: TypeAlias = tuple[Corpus, "DatasetInfo"]
-"""A corpus and the description of its data for signatures."""
+@dataclass(frozen=True)
+class SourcedCorpus:
+    """A corpus, and where its texts and its databases come from.
+
+    Attributes:
+        corpus: The examples with their databases. The published corpus is read without dialogues
+            and descriptions, which :func:`add_dialogues` and :func:`add_descriptions` add.
+        texts: The provenance of the examples, and of what was added.
+        databases: The provenance of the databases, unless it is that of the texts.
+    """
+
+    corpus: Corpus
+    texts: Provenance
+    databases: Provenance = NOTHING
+
+    @property
+    def provenance(self) -> Provenance:
+        """The provenance of everything, for signatures."""
+        return self.texts.joined(self.databases)
 
 
-def find(
-    name: CorpusName,
-    *,
-    dialogues: bool,
-    descriptions: bool,
-    databases: str | None,
-    examples: str | None,
-) -> Sourced:
-    """Loads a corpus with its databases.
+def find(name: CorpusName, *, databases: str | None, examples: str | None) -> SourcedCorpus:
+    """Load a corpus with its databases.
 
-    ``descriptions`` asks for the authors' own, which only the published corpus has.
-    ``databases`` is a user's folder of databases, used instead of the published ones, and
-    ``examples`` the user's file for ``own``.
+    Args:
+        name: The corpus.
+        databases: A user's folder of databases, used instead of the published ones; for ``own`` any
+            database.
+        examples: The user's file, for ``own``.
 
     Raises:
         OptionError: A name or a path is illegal.
@@ -97,64 +106,86 @@ def find(
             "databases; leave them out"
         )
     if name == "published":
-        return _published(databases, dialogues=dialogues, descriptions=descriptions)
+        return _published(databases)
     if name == "mini":
-        return mini.corpus(), provenance.describe_embedded("magnifico_mini", mini.digest())
+        return SourcedCorpus(mini.corpus(), describe_embedded("magnifico_mini", mini.digest()))
     if not (databases and examples):
         raise OptionError(
             "magnifico_own needs your own files: --metadata "
             '\'{"magnifico_databases": "my.sqlite", "magnifico_file": "my.tsv"}\''
         )
-    place = Path(examples).expanduser()
-    corpus = own.read(place, databases)
-    digests = {"examples": sha256_of(place), "databases": own.digest(corpus.databases)}
+    return _users_own(Path(examples).expanduser(), databases)
+
+
+def _users_own(file: Path, databases: str) -> SourcedCorpus:
+    corpus = own.read(file, databases)
+    digests = {"examples": sha256_of(file), "databases": own.digest(corpus.databases)}
     if corpus.dialogues:
         digests["dialogues"] = own.digest_of_dialogues(corpus)
-    return corpus, provenance.describe_many([], own=digests)
+    return SourcedCorpus(corpus, describe_many([], own=digests))
 
 
-def _published(databases: str | None, *, dialogues: bool, descriptions: bool) -> Sourced:
+def _published(databases: str | None) -> SourcedCorpus:
     texts = data.require_all(SOURCE)
-    folders = [texts, *([data.require_all(DIALOGUES)] if dialogues else [])]
-    corpus = read(texts.path, dialogues=dialogues)
-    if descriptions:
-        folders.append(data.require_all(MAPPINGS))
-        (file,) = folders[-1].files
-        corpus = replace(corpus, descriptions=descriptions_in(file.path))
+    corpus = read(texts.path)
     if databases is None:
-        folders.append(data.require_all(DATABASES))
-        found = _in_folder(folders[-1].path, corpus)
-        return replace(corpus, databases=found), provenance.describe_many(folders)
-    found = _in_folder(Path(databases).expanduser(), corpus)
-    info = provenance.describe_many(folders, own={"databases": own.digest(found)})
-    return replace(corpus, databases=found), info
+        folder = data.require_all(DATABASES)
+        by_id = _databases_in(folder.path, corpus)
+        database_provenance = describe_many([folder])
+    else:
+        by_id = _databases_in(Path(databases).expanduser(), corpus)
+        database_provenance = describe_many([], own={"databases": own.digest(by_id)})
+    corpus = replace(corpus, databases=by_id)
+    return SourcedCorpus(corpus, describe_many([texts]), database_provenance)
 
 
-def _in_folder(folder: Path, corpus: Corpus) -> Mapping[str, Database]:
-    """The folder's databases that the corpus asks about, by id in lower case."""
+def add_dialogues(sourced: SourcedCorpus) -> SourcedCorpus:
+    """Return the published corpus with its dialogues: hundreds of files that few tasks need.
+
+    Raises:
+        DataError: They are not available.
+    """
+    folder = data.require_all(DIALOGUES)
+    corpus = replace(sourced.corpus, dialogues=read_dialogues(folder.path))
+    return replace(sourced, corpus=corpus, texts=sourced.texts.joined(describe_many([folder])))
+
+
+def add_descriptions(sourced: SourcedCorpus) -> SourcedCorpus:
+    """Return the published corpus with the authors' descriptions of words.
+
+    Raises:
+        DataError: They are not available, or invalid.
+    """
+    folder = data.require_all(MAPPINGS)
+    (file,) = folder.files
+    corpus = replace(sourced.corpus, descriptions=descriptions_in(file.path))
+    return replace(sourced, corpus=corpus, texts=sourced.texts.joined(describe_many([folder])))
+
+
+def _databases_in(folder: Path, corpus: Corpus) -> Mapping[str, Database]:
+    """Return the folder's databases that the corpus asks about, by id in lower case."""
     known = Databases(folder)
-    places = {db_id: known.find(db_id) for db_id in corpus.golds()}
-    return {
-        db_id: replace(Database.at(sqlite_path(place)), listed=corpus.tables.get(db_id, ()))
-        for db_id, place in places.items()
-        if place
-    }
+    by_id = {}
+    for db_id in corpus.golds():
+        location = known.find(db_id)
+        if location:
+            database = Database.at(sqlite_path(location))
+            by_id[db_id] = replace(database, listed_tables=corpus.tables.get(db_id, ()))
+    return by_id
 
 
 @cache
 def interpretations() -> Mapping[str, Interpretation]:
-    """The 24 interpretations by name, in the paper's order (its tables 4 and 5)."""
-    text = Path(__file__).with_name("interpretations.yaml").read_text(encoding="utf-8")
-    entries = yaml.safe_load(text).items()
-    return {name: Interpretation(name, **entry) for name, entry in entries}
+    """Return the 24 interpretations by name, in the paper's order (its tables 4 and 5)."""
+    entries = embedded(__file__, "interpretations.yaml")
+    return {name: Interpretation(name, **entry) for name, entry in entries.items()}
 
 
-def read(folder: Path, *, dialogues: bool) -> Corpus:
-    """Reads the published corpus, without databases.
+def read(folder: Path) -> Corpus:
+    """Read the published corpus, without databases and dialogues.
 
     Args:
         folder: The dataset's ``magnifico_data``.
-        dialogues: Whether to read the dialogues: hundreds of files that few tasks need.
 
     Raises:
         DataError: A file is missing or malformed; the file and the line are named.
@@ -163,14 +194,15 @@ def read(folder: Path, *, dialogues: bool) -> Corpus:
     support: dict[tuple[str, Form], tuple[Example, ...]] = {}
     listings: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
     for name, interpretation in interpretations().items():
-        novel = tuple(interpretation.forms)
-        rows = {form: _rows(folder, name, form, "test") for form in (BASE, *novel)}
-        templates = [f"{name}/{index}" for index in range(len(rows[novel[0]]))]
-        paired = _pair(rows[BASE], rows[novel[0]], templates)
-        examples += _examples(rows[BASE], name, BASE, paired)
-        for form in novel:
+        novel_forms = tuple(interpretation.forms)
+        rows = {form: _rows(folder, name, form, "test") for form in (BASE, *novel_forms)}
+        first_novel = rows[novel_forms[0]]
+        templates = [f"{name}/{index}" for index in range(len(first_novel))]
+        base_templates = _pair(rows[BASE], first_novel, templates)
+        examples += _examples(rows[BASE], name, BASE, base_templates)
+        for form in novel_forms:
             examples += _examples(rows[form], name, form, templates)
-        for form in (BASE, *novel):
+        for form in (BASE, *novel_forms):
             held_out = _rows(folder, name, form, "train")
             ids = [f"{name}/support-{index}" for index in range(len(held_out))]
             support[name, form] = tuple(_examples(held_out, name, form, ids))
@@ -181,16 +213,21 @@ def read(folder: Path, *, dialogues: bool) -> Corpus:
         examples=tuple(examples),
         support=support,
         combinations=tuple(_combinations(folder)),
-        dialogues=_dialogues(folder) if dialogues else {},
-        # A few rows misspell a table, since words in them were replaced.
-        tables={
-            db_id: min(lists, key=lambda one: (-lists[one], one))
-            for db_id, lists in listings.items()
-        },
+        tables={db_id: _most_frequent(lists) for db_id, lists in listings.items()},
     )
 
 
+def _most_frequent(lists: Counter[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the list of tables that most questions show; the first in alphabetical order of ties.
+
+    A few rows misspell a table, since words in them were replaced.
+    """
+    return min(lists, key=lambda tables: (-lists[tables], tables))
+
+
 class _Row(NamedTuple):
+    """A row of the dataset: a question about a database, with its gold query."""
+
     db_id: str
     question: str
     query: str
@@ -215,29 +252,35 @@ def _examples(
     ]
 
 
-def _pair(base: list[_Row], novel: list[_Row], templates: list[str]) -> list[str]:
-    """Finds the template of each base example: that of the novel example with the same gold query.
+def _pair(base: Sequence[_Row], novel: Sequence[_Row], templates: Sequence[str]) -> list[str]:
+    """Return the template of each base example: that of the novel example with the same gold query.
 
     Row numbers do not match: in three interpretations, base and novel examples have different
     orders, or different ones are held out. Examples with the same gold query are paired in order.
     A base example without a partner gets a template of its own.
     """
-    free: dict[tuple[str, str], deque[str]] = defaultdict(deque)
+    unpaired: dict[tuple[str, str], deque[str]] = defaultdict(deque)
     for row, template in zip(novel, templates, strict=True):
-        free[row.gold].append(template)
-    return [
-        free[row.gold].popleft() if free[row.gold] else f"{template.partition('/')[0]}/base-{n}"
-        for n, (row, template) in enumerate(zip(base, templates, strict=True))
-    ]
+        unpaired[row.gold].append(template)
+    paired = []
+    for number, (row, template) in enumerate(zip(base, templates, strict=True)):
+        partners = unpaired[row.gold]
+        if partners:
+            paired.append(partners.popleft())
+        else:
+            name = template.partition("/")[0]
+            paired.append(f"{name}/base-{number}")
+    return paired
 
 
 def _combinations(folder: Path) -> Iterator[Example]:
-    """Yields the examples with two interpretations, with words for the templates' placeholders."""
-    base, concept = (_table(folder / COMBINED / f"{part}.tsv") for part in ("baseline", "concept"))
-    for index, (plain, template) in enumerate(zip(base, concept, strict=True)):
+    """Yield the examples with two interpretations, with words for the templates' placeholders."""
+    base_rows = _table(folder / COMBINED / "baseline.tsv")
+    template_rows = _table(folder / COMBINED / "concept.tsv")
+    for index, (base, template) in enumerate(zip(base_rows, template_rows, strict=True)):
         names = template.interpretations
         name = f"{'+'.join(names)}/{index}"
-        yield Example(name, names, BASE, plain.db_id, plain.question, plain.query)
+        yield Example(name, names, BASE, base.db_id, base.question, base.query)
         for form in NOVEL:
             question = template.question
             for number, interpretation in enumerate(names, start=1):
@@ -246,38 +289,47 @@ def _combinations(folder: Path) -> Iterator[Example]:
             yield Example(name, names, form, template.db_id, question, template.query)
 
 
-def _dialogues(folder: Path) -> dict[tuple[str, Form, str], dict[Position, str]]:
-    found: dict[tuple[str, Form, str], dict[Position, str]] = defaultdict(dict)
+@cache
+def read_dialogues(folder: Path) -> Mapping[DialogueKey, Mapping[Position, str]]:
+    """Read the published dialogues, once for each folder.
+
+    Args:
+        folder: The dataset's ``magnifico_data``.
+    """
+    dialogues: dict[DialogueKey, dict[Position, str]] = defaultdict(dict)
     for name in interpretations():
-        for position, place in DIALOGUE_FOLDERS.items():
-            for form, inner in DIALOGUE_FORMS.items():
-                for file in sorted((folder / name / place / inner).glob("*.txt")):
+        for position, position_folder in DIALOGUE_FOLDERS.items():
+            for form, form_folder in DIALOGUE_FORMS.items():
+                for file in sorted((folder / name / position_folder / form_folder).glob("*.txt")):
                     text = file.read_text(encoding="utf-8", errors="replace").strip()
-                    found[name, form, file.stem.casefold()][position] = text
-    return dict(found)
+                    dialogues[name, form, file.stem.casefold()][position] = text
+    return dict(dialogues)
 
 
 def _table(path: Path) -> Iterator[_Row]:
-    """Yields the rows of a tab-separated file.
+    """Yield the rows of a tab-separated file.
 
     The column ``Question`` has the format ``db_id: question | table : column , column | ...``. Only
     its first colon ends the id, since the question may have colons, too.
     """
-    for place, row in rows_of(path):
+    for position, row in rows_of(path):
         db_id, _, rest = row.get("Question", "").partition(": ")
         question, *tables = rest.split(" | ")
-        question, query = question.strip(), row.get("Parse", "")
+        question = question.strip()
+        query = row.get("Parse", "")
         if not (db_id and question and query):
             raise DataError(
-                f"{place}: needs Question (db_id: text | schema) and Parse; fetch it again "
+                f"{position}: needs Question (db_id: text | schema) and Parse; fetch it again "
                 "(lm-eval-ext data fetch magnifico)"
             )
-        names = (row.get("Interpretation1"), row.get("Interpretation2"))
+        names = [row.get("Interpretation1"), row.get("Interpretation2")]
         yield _Row(
-            db_id, question, query,
-            tuple(name for name in names if name),
-            tuple(table.partition(":")[0].strip() for table in tables),
-        )  # fmt: skip
+            db_id=db_id,
+            question=question,
+            query=query,
+            interpretations=tuple(name for name in names if name),
+            tables=tuple(table.partition(":")[0].strip() for table in tables),
+        )
 
 
 # --- the authors' descriptions, read from their program as data: nothing of it is executed ---
@@ -285,35 +337,51 @@ def _table(path: Path) -> Iterator[_Row]:
 _SENTENCES, _WORDS = "get_instruction", "get_setting_word"
 """The functions that hold a dictionary of the sentences, and one of the words by form."""
 
+_UNREADABLE = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    MemoryError,
+)
+"""What reading a file of another shape may raise."""
+
 
 def descriptions_in(path: Path) -> Mapping[str, Description]:
-    """Reads the descriptions of the 24 interpretations, by name.
+    """Read the descriptions of the 24 interpretations, by name.
 
     Raises:
         DataError: The file cannot be read or has another shape.
     """
     try:
-        found_in = {
-            function.name: ast.literal_eval(node.value)
-            for function in ast.parse(path.read_text(encoding="utf-8")).body
-            if isinstance(function, ast.FunctionDef)
-            for node in function.body
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
-        }
-        sentences, words = found_in[_SENTENCES], found_in[_WORDS]
-        found = {}
-        for name, one in interpretations().items():
+        dictionaries = _dictionaries_in(path.read_text(encoding="utf-8"))
+        sentences, words = dictionaries[_SENTENCES], dictionaries[_WORDS]
+        descriptions = {}
+        for name, interpretation in interpretations().items():
             sentence = sentences[name].strip()
-            named = one.forms if PLACEHOLDER in sentence else ()
-            by_form = {form: words[name][FOLDERS[form]].strip() for form in named}
-            found[name] = Description(sentence, by_form)
-    except (
-        OSError, SyntaxError, ValueError, TypeError, AttributeError, LookupError, RecursionError,
-        MemoryError,
-    ) as error:  # fmt: skip
-        said = one_line(str(error), limit=200)
+            by_form: dict[Form, str] = {}
+            if PLACEHOLDER in sentence:
+                for form in interpretation.forms:
+                    by_form[form] = words[name][FOLDERS[form]].strip()
+            descriptions[name] = Description(sentence, by_form)
+    except _UNREADABLE as error:
+        problem = one_line(str(error), limit=200)
         raise DataError(
-            f"{path}: cannot be read ({said}); fetch it again (lm-eval-ext data fetch "
+            f"{path}: cannot be read ({problem}); fetch it again (lm-eval-ext data fetch "
             "magnifico_mappings)"
         ) from None
-    return found
+    return descriptions
+
+
+def _dictionaries_in(program: str) -> Mapping[str, Any]:
+    """Return the last dictionary that each function of a program assigns, by the function."""
+    dictionaries = {}
+    for function in ast.parse(program).body:
+        if isinstance(function, ast.FunctionDef):
+            for statement in function.body:
+                if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict):
+                    dictionaries[function.name] = ast.literal_eval(statement.value)
+    return dictionaries

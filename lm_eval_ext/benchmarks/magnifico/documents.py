@@ -1,10 +1,11 @@
 """Makes lm-eval's documents from a corpus, one per example."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
-from pydantic.dataclasses import dataclass
+from pydantic.dataclasses import dataclass as checked_dataclass
 
 from lm_eval_ext.benchmarks.magnifico import prompt
 from lm_eval_ext.benchmarks.magnifico.records import (
@@ -15,9 +16,10 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     Corpus,
     CorpusName,
     Example,
+    Form,
     NovelForm,
     Position,
-    Rows,
+    SuiteRows,
 )
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql import DIALECTS
@@ -38,9 +40,15 @@ prompt, on the same database."""
 PHRASE = "phrase"
 """The category of interpretations that a phrase expresses."""
 
+MULTIPLE = "multiple"
+"""The category of examples with two interpretations."""
+
 SUPPORT_ROWS = {1: (0, 1, 2, 3, 4), 2: (0, 2, 4)}
 """Rows of support examples to show, by number of interpretations: five, or three for each of two
 (paper, footnote 6; the authors' code says which three)."""
+
+_QUERY_IN_ERROR = " (in the query"
+"""The beginning of the part of an error that repeats the query."""
 
 
 def _forms(value: object) -> object:
@@ -52,20 +60,21 @@ def _forms(value: object) -> object:
     return words
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True)
 class Setting:
     """A task's options: its examples, its prompt, and the databases that judge answers.
 
     Attributes:
-        corpus: Where examples come from.
-        subset: Which examples.
-        prompt: Which prompt.
-        position: Of the description in the prompt, or of the definition in the dialogue.
+        corpus: The corpus that examples come from.
+        subset: The examples that are asked.
+        prompt: The kind of prompt.
+        position: The position of the description in the prompt, or of the definition in the
+            dialogue.
         forms: The novel forms, or a text with commas between them; base examples are always asked.
         overlap: ``drop`` leaves out examples that overlap with their support, with any prompt,
             so that prompts are compared on the same examples.
         semantics: When results count as equal (:mod:`lm_eval_ext.sql.compare`).
-        seed: Draws new foreign words; None: the published ones.
+        seed: The seed of new foreign words; None: the published ones.
         databases: A folder of databases, used instead of the pinned ones; for ``own`` any
             database (docs/sql.md).
         populated: What ``populated/...`` metrics rest on: ``v3``, the test suite, or ``v2``, only
@@ -85,39 +94,58 @@ class Setting:
     semantics: str = "reference"
     seed: int | None = None
     databases: str | None = None
-    populated: Rows = "v3"
+    populated: SuiteRows = "v3"
     file: str | None = None
     fresh: int | None = None
 
     @property
-    def wants_theirs(self) -> bool:
+    def needs_descriptions(self) -> bool:
         """Whether prompts have the authors' descriptions, where a corpus has them."""
         return self.prompt in DESCRIBED
 
     @property
-    def wants_dialogues(self) -> bool:
+    def needs_dialogues(self) -> bool:
         """Whether dialogues are needed, for the prompt or to choose examples."""
         return self.subset == "dialogues" or self.prompt == "dialogue"
+
+    @property
+    def shows_support(self) -> bool:
+        """Whether prompts show solved examples."""
+        return "fewshot" in self.prompt
+
+
+MagnificoDocument: TypeAlias = dict[str, str]
+"""A document: ``id``, ``template``, ``interpretation``, ``category``, ``form``, ``db_id``,
+``question``, ``query`` (the gold) and ``prompt``."""
+
+
+@dataclass
+class DocumentSet:
+    """The documents of a setting.
+
+    Attributes:
+        documents: The documents, in the order of :func:`chosen`.
+        excluded: The ids of examples that cannot be scored, by cause: ``database_missing``,
+            ``gold_error``.
+    """
+
+    documents: list[MagnificoDocument] = field(default_factory=list)
+    excluded: dict[str, list[str]] = field(default_factory=dict)
 
 
 def documents(
     corpus: Corpus,
     setting: Setting,
-    blocks: Callable[[str], Sequence[str]],
-    broken: Mapping[tuple[str, str], str],
-) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
-    """Makes the documents of a setting.
+    blocks: Mapping[str, Sequence[str]],
+    gold_errors: Mapping[tuple[str, str], str],
+) -> DocumentSet:
+    """Make the documents of a setting.
 
     Args:
-        corpus: Has the examples.
-        setting: Selects examples and prompt.
-        blocks: Returns a database's schema, one block per table, for an id in lower case.
-        broken: Why gold queries fail, by database id in lower case and query.
-
-    Returns:
-        The documents, with the columns ``id``, ``template``, ``interpretation``, ``category``,
-        ``form``, ``db_id``, ``question``, ``query`` (the gold) and ``prompt``; and the ids of
-        examples that cannot be scored, by reason: ``database_missing``, ``gold_error``.
+        corpus: The examples with their databases.
+        setting: The choice of examples and prompt.
+        blocks: The schema of each database, one block per table, by id in lower case.
+        gold_errors: Why gold queries fail, by database id in lower case and query.
 
     Raises:
         OptionError: A dialogue is wanted for examples without one.
@@ -127,81 +155,113 @@ def documents(
         raise OptionError(
             f"magnifico_prompt=dialogue: magnifico_subset is {setting.subset!r}; use dialogues"
         )
-    made: list[dict[str, Any]] = []
-    unscorable: dict[str, list[str]] = {}
+    document_set = DocumentSet()
     for example in chosen(corpus, setting):
-        if "fewshot" in setting.prompt:
+        if setting.shows_support:
             _check_support(corpus, example)
-        db_id = example.db_id.casefold()
-        if db_id not in corpus.databases:
-            unscorable.setdefault("database_missing", []).append(example.id)
-        elif (error := broken.get((db_id, example.query))) is not None:
-            # A user is told what SQLite says, without the query that it says it of.
-            said = f" ({error.partition(' (in the query')[0]})" if example.place else ""
-            unscorable.setdefault(f"gold_error{said}", []).append(example.id)
+        cause = _cause_of_exclusion(corpus, example, gold_errors)
+        if cause:
+            document_set.excluded.setdefault(cause, []).append(example.id)
         else:
-            first, *others = (corpus.interpretations[name] for name in example.interpretations)
-            made.append(
-                {
-                    "id": example.id,
-                    "template": example.template,
-                    "interpretation": "+".join(example.interpretations),
-                    "category": "multiple" if others else first.category,
-                    "form": example.form,
-                    "db_id": example.db_id,
-                    "question": example.question,
-                    "query": example.query,
-                    "prompt": ask(corpus, setting, example, blocks(db_id)),
-                }
-            )
-    return made, unscorable
+            document_set.documents.append(_document(corpus, setting, example, blocks))
+    return document_set
+
+
+def _cause_of_exclusion(
+    corpus: Corpus, example: Example, gold_errors: Mapping[tuple[str, str], str]
+) -> str:
+    """Return why an example cannot be scored; "" if it can."""
+    db_id, _ = example.gold
+    if db_id not in corpus.databases:
+        return "database_missing"
+    error = gold_errors.get(example.gold)
+    if error is None:
+        return ""
+    if not example.source_line:
+        return "gold_error"
+    # A user is told what SQLite says, without the query that it says it about.
+    return f"gold_error ({error.partition(_QUERY_IN_ERROR)[0]})"
+
+
+def _document(
+    corpus: Corpus, setting: Setting, example: Example, blocks: Mapping[str, Sequence[str]]
+) -> MagnificoDocument:
+    category = MULTIPLE
+    if len(example.interpretations) == 1:
+        category = corpus.interpretations[example.interpretations[0]].category
+    return {
+        "id": example.id,
+        "template": example.template,
+        "interpretation": "+".join(example.interpretations),
+        "category": category,
+        "form": example.form,
+        "db_id": example.db_id,
+        "question": example.question,
+        "query": example.query,
+        "prompt": ask(corpus, setting, example, blocks[example.db_id.casefold()]),
+    }
 
 
 def chosen(corpus: Corpus, setting: Setting) -> list[Example]:
-    """The examples of a setting, in an order that makes sense with ``--limit``.
+    """Return the examples of a setting, in an order that makes sense with ``--limit``.
 
     The forms of a template follow each other, the base form first, and interpretations alternate.
     A user's base example is left out if none of its forms is wanted.
     """
-    wanted = {BASE, *setting.forms}
+    forms = {BASE, *setting.forms}
     if setting.subset == "combinations":
-        examples = [example for example in corpus.combinations if example.form in wanted]
+        examples = [example for example in corpus.combinations if example.form in forms]
     else:
         examples = [
             example
             for example in corpus.examples
-            if example.form in wanted and _belongs(corpus, example, setting.subset)
+            if example.form in forms and _belongs(corpus, example, setting.subset)
         ]
     if setting.overlap == "drop":
-        found = overlapping(corpus, examples)
-        examples = [example for example in examples if example.template not in found]
-    paired = {example.template for example in examples if example.form != BASE}
-    examples = [one for one in examples if not one.place or one.template in paired]
-    forms = (BASE, *NOVEL)
-    turn: dict[str, tuple[int, int]] = {}
-    members: dict[tuple[str, ...], int] = {}
+        dropped = overlapping(corpus, examples)
+        examples = [example for example in examples if example.template not in dropped]
+    novel_templates = {example.template for example in examples if example.form != BASE}
+    examples = [
+        example
+        for example in examples
+        if not example.source_line or example.template in novel_templates
+    ]
+    return _alternating(examples)
+
+
+def _alternating(examples: Sequence[Example]) -> list[Example]:
+    """Return examples in rounds: of each round one template of every interpretation."""
+    form_order: tuple[Form, ...] = (BASE, *NOVEL)
+    rounds: dict[str, tuple[int, int]] = {}
+    """By template its round, and the number of its interpretation within the round."""
+    template_counts: dict[tuple[str, ...], int] = {}
+    interpretation_numbers: dict[tuple[str, ...], int] = {}
     for example in examples:
-        if example.template not in turn:
-            place = members.setdefault(example.interpretations, 0)
-            members[example.interpretations] += 1
-            turn[example.template] = (place, list(members).index(example.interpretations))
-    return sorted(examples, key=lambda one: (*turn[one.template], forms.index(one.form)))
+        if example.template not in rounds:
+            names = example.interpretations
+            number = interpretation_numbers.setdefault(names, len(interpretation_numbers))
+            count = template_counts.get(names, 0)
+            rounds[example.template] = (count, number)
+            template_counts[names] = count + 1
+
+    def order(example: Example) -> tuple[int, int, int]:
+        round_number, number = rounds[example.template]
+        return round_number, number, form_order.index(example.form)
+
+    return sorted(examples, key=order)
 
 
 def overlapping(corpus: Corpus, examples: Iterable[Example]) -> set[str]:
-    """Templates of which a form's gold query stands in the support that its prompt would show.
+    """Return templates of which a form's gold query stands in the support of its prompt.
 
     All forms of a template are left out together: relative performance compares them.
     """
-    return {
-        example.template
-        for example in examples
-        if _gold(example) in {_gold(shown) for shown in _support(corpus, example)}
-    }
-
-
-def _gold(example: Example) -> tuple[str, str]:
-    return example.db_id.casefold(), example.query
+    templates = set()
+    for example in examples:
+        support_golds = {solved.gold for solved in _support(corpus, example)}
+        if example.gold in support_golds:
+            templates.add(example.template)
+    return templates
 
 
 def _belongs(corpus: Corpus, example: Example, subset: Subset) -> bool:
@@ -210,35 +270,38 @@ def _belongs(corpus: Corpus, example: Example, subset: Subset) -> bool:
         return (name, example.form, example.db_id.casefold()) in corpus.dialogues
     if subset == "all":
         return True
-    return (corpus.interpretations[name].category == PHRASE) == (subset == "phrases")
+    is_phrase = corpus.interpretations[name].category == PHRASE
+    return is_phrase == (subset == "phrases")
 
 
 def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str]) -> str:
-    """Renders the prompt of one example.
+    """Return the prompt of one example.
 
     Base examples have nothing to describe, so their prompts have no description: the direct or
     the few-shot prompt is left. Their dialogue is the one with the placeholder.
     """
-    dialect = DIALECTS[corpus.databases[example.db_id.casefold()].place.engine].title
+    db_id = example.db_id.casefold()
+    dialect = DIALECTS[corpus.databases[db_id].location.engine].title
     if setting.prompt == "dialogue":
         # Base dialogues exist only with the definition at the start.
         position: Position = "start" if example.form == BASE else setting.position
-        key = (example.interpretations[0], example.form, example.db_id.casefold())
-        dialogue = corpus.dialogues[key][position]
+        dialogue = corpus.dialogues[example.interpretations[0], example.form, db_id][position]
         return prompt.in_dialogue(dialogue, blocks, example.question, dialect=dialect)
-    described = setting.prompt in DESCRIBED and example.form != BASE
+    descriptions: Sequence[str] = ()
+    if setting.prompt in DESCRIBED and example.form != BASE:
+        descriptions = _descriptions(corpus, example)
     return prompt.for_question(
         blocks,
         example.question,
-        descriptions=_descriptions(corpus, setting, example) if described else (),
+        descriptions=descriptions,
         position=setting.position,
-        support=_support(corpus, example) if "fewshot" in setting.prompt else (),
+        support=_support(corpus, example) if setting.shows_support else (),
         dialect=dialect,
     )
 
 
-def _descriptions(corpus: Corpus, setting: Setting, example: Example) -> list[str]:
-    """The authors' descriptions if the corpus has them, else our own.
+def _descriptions(corpus: Corpus, example: Example) -> list[str]:
+    """Return the authors' descriptions if the corpus has them, else our own.
 
     The authors' name the word of their list, even where questions hold another form of it
     ("accumulation" where they ask for "accumulated"). Two kinds name the word in the question
@@ -249,33 +312,34 @@ def _descriptions(corpus: Corpus, setting: Setting, example: Example) -> list[st
     for name in example.interpretations:
         interpretation = corpus.interpretations[name]
         word = interpretation.forms[example.form]
-        theirs = corpus.descriptions.get(name)
-        if theirs is None:
+        authors_description = corpus.descriptions.get(name)
+        if authors_description is None:
             texts.append(prompt.description(word, interpretation.meaning))
             continue
         if example.form != FOREIGN and len(example.interpretations) == 1:
-            word = theirs.words.get(example.form, word)
-        texts.append(theirs.sentence.replace(PLACEHOLDER, word))
+            word = authors_description.words.get(example.form, word)
+        texts.append(authors_description.sentence.replace(PLACEHOLDER, word))
     return texts
 
 
 def _support(corpus: Corpus, example: Example) -> list[Example]:
-    rows = SUPPORT_ROWS[len(example.interpretations)]
-    return [
-        held_out
-        for name in example.interpretations
-        for index, held_out in enumerate(corpus.support[name, example.form])
-        if index in rows
-    ]
+    """Return the solved examples of an example's few-shot prompt."""
+    numbers = SUPPORT_ROWS[len(example.interpretations)]
+    shown = []
+    for name in example.interpretations:
+        for number, solved in enumerate(corpus.support[name, example.form]):
+            if number in numbers:
+                shown.append(solved)
+    return shown
 
 
 def _check_support(corpus: Corpus, example: Example) -> None:
-    """Raises DataError rather than ask silently without solved examples."""
+    """Raise DataError rather than ask silently without solved examples."""
     for name in example.interpretations:
         if not corpus.support[name, example.form]:
             form = "" if example.form == BASE else f" in the form {example.form}"
             raise DataError(
-                f"{example.place or example.id}: few-shot prompts need solved examples, and no "
-                f"support row has {name!r}{form}; add rows with support=yes, or use a task with "
+                f"{example.source_line or example.id}: few-shot prompts need solved examples, and "
+                f"no support row has {name!r}{form}; add rows with support=yes, or use a task with "
                 "another prompt"
             )

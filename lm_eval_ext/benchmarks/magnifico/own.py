@@ -303,7 +303,7 @@ def generated(examples: Path) -> str | None:
 
 def digest(databases: Mapping[str, Database]) -> str:
     """SHA-256 of the databases' ids and contents."""
-    lines = [f"{_content(one.place)}  {db_id}\n" for db_id, one in sorted(databases.items())]
+    lines = [f"{_content(one.location)}  {db_id}\n" for db_id, one in sorted(databases.items())]
     return sha256_of_text("".join(lines))
 
 
@@ -345,7 +345,7 @@ def problems(
             reason = f"there is no database {example.db_id!r}"
         if reason:
             end = "is a solved example all the same" if example in solved else "is not asked"
-            said.setdefault(example.place, f"{example.place}: {reason}; the row {end}")
+            said.setdefault(example.source_line, f"{example.source_line}: {reason}; the row {end}")
     forms: dict[str, dict[str, set[str]]] = {}
     for doc in made:
         by_form = forms.setdefault(doc["interpretation"], {BASE: set()})

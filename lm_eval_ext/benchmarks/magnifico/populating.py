@@ -37,7 +37,7 @@ def wanted(source: str | Path, golds: Path | None = None) -> Wanted:
     known = databases_at(source, option="--databases")
     one = known if isinstance(known, OneDatabase) else None
     if golds is None:
-        asked = corpora.read(data.require_all(corpora.SOURCE).path, dialogues=False).golds()
+        asked = corpora.read(data.require_all(corpora.SOURCE).path).golds()
     else:
         asked = _golds_in(golds, one.db_id if one else "")
     for db_id in asked:

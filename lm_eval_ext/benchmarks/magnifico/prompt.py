@@ -96,11 +96,11 @@ def schema(database: Database) -> list[str]:
     Raises:
         DataError: A file cannot be read.
     """
-    if database.place.engine != "sqlite":
+    if database.location.engine != "sqlite":
         with Executor(workers=1) as executor:
             return [
                 _block(one.name, one.create, one.header, one.rows)
-                for one in described(executor, database.place, SHOWN_ROWS)
+                for one in described(executor, database.location, SHOWN_ROWS)
             ]
     try:
         with closing(_open(database.path)) as connection:
@@ -148,7 +148,7 @@ def _listed(
             if spelt.startswith('"'):
                 spelt = _spelt(found)
             yield name, spelt, f"{match['create']} {piece[match.end('create') :].strip()}"
-    listed = {one.casefold(): one for one in database.listed if one.casefold() in by_name}
+    listed = {one.casefold(): one for one in database.listed_tables if one.casefold() in by_name}
     if not shown and listed:
         for folded, spelt in listed.items():
             yield by_name[folded], _spelt(spelt), None

@@ -20,9 +20,12 @@ Position: TypeAlias = Literal["start", "mid", "end"]
 
 CorpusName: TypeAlias = Literal["published", "mini", "own"]
 
-Rows: TypeAlias = Literal["v3", "v2"]
+SuiteRows: TypeAlias = Literal["v3", "v2"]
 """What ``populated/...`` metrics rest on: v3, the whole suite; v2, only the populated copy that was
 published with version 2."""
+
+DialogueKey: TypeAlias = tuple[str, Form, str]
+"""What a dialogue is about: interpretation, form and database (its id in lower case)."""
 
 BASE: Form = "base"
 FOREIGN: Form = "foreign"
@@ -30,7 +33,7 @@ NOVEL: tuple[NovelForm, ...] = ("plausible", "foreign", "adversarial")
 """The forms with a novel word, in the paper's order (section 3.1)."""
 
 PLACEHOLDER = "concept_word"
-"""Stands for the novel word in the dataset's templates and base dialogues."""
+"""The text that stands for the novel word in the dataset's templates and base dialogues."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,9 @@ class Example:
         interpretations: One, or two where they are composed.
         form: ``base`` or a novel form.
         db_id: The database; its case does not matter.
-        question: Without the database's schema.
+        question: The question without the database's schema.
         query: The gold query.
-        place: File and line, of a user's own example.
+        source_line: File and line of a user's own example; "" for others.
     """
 
     template: str
@@ -70,12 +73,17 @@ class Example:
     db_id: str
     question: str
     query: str
-    place: str = field(default="", compare=False)
+    source_line: str = field(default="", compare=False)
 
     @property
     def id(self) -> str:
         """Unique in a corpus: ``maximum/12/plausible``."""
         return f"{self.template}/{self.form}"
+
+    @property
+    def gold(self) -> tuple[str, str]:
+        """The database, by its id in lower case, and the gold query."""
+        return self.db_id.casefold(), self.query
 
 
 @dataclass(frozen=True)
@@ -83,31 +91,37 @@ class Database:
     """A database's files.
 
     Attributes:
-        place: Where it lies; prompts of other engines than SQLite show no script.
+        location: Where it lies; prompts of other engines than SQLite show no script.
         script: The script whose CREATE TABLE statements prompts show.
-        listed: The tables as the dataset's questions list them, where they do.
+        listed_tables: The tables as the dataset's questions list them, where they do.
     """
 
-    place: Place
+    location: Place
     script: Path | None = None
-    listed: tuple[str, ...] = ()
+    listed_tables: tuple[str, ...] = ()
 
     @classmethod
-    def at(cls, found: Path | Place) -> "Database":
-        """A database, of SQLite with a script beside it: ``schema.sql``, or the only one there is.
+    def at(cls, location: Path | Place) -> "Database":
+        """Return the database at a location, with its script if there is one.
 
+        A SQLite database may have a script beside it: ``schema.sql``, or the only one there is.
         Only in a folder named after the database a script may have another name, as in Spider.
         """
-        place = place_of(found) if isinstance(found, Path) else found
-        folder, name = Path(place.address).parent, Path(place.address).stem
-        scripts = sorted(folder.glob("schema.sql")) or sorted(folder.glob("*.sql"))
-        alone = len(scripts) == 1 and (folder.name == name or scripts[0].stem == "schema")
-        return cls(place, scripts[0] if alone and place.engine == "sqlite" else None)
+        place = place_of(location) if isinstance(location, Path) else location
+        if place.engine != "sqlite":
+            return cls(place)
+        file = Path(place.address)
+        scripts = sorted(file.parent.glob("schema.sql")) or sorted(file.parent.glob("*.sql"))
+        if len(scripts) != 1:
+            return cls(place)
+        (script,) = scripts
+        belongs_to_it = file.parent.name == file.stem or script.stem == "schema"
+        return cls(place, script if belongs_to_it else None)
 
     @property
     def path(self) -> Path:
-        """The SQLite file; raises OptionError if it is of another engine."""
-        return sqlite_path(self.place)
+        """The SQLite file; raises OptionError for a database of another engine."""
+        return sqlite_path(self.location)
 
 
 @dataclass(frozen=True)
@@ -115,7 +129,7 @@ class Description:
     """The authors' description of an interpretation.
 
     Attributes:
-        sentence: With :data:`PLACEHOLDER` for the word; a phrase's has none.
+        sentence: The description, with :data:`PLACEHOLDER` for the word; a phrase's has none.
         words: The word by form, as the authors' list has it; empty for a phrase.
     """
 
@@ -128,12 +142,12 @@ class Corpus:
     """All examples and their databases.
 
     Attributes:
-        interpretations: By name.
+        interpretations: The interpretations by name.
         examples: Test examples with one interpretation, base ones included.
         support: Held-out examples for few-shot prompts, by interpretation and form.
         combinations: Test examples with two interpretations, base ones included.
-        dialogues: By interpretation, form and database (lower case), the dialogue with the
-            definition at each position. Base ones have :data:`PLACEHOLDER` for the word.
+        dialogues: The dialogues with the definition at each position. Base ones have
+            :data:`PLACEHOLDER` for the word.
         databases: The databases that are available locally, by id in lower case.
         tables: The tables of each database as the questions list them, by id in lower case.
         descriptions: The authors' descriptions by interpretation; empty where they are not read.
@@ -143,7 +157,7 @@ class Corpus:
     examples: tuple[Example, ...]
     support: Mapping[tuple[str, Form], tuple[Example, ...]]
     combinations: tuple[Example, ...] = ()
-    dialogues: Mapping[tuple[str, Form, str], Mapping[Position, str]] = field(default_factory=dict)
+    dialogues: Mapping[DialogueKey, Mapping[Position, str]] = field(default_factory=dict)
     databases: Mapping[str, Database] = field(default_factory=dict)
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     descriptions: Mapping[str, Description] = field(default_factory=dict)
@@ -154,15 +168,19 @@ class Corpus:
         return [example for examples in self.support.values() for example in examples]
 
     def golds(self) -> dict[str, tuple[str, ...]]:
-        """All gold queries, support included, by database id in lower case; sorted and unique."""
+        """Return all gold queries, support included, by database id in lower case.
+
+        Databases and their queries are sorted, and each query comes once.
+        """
         golds: dict[str, set[str]] = {}
         for example in (*self.examples, *self.combinations, *self.solved):
-            golds.setdefault(example.db_id.casefold(), set()).add(example.query)
+            db_id, query = example.gold
+            golds.setdefault(db_id, set()).add(query)
         return {db_id: tuple(sorted(queries)) for db_id, queries in sorted(golds.items())}
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the rows of a table, each with its file and line.
+    """Yield the rows of a table, each after its file and line.
 
     ``.csv`` is separated by commas, ``.jsonl`` has an object per line, all else is separated by
     tabs; the first line names the columns. Texts have no spaces around them, and an empty cell is
@@ -173,21 +191,26 @@ def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """
     try:
         if path.suffix == ".jsonl":
-            for place, line in lines_of(path):
-                yield place, json.loads(line)
+            for position, line in lines_of(path):
+                yield position, json.loads(line)
             return
         with path.open(encoding="utf-8-sig", newline="") as lines:
             reader = csv.DictReader(
-                lines, delimiter="," if path.suffix == ".csv" else "\t", strict=True,
-                restkey="(more cells than columns)", restval="",
-            )  # fmt: skip
+                lines,
+                delimiter="," if path.suffix == ".csv" else "\t",
+                strict=True,
+                restkey="(more cells than columns)",
+                restval="",
+            )
             for row in reader:
-                yield (
-                    f"{path}:{reader.line_num}",
-                    {
-                        key: value.strip() if isinstance(value, str) else value
-                        for key, value in row.items()
-                    },
-                )
+                yield f"{path}:{reader.line_num}", _stripped(row)
     except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read ({error})") from None
+
+
+def _stripped(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row whose texts have no spaces around them."""
+    stripped = {}
+    for column, cell in row.items():
+        stripped[column] = cell.strip() if isinstance(cell, str) else cell
+    return stripped

@@ -10,10 +10,11 @@ suite, whose rows distinguish more wrong queries from right ones: ``populated`` 
 all of them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from lm_eval_ext.benchmarks.magnifico.records import BASE
-from lm_eval_ext.sql import Status
+from lm_eval_ext.harness.judged import JudgedText
+from lm_eval_ext.sql import Status, Verdict
 from lm_eval_ext.stats.table import Row
 
 POPULATED, ORIGINAL = "populated", "original"
@@ -25,64 +26,63 @@ FAILURES: Mapping[str, Status] = {
     "timeout": "prediction_timeout",
     "too_large": "prediction_too_large",
 }
-"""Queries that failed, by cause."""
+"""The statuses of queries that failed, by the column of rows that counts them."""
 
 
 def by_execution(
-    doc: Mapping[str, str],
-    results: Sequence[str],
-    *,
-    execute: Callable[[Mapping[str, str], str], Mapping[str, Status] | None],
+    doc: Mapping[str, str], results: Sequence[JudgedText], *, has_suite: bool
 ) -> list[Row]:
-    """Scores a document: ``process_results`` in the YAML.
+    """Score a document: ``process_results`` in the YAML.
 
     Args:
         doc: An example.
-        results: The query; "" where there is none.
-        execute: From the task's class. Returns the verdict on each database; None where the
-            document cannot be scored, which then has no rows.
+        results: The query with its verdict; "" where there is none.
+        has_suite: Whether the databases have test suites.
     """
     (query,) = results
-    statuses = execute(doc, query)
-    return [] if statuses is None else rows(doc, statuses, query_found=bool(query))
+    return rows(doc, statuses_of(query.verdict, has_suite=has_suite), query_found=bool(query))
+
+
+def statuses_of(verdict: Verdict, *, has_suite: bool) -> Mapping[str, Status]:
+    """Return the status on each database that rows are about."""
+    original_status = verdict.original_status or verdict.status
+    if not has_suite:
+        return {ORIGINAL: original_status}
+    return {POPULATED: verdict.status, ORIGINAL: original_status}
 
 
 def rows(doc: Mapping[str, str], statuses: Mapping[str, Status], *, query_found: bool) -> list[Row]:
-    """A row for the verdict on each database, and one for the answer."""
-    about = {
+    """Return a row for the status on each database, and one for the answer."""
+    facets = {
         "interpretation": doc["interpretation"],
         "form": doc["form"],
         "word": BASE if doc["form"] == BASE else NOVEL,
         "category": doc["category"],
     }
-    verdicts: list[Row] = [
-        {
-            **about,
-            "database": database,
-            "correct": float(status == "correct"),
-            **{name: float(status == one) for name, one in FAILURES.items()},
-        }
-        for database, status in statuses.items()
-    ]
-    return [*verdicts, {**about, "no_query": float(not query_found)}]
+    scored: list[Row] = []
+    for database, status in statuses.items():
+        values = {"correct": float(status == "correct")}
+        for column, failure in FAILURES.items():
+            values[column] = float(status == failure)
+        scored.append({**facets, "database": database, **values})
+    scored.append({**facets, "no_query": float(not query_found)})
+    return scored
 
 
 def metric_list(forms: Sequence[str], databases: Sequence[str]) -> list[str]:
-    """The metrics of a task.
+    """Return the metrics of a task, in alphabetical order.
 
     Args:
-        forms: Of its words; with one novel form, that form has no metric of its own.
-        databases: That answers are executed on.
+        forms: The forms of its words; with one novel form, that form has no metric of its own.
+        databases: The databases that rows are about.
     """
-    novel = [form for form in dict.fromkeys(forms) if form != BASE]
-    shares = ("base", "novel")
-    return sorted(
-        [
-            *(["relative_performance"] if POPULATED in databases else []),
-            "relative_performance/original",
-            *(f"relative_performance/{form}" for form in novel if len(novel) > 1),
-            *(f"sql_average_accuracy/{share}" for share in shares),
-            *(f"sql_execution_accuracy/{share}" for share in shares),
-            "sql_no_query",
-        ]
-    )
+    novel_forms = [form for form in dict.fromkeys(forms) if form != BASE]
+    metrics = ["relative_performance/original", "sql_no_query"]
+    if POPULATED in databases:
+        metrics.append("relative_performance")
+    if len(novel_forms) > 1:
+        metrics += [f"relative_performance/{form}" for form in novel_forms]
+    for word in (BASE, NOVEL):
+        metrics.append(f"sql_average_accuracy/{word}")
+        metrics.append(f"sql_execution_accuracy/{word}")
+    return sorted(metrics)

@@ -13,8 +13,8 @@ from pydantic import model_validator
 from lm_eval_ext.data import require
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.fewshot import shuffled
-from lm_eval_ext.harness.loading import loader
-from lm_eval_ext.harness.provenance import Loaded, describe
+from lm_eval_ext.harness.loading import TaskData, loader
+from lm_eval_ext.harness.provenance import describe
 from lm_eval_ext.reading import Exact, embedded
 
 PASSWORD = b"SLOG"
@@ -75,25 +75,25 @@ class Example(NamedTuple):
 
 
 @loader(prefix="slog_", options=Options)
-def dataset(options: Options) -> Loaded:
+def dataset(options: Options) -> TaskData:
     """Loads a split as ``test``, and the demonstrations as ``train``.
 
     Raises:
         DataError: A file is unavailable or invalid.
     """
     if options.split == "mini":
-        info, texts = None, embedded(__file__, "mini.yaml")
+        provenance, texts = None, embedded(__file__, "mini.yaml")
         found = {split: parse(rows, split) for split, rows in texts.items()}
     else:
         names = {"test": "gen" if options.split == "gen" else f"{options.form}_test"}
         names |= {"train": "varfree_train"} if options.seed is not None else {}
         files = {split: require("slog", name) for split, name in names.items()}
-        info = describe(files.values())
+        provenance = describe(files.values())
         found = {split: read(file.path, options.form) for split, file in files.items()}
     if options.seed is not None:
         found["train"] = demonstrations(found["train"], options.seed)
     test, train = (map(options.document, found.get(split, ())) for split in ("test", "train"))
-    return Loaded(test, info, train=train)
+    return TaskData(documents=test, provenance=provenance, demonstrations=train)
 
 
 @cache  # decrypting gen's file takes a second, and four tasks read it

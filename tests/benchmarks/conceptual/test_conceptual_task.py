@@ -80,7 +80,7 @@ def test_long_contexts_are_left_out_of_both_and_counted() -> None:
         for name, both in asked(mini()).items()
     }
     task = mini(conceptual_max_words=sorted(words.values())[18] + 1)
-    left_out = task.chosen.left_out[TOO_LONG]
+    left_out = task.chosen.excluded[TOO_LONG]
     assert 0 < len(left_out) < 36
     prompts = asked(task)
     assert prompts.keys() == words.keys() - set(left_out)

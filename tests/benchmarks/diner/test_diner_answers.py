@@ -29,7 +29,6 @@ from lm_eval_ext.benchmarks.diner.extract import MAX_CHARS, name_of
 from lm_eval_ext.benchmarks.diner.glossary import Glossary, clean_name
 from lm_eval_ext.benchmarks.diner.records import Recipe
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness import provenance
 from lm_eval_ext.harness.missing import PLACEHOLDER
 from lm_eval_ext.training.recipe import prepare as of_source
 
@@ -131,7 +130,7 @@ def test_earlier_answers_stand_in_the_prompts(tmp_path: Path) -> None:
             "test-0": f"“{TEXTS['test-0']}” {stated}这个菜谱的菜名是什么？",
             "test-2": f"“{TEXTS['test-2']}” 这个菜谱的菜名是什么？",
         }
-        named = provenance.left_out(dataset)
+        named = load.dataset.load({**options, "diner_wording": wording}).excluded
         assert sorted(named[load.UNANSWERED]) == ["test-1", "test-3", "test-4"]
 
 

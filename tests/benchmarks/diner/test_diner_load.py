@@ -23,7 +23,6 @@ from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary, cl
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, PARTS, Categories, Recipe
 from lm_eval_ext.data import sources
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness import provenance
 
 
 def rows(folder: Path, **options: Any) -> list[dict[str, Any]]:
@@ -165,7 +164,7 @@ def test_the_published_file_is_the_declared_one(
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path))
     found = load.dataset()
     assert len(found["test"]) == len(diner_own.TEST)
-    assert provenance.of_dataset(found)["source"] == "diner"
+    assert load.dataset.load({}).provenance.source == "diner"
 
 
 EMPTY: dict[str, dict[str, str]] = {"food": {}, "action": {}, "flavour": {}}

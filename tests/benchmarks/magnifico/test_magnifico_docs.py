@@ -17,5 +17,5 @@ def test_every_column_of_ones_own_file_is_documented() -> None:
 def test_the_sizes_are_those_of_the_card() -> None:
     text = PAGE.read_text(encoding="utf-8")
     for facts in cards()["magnifico"].tasks.values():
-        if not facts.asks_own:
+        if not facts.is_user_data:
             assert f"{facts.documents:,}" in text

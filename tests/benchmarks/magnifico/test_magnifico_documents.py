@@ -67,7 +67,7 @@ def corpus() -> Corpus:
 
 
 def made(corpus: Corpus, setting: Setting) -> list[dict[str, str]]:
-    return documents(corpus, setting, {"one": ["T1", "T2", "T3"]}.__getitem__, {})[0]
+    return documents(corpus, setting, {"one": ["T1", "T2", "T3"]}, {}).documents
 
 
 def test_the_forms_of_a_template_follow_each_other_and_interpretations_take_turns(
@@ -152,7 +152,7 @@ def test_templates_that_stand_in_their_support_are_dropped_on_request(
 
 
 def test_51_real_examples_of_a_form_also_stand_in_their_support(shared_data: Path) -> None:
-    corpus = corpora.read(shared_data / "magnifico/magnifico_data", dialogues=False)
+    corpus = corpora.read(shared_data / "magnifico/magnifico_data")
     for form in NOVEL:
         asked = [one for one in chosen(corpus, Setting(forms=(form,))) if one.form == form]
         assert len(overlapping(corpus, asked)) == 51
@@ -180,13 +180,13 @@ def test_what_cannot_be_scored_is_named_by_cause(corpus: Corpus) -> None:
         support=corpus.support,
         databases=corpus.databases,
     )
-    docs, left_out = documents(
-        elsewhere, Setting(), {"one": ["T"]}.__getitem__, {("one", "select 2"): "no such column"}
-    )
-    assert left_out["database_missing"] == ["big/9/base"]
-    assert len(left_out["gold_error"]) == 8
-    assert all(one.split("/")[1] == "2" for one in left_out["gold_error"])
-    assert len(docs) == 16
+    gold_errors = {("one", "select 2"): "no such column"}
+    chosen_set = documents(elsewhere, Setting(), {"one": ["T"]}, gold_errors)
+    excluded = chosen_set.excluded
+    assert excluded["database_missing"] == ["big/9/base"]
+    assert len(excluded["gold_error"]) == 8
+    assert all(id_.split("/")[1] == "2" for id_ in excluded["gold_error"])
+    assert len(chosen_set.documents) == 16
 
 
 @pytest.mark.parametrize(

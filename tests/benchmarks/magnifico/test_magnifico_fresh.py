@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from lm_eval_ext.errors import OptionError
 
 @pytest.fixture(scope="module")
 def corpus(shared_data: Path) -> Corpus:
-    return corpora.read(shared_data / "magnifico" / "magnifico_data", dialogues=True)
+    folder = shared_data / "magnifico" / "magnifico_data"
+    return replace(corpora.read(folder), dialogues=corpora.read_dialogues(folder))
 
 
 @pytest.fixture(scope="module")

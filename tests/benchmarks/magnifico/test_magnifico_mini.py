@@ -96,7 +96,7 @@ def test_golds_give_rows_and_no_mutant_gives_the_same(corpus: Corpus) -> None:
 
 
 def test_nothing_is_taken_from_magnifico(shared_data: Path) -> None:
-    theirs = corpora.read(shared_data / "magnifico/magnifico_data", dialogues=False)
+    theirs = corpora.read(shared_data / "magnifico/magnifico_data")
 
     def texts(content: Any) -> set[str]:
         examples = [*content.examples, *content.combinations, *chain(*content.support.values())]

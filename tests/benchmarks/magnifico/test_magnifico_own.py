@@ -44,6 +44,10 @@ def read(tmp_path: Path, database: Path) -> Read:
     return lambda *lines: own.read(write(tmp_path, *lines), database)
 
 
+BLOCKS = {"yard": ["T"]}
+"""The schema of the only database, as prompts show it."""
+
+
 def test_a_row_gives_a_base_and_a_novel_example(read: Read, database: Path) -> None:
     corpus = read(HEADER, ROW)
     base, novel = corpus.examples
@@ -51,9 +55,8 @@ def test_a_row_gives_a_base_and_a_novel_example(read: Read, database: Path) -> N
     assert base.template == novel.template
     assert base.query == novel.query
     assert corpus.databases["yard"].path == database
-    (asked, described), _ = documents(
-        corpus, Setting(prompt="desc", forms=("plausible",)), {"yard": ["T"]}.__getitem__, {}
-    )
+    setting = Setting(prompt="desc", forms=("plausible",))
+    asked, described = documents(corpus, setting, BLOCKS, {}).documents
     assert "refers to" not in asked["prompt"]
     assert "-- The word 'lofty' refers to a height above 30.\n" in described["prompt"]
 
@@ -63,7 +66,7 @@ def test_few_shot_without_support_is_refused(read: Read) -> None:
     shown = ROW.replace("which masts are", "name the masts that are")
     corpus = read(HEADER + "\tsupport\tform", f"{shown}\tyes\tforeign", f"{ROW}\t\tplausible")
     with pytest.raises(DataError, match=r"mine\.tsv:3: few-shot .*'tall' in the form plausible"):
-        documents(corpus, Setting(prompt="fewshot"), lambda _: ["T"], {})
+        documents(corpus, Setting(prompt="fewshot"), BLOCKS, {})
 
 
 def test_a_question_in_two_forms_is_asked_once_as_base(read: Read) -> None:
@@ -82,7 +85,7 @@ def test_a_question_in_two_forms_is_asked_once_as_base(read: Read) -> None:
         "which masts are above 30?", "what is called above 30?"
     ]  # fmt: skip
     assert len({one.query.rstrip(";") for one in corpus.examples}) == 1
-    assert [one.place[-2:] for one in corpus.examples] == [":2", ":2", ":3", ":4", ":4", ":5"]
+    assert [one.source_line[-2:] for one in corpus.examples] == [":2", ":2", ":3", ":4", ":4", ":5"]
 
 
 def test_a_word_matches_in_any_case(read: Read) -> None:
@@ -104,7 +107,7 @@ def test_a_row_may_only_define_a_word(read: Read) -> None:
     assert [one.id for one in corpus.combinations] == ["tall+old/0/base", "tall+old/0/plausible"]
     assert corpus.interpretations["old"].meaning == "an age above 50"
     setting = Setting(subset="combinations", prompt="desc")
-    prompts = [doc["prompt"] for doc in documents(corpus, setting, lambda _: ["T"], {})[0]]
+    prompts = [doc["prompt"] for doc in documents(corpus, setting, BLOCKS, {}).documents]
     assert [text.count("refers to") for text in prompts] == [0, 2]
 
 
@@ -140,7 +143,7 @@ def test_a_wrong_dialogue_is_named(
 
 def test_a_dialogue_needs_its_own_examples(read: Read) -> None:
     with pytest.raises(OptionError, match="magnifico_subset is 'all'; use dialogues"):
-        documents(read(HEADER, ROW), Setting(subset="all", prompt="dialogue"), lambda _: ["T"], {})
+        documents(read(HEADER, ROW), Setting(subset="all", prompt="dialogue"), BLOCKS, {})
 
 
 def test_the_signature_sees_the_dialogue(tmp_path: Path, database: Path) -> None:
@@ -148,10 +151,8 @@ def test_the_signature_sees_the_dialogue(tmp_path: Path, database: Path) -> None
     found = set()
     for text in (TALK, TALK.replace("Hello", "Hi"), TALK):
         (tmp_path / "talk.txt").write_text(text, encoding="utf-8")
-        _, info = corpora.find(
-            "own", dialogues=False, descriptions=False, databases=str(database), examples=str(file)
-        )
-        found.add(info.download_checksums["own dialogues"]["checksum"])
+        sourced = corpora.find("own", databases=str(database), examples=str(file))
+        found.add(sourced.provenance.checksums["own dialogues"])
     assert len(found) == 2
 
 
@@ -169,9 +170,9 @@ def test_several_databases_lie_in_a_folder(tmp_path: Path, database: Path) -> No
     file = write(tmp_path, HEADER + "\tdb_id", f"{ROW}\tyard", f"{ROW}\tdock")
     corpus = own.read(file, tmp_path)
     assert set(corpus.databases) == {"yard"}
-    docs, left_out = documents(corpus, Setting(), {"yard": ["T"]}.__getitem__, {})
-    assert {doc["db_id"] for doc in docs} == {"yard"}
-    assert left_out == {"database_missing": ["tall/1/base", "tall/1/plausible"]}
+    chosen_set = documents(corpus, Setting(), BLOCKS, {})
+    assert {doc["db_id"] for doc in chosen_set.documents} == {"yard"}
+    assert chosen_set.excluded == {"database_missing": ["tall/1/base", "tall/1/plausible"]}
 
 
 @pytest.mark.parametrize(

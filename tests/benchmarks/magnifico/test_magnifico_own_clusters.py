@@ -26,7 +26,7 @@ def of_base(docs: list[dict[str, str]], *, own: bool) -> Estimate:
         (
             str(place),
             str(place),
-            card.cluster.names(doc, own=own),
+            card.cluster.names(doc, is_user_data=own),
             rows(doc, {"populated": "correct", "original": "correct"}, query_found=True),
         )
         for place, doc in enumerate(docs)

@@ -99,11 +99,11 @@ def test_a_script_of_any_name_is_read(database: Database) -> None:
 
 def test_one_of_several_scripts_of_other_names_is_not_guessed(database: Database) -> None:
     with_script(database, "harbour.sql")
-    assert with_script(database, "more.sql") == Database(database.place)
+    assert with_script(database, "more.sql") == Database(database.location)
 
 
 def test_a_published_database_without_a_script_has_no_statements(database: Database) -> None:
-    shown = blocks(replace(database, listed=("tug", "quay", "crane")))
+    shown = blocks(replace(database, listed_tables=("tug", "quay", "crane")))
     assert shown[0] == "/*\n3 example rows of table tug:\nSELECT * FROM tug LIMIT 3;\nx\nBo\n*/"
     assert [text.splitlines()[1] for text in shown] == [
         f"3 example rows of table {name}:" for name in ("tug", "quay", "crane")
@@ -120,7 +120,7 @@ def test_a_database_of_ones_own_without_a_script_has_sqlites_statements(
 
 
 def test_it_then_has_the_tables_that_the_questions_list(database: Database) -> None:
-    shown = blocks(replace(database, listed=("Crane", "nowhere", "TUG")))
+    shown = blocks(replace(database, listed_tables=("Crane", "nowhere", "TUG")))
     assert [text.splitlines()[2] for text in shown] == [
         "SELECT * FROM Crane LIMIT 3;", "SELECT * FROM TUG LIMIT 3;",
     ]  # fmt: skip
@@ -173,9 +173,9 @@ def test_a_dialogue_goes_on_with_the_schema_and_the_question() -> None:
 
 
 def test_every_real_database_is_shown_in_full(shared_data: Path) -> None:
-    corpus = corpora.read(shared_data / "magnifico/magnifico_data", dialogues=False)
+    corpus = corpora.read(shared_data / "magnifico/magnifico_data")
     without = set()
-    for db_id, database in corpora._in_folder(shared_data / "spider_databases", corpus).items():
+    for db_id, database in corpora._databases_in(shared_data / "spider_databases", corpus).items():
         made = "\n".join(blocks(database))
         names = re.findall(r"^SELECT \* FROM [\"`[']?(.+?)[\"`\]']? LIMIT 3;$", made, re.M)
         with closing(sqlite3.connect(f"{database.path.as_uri()}?immutable=1", uri=True)) as opened:
@@ -184,7 +184,7 @@ def test_every_real_database_is_shown_in_full(shared_data: Path) -> None:
         assert sorted(name.casefold() for name in names) == sorted(own)
         if made.startswith("/*"):
             without.add(db_id)
-            assert names == list(database.listed)
+            assert names == list(database.listed_tables)
     assert without == {"chinook_1", "flight_4", "icfp_1", "small_bank_1"}
 
 

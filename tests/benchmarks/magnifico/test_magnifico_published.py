@@ -1,6 +1,7 @@
 """Reading the published corpus: the documented counts, pairing, malformed files."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ PHRASES = {"len_less_than", "outlier_range", "below_average", "hire_date", "not_
 
 @pytest.fixture(scope="module")
 def corpus(shared_data: Path) -> Corpus:
-    return corpora.read(shared_data / "magnifico" / "magnifico_data", dialogues=True)
+    folder = shared_data / "magnifico" / "magnifico_data"
+    return replace(corpora.read(folder), dialogues=corpora.read_dialogues(folder))
 
 
 def test_it_has_the_sizes_of_the_fact_sheet(corpus: Corpus) -> None:
@@ -104,4 +106,4 @@ def test_a_malformed_row_is_named_with_its_line(tmp_path: Path, text: str) -> No
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="maximum"):
-        corpora.read(tmp_path, dialogues=False)
+        corpora.read(tmp_path)

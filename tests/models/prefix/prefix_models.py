@@ -83,7 +83,7 @@ def of_task(name: str, limit: int) -> list[Instance]:
     """The requests of a task's first documents."""
     from lm_eval.tasks import TaskManager
 
-    from lm_eval_ext._autoload import tasks_folder
+    from lm_eval_ext.task_folder import tasks_folder
 
     manager = TaskManager(include_defaults=False, include_path=tasks_folder())
     task = next(iter(manager.load([name])["tasks"].values()))

@@ -332,7 +332,7 @@ def test_a_server_that_goes_away_ends_no_run(
             assert not scores.get("rows")
         again = task.process_results(docs[0], [docs[0]["query"]])
     assert pick(again["rows"], "correct", database="original") == 1
-    assert task.not_scorable()["database_unavailable"] == [doc["id"] for doc in docs[1:4]]
+    assert task.excluded()["database_unavailable"] == [doc["id"] for doc in docs[1:4]]
     assert caplog.text.count("score this run's samples again with --model recorded") == 1
 
 

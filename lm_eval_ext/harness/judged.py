@@ -1,0 +1,38 @@
+"""Answers that a judge has looked at, such as SQL that was executed.
+
+A judge decides about all answers of a task at once, after the filters and before lm-eval asks for
+the metrics of one document after the other. Its verdict travels with the answer, so that scoring a
+document is a pure function of the document and its answers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from lm_eval_ext.harness.lm_eval_types import Answer
+from lm_eval_ext.sql import Verdict
+
+
+class JudgedText(str):
+    """An answer with its verdict; lm-eval logs it as the text that it is."""
+
+    verdict: Verdict
+
+    def __new__(cls, text: str, verdict: Verdict) -> "JudgedText":
+        """Return the text with its verdict."""
+        judged = super().__new__(cls, text)
+        judged.verdict = verdict
+        return judged
+
+    def __reduce__(self) -> tuple[type["JudgedText"], tuple[str, Verdict]]:
+        return JudgedText, (str(self), self.verdict)
+
+
+def verdict_record(answers: Sequence[Answer]) -> Mapping[str, str | None] | None:
+    """Return the fields of a document's verdict for the log of samples.
+
+    None if no answer of the document was judged. Of several judged answers the first counts.
+    """
+    for answer in answers:
+        if isinstance(answer, JudgedText):
+            return asdict(answer.verdict)
+    return None
