@@ -107,6 +107,11 @@ CONNECTIONS = 32
 queries. Their page caches together get half of SQLite's memory at most (4 MB each)."""
 
 
+REAL_SECONDS_PER_SECOND: Final = 2
+"""How much longer than its processor time a query may take in real time, so that verdicts do not
+change if two processes share a processor."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one query may use. Golds have the same limits as predictions.
@@ -147,10 +152,10 @@ class Limits:
     def wall_s(self) -> float:
         """Seconds of real time after which the parent kills the worker of a query.
 
-        Twice the processor time, so that verdicts do not change if two processes share a
-        processor, and a second for communication.
+        :data:`REAL_SECONDS_PER_SECOND` times the processor time, and a second for communication:
+        an engine that can notices by itself before that.
         """
-        return 2 * self.timeout_s + 1.0
+        return REAL_SECONDS_PER_SECOND * self.timeout_s + 1.0
 
 
 def open_guarded(path: str, limits: Limits) -> sqlite3.Connection:

@@ -1,4 +1,4 @@
-"""The hostile queries of ``tests/fixtures/hostile.yaml``."""
+"""The hostile queries of ``tests/fixtures/hostile.yaml`` and ``hostile_engines.yaml``."""
 
 import sqlite3
 from pathlib import Path
@@ -18,9 +18,13 @@ class Case(NamedTuple):
         return "prediction_timeout" in self.statuses
 
 
-GROUPS = yaml.safe_load(
-    (Path(__file__).parents[1] / "fixtures" / "hostile.yaml").read_text(encoding="utf-8")
-)
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
+GROUPS = {
+    engine: groups
+    for name in ("hostile.yaml", "hostile_engines.yaml")
+    for engine, groups in yaml.safe_load((FIXTURES / name).read_text(encoding="utf-8")).items()
+}
 
 # Python 3.10 cannot set SQLite's limits; the process's own still hold.
 OLD = {"like pattern of 10 kB": ("wrong",), "printf with a width": ("prediction_too_large",)}

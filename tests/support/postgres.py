@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-MEMORY = 768 << 20
-"""Bytes that a process of the server may allocate, beside what they share."""
+MEMORY = 256 << 20
+"""Bytes that a process of the server may allocate, beside what they share: as docs/sql.md says."""
 
 
 def binaries() -> Path:

@@ -5,13 +5,15 @@ Worker processes import this module: standard library only.
 
 import math
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import ClassVar
 
-from lm_eval_ext.sql.policy import Limits
+from lm_eval_ext.sql.policy import REAL_SECONDS_PER_SECOND, Limits
 from lm_eval_ext.sql.values import (
     OUT_OF_MEMORY,
     SHOWN,
@@ -24,11 +26,10 @@ from lm_eval_ext.sql.values import (
 )
 from lm_eval_ext.text import one_line
 
-CELLS_VERSION = 2
+CELLS_VERSION = 3
 """Rises whenever a value of DuckDB or PostgreSQL would be compared as another; in signatures."""
 
-
-_MOST_BITS = 128
+_MAX_BITS = 128
 
 
 class TooLargeError(Exception):
@@ -39,8 +40,8 @@ class UnavailableError(Exception):
     """The database cannot be used at all, whatever the query; the message says what to do."""
 
 
-def failed(kind: FailureKind, error: Exception) -> Failure:
-    """A failure that says what an exception says."""
+def failure_of(kind: FailureKind, error: Exception) -> Failure:
+    """Return a failure that says in one line what an exception says."""
     return Failure(kind, one_line(str(error), limit=SHOWN))
 
 
@@ -52,6 +53,7 @@ class Engine(ABC):
 
     Attributes:
         errors: The exceptions of the driver.
+        limits: What a query may use.
     """
 
     errors: tuple[type[Exception], ...] = ()
@@ -61,7 +63,15 @@ class Engine(ABC):
         self._bytes_left = 0
 
     def run(self, address: str, sql: str) -> Rows | Failure:
-        """Runs exactly one statement, as it is written; it must have a result, if an empty one."""
+        """Run one statement as it is written; a result without rows is a result, too.
+
+        Args:
+            address: Where the database is, in the engine's own form.
+            sql: Exactly one statement.
+
+        Returns:
+            The rows, or why there are none.
+        """
         self._bytes_left = self.limits.max_result_bytes
         try:
             size = len(sql.encode("utf-8"))  # raises for lone surrogates
@@ -76,15 +86,15 @@ class Engine(ABC):
         except UnavailableError as error:
             return Failure("unavailable", one_line(str(error)))
         except TooLargeError as error:
-            return failed("too_large", error)
+            return failure_of("too_large", error)
         except self.errors as error:
             return self._failure(error)
-        except (ValueError, OverflowError, RuntimeError) as error:  # of the driver's own
-            return failed("error", error)
+        except (ValueError, OverflowError, RuntimeError) as error:  # the driver's own
+            return failure_of("error", error)
 
     @abstractmethod
     def close(self) -> None:
-        """Closes all connections; later queries open new ones."""
+        """Close all connections; later queries open new ones."""
 
     @abstractmethod
     def _run(self, address: str, sql: str) -> Rows: ...
@@ -96,7 +106,7 @@ class Engine(ABC):
         return Failure("timeout", f"stopped after {self.limits.timeout_s:g} s")
 
     def _collect(self, rows: list[Row], more: Iterable[Row]) -> None:
-        """Adds rows one by one, so that none is read after a limit is passed."""
+        """Add rows one by one, so that none is read after a limit is passed."""
         for row in more:
             rows.append(row)
             if len(rows) > self.limits.max_rows:
@@ -114,86 +124,121 @@ class Engine(ABC):
             raise TooLargeError(f"the result has over {self.limits.max_result_bytes:,} bytes")
 
 
+class QueryClock:
+    """Counts a query's seconds of processor time, or half of its real seconds if that is more.
+
+    Processor time alone would not count a query that sleeps or waits; real time alone would make
+    verdicts depend on what else runs on the machine.
+    """
+
+    def __init__(self) -> None:
+        self._processor_start = time.process_time()
+        self._real_start = time.monotonic()
+
+    def __call__(self) -> float:
+        """Return the seconds since the clock was made."""
+        processor = time.process_time() - self._processor_start
+        real = time.monotonic() - self._real_start
+        return max(processor, real / REAL_SECONDS_PER_SECOND)
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """What an alarm waits for, and what it does then."""
+
+    until: float
+    clock: Callable[[], float]
+    ring: Callable[[int], None]
+
+
 class Alarm:
     """A thread that calls a function when time is up, again and again until the block ends.
 
-    One per process, since a query may leave no memory for another thread's stack.
+    There is one per process, since a query may leave no memory for another thread's stack.
 
     Attributes:
         rang: Whether time was up in the latest block.
     """
 
     AGAIN_S: ClassVar = 0.25
+    """Seconds between two calls."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._task: tuple[float, Callable[[], float], Callable[[int], None]] | None = None
+        self._watch: _Watch | None = None
         self._sleeps = False
         self._times = 0
         self.rang = False
-        threading.Thread(target=self._watch, daemon=True).start()
+        threading.Thread(target=self._work, daemon=True).start()
 
     @contextmanager
     def after(
         self, seconds: float, clock: Callable[[], float], ring: Callable[[int], None]
     ) -> Iterator[None]:
-        """Watches the block.
+        """Watch a block.
 
         Args:
-            seconds: Of the clock.
-            clock: Returns seconds; of processor time or of real time.
-            ring: Called every :attr:`AGAIN_S` seconds, with how often it was called before.
+            seconds: When time is up, by the clock.
+            clock: Returns seconds, of processor time or of real time.
+            ring: Called every :attr:`AGAIN_S` seconds from then on; its argument is how often it
+                has been called before.
         """
         with self._changed:
-            self._task, self._times, self.rang = (clock() + seconds, clock, ring), 0, False
+            self._watch = _Watch(clock() + seconds, clock, ring)
+            self._times = 0
+            self.rang = False
             if self._sleeps:  # otherwise it wakes up before time is up
                 self._changed.notify()
         try:
             yield
         finally:
             with self._changed:  # waits for ring
-                self._task = None
+                self._watch = None
 
-    def _watch(self) -> None:
+    def _work(self) -> None:
         with self._changed:
             while True:
-                if self._task is None:
+                if self._watch is None:
                     self._sleeps = True
                     self._changed.wait()
                     self._sleeps = False
-                    continue
-                until, clock, ring = self._task
-                wait = max(until - clock(), 0.01)
-                if until <= clock():
-                    self.rang = True
-                    with suppress(Exception):  # this thread must go on
-                        ring(self._times)
-                    self._times += 1
-                    wait = self.AGAIN_S
-                del ring  # with the query's session
-                self._changed.wait(wait)
+                else:
+                    self._changed.wait(self._look(self._watch))
+
+    def _look(self, watch: _Watch) -> float:
+        """Ring if time is up; return the seconds until the next look."""
+        seconds_left = watch.until - watch.clock()
+        if seconds_left > 0:
+            return max(seconds_left, 0.01)
+        self.rang = True
+        with suppress(Exception):  # this thread must go on
+            watch.ring(self._times)
+        self._times += 1
+        return self.AGAIN_S
 
 
-def whole(value: int) -> Value:
-    """An integer as it is compared: beyond 128 bits, where no float may follow, its text."""
-    return value if value.bit_length() <= _MOST_BITS else str(value)
+def whole_number(value: int) -> Value:
+    """Return an integer as it is compared: beyond 128 bits, where no float may follow, its text."""
+    return value if value.bit_length() <= _MAX_BITS else str(value)
 
 
 def decimal_number(value: Decimal) -> Value:
-    """A decimal as it is compared: an integer if it is one."""
-    return whole(int(value)) if value == value.to_integral_value() else Exact(str(value))
+    """Return a decimal as it is compared: an integer if it is one."""
+    if value == value.to_integral_value():
+        return whole_number(int(value))
+    return Exact(str(value))
 
 
-def number(value: float) -> Value:
-    """A float as it is compared: NaN is the text "NaN", which equals itself as in both engines."""
+def float_number(value: float) -> Value:
+    """Return a float as it is compared: NaN is the text "NaN", which equals itself as in SQL."""
     return "NaN" if math.isnan(value) else value
 
 
 def moment(text: str) -> str:
-    """A timestamp in ISO form as it is compared.
+    """Return a time or timestamp in ISO form as it is compared.
 
-    Without trailing zeros of the fraction, and at midnight as the date alone: both engines say
-    that a date equals its midnight.
+    It has no trailing zeros in its fraction, and at midnight the date alone: both engines say that
+    a date equals its midnight.
     """
     if "." in text:
         text = text.rstrip("0").rstrip(".")

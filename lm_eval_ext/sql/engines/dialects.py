@@ -16,53 +16,63 @@ class Dialect:
     """An engine, as callers know it.
 
     Attributes:
-        name: As signatures have it.
-        title: As prompts and messages have it.
+        name: The engine in signatures.
+        title: The engine in prompts and messages.
         version: A query that returns the engine's version.
-        where: Of the :class:`~.base.Engine`: module and class.
-        driver: The module of its driver, where that is not Python's own.
+        module: The module of its :class:`~.base.Engine`.
+        class_name: The name of that class.
+        driver: The module of its driver, unless that is Python's own.
         extra: The optional dependency of this project that installs the driver.
     """
 
     name: EngineName
     title: str
     version: str
-    where: tuple[str, str]
+    module: str
+    class_name: str
     driver: str | None = None
     extra: str = ""
 
     def engine(self, limits: Limits) -> Engine:
-        """Loads the driver; for worker processes."""
-        module, name = self.where
-        found: Engine = getattr(importlib.import_module(module), name)(limits)
-        return found
+        """Load the driver and return an engine; worker processes call this."""
+        engine_class: type[Engine] = getattr(importlib.import_module(self.module), self.class_name)
+        return engine_class(limits)
 
     def require(self) -> None:
-        """Raises OptionError if the driver is not installed."""
+        """Raise OptionError if the driver is not installed."""
         if self.driver:
             require_extra(self.extra, self.title, self.driver)
 
 
-_HERE = "lm_eval_ext.sql.engines"
+_SQLITE = Dialect(
+    name="sqlite",
+    title="SQLite",
+    version="SELECT sqlite_version()",
+    module="lm_eval_ext.sql.engines.sqlite",
+    class_name="SQLiteEngine",
+)
+
+_DUCKDB = Dialect(
+    name="duckdb",
+    title="DuckDB",
+    version="SELECT ltrim(version(), 'v')",
+    module="lm_eval_ext.sql.engines.duckdb",
+    class_name="DuckDBEngine",
+    driver="duckdb",
+    extra="duckdb",
+)
+
+_POSTGRESQL = Dialect(
+    name="postgresql",
+    title="PostgreSQL",
+    version="SELECT split_part(current_setting('server_version'), ' ', 1)",
+    module="lm_eval_ext.sql.engines.postgresql",
+    class_name="PostgreSQLEngine",
+    driver="psycopg",
+    extra="postgres",
+)
 
 DIALECTS: Mapping[EngineName, Dialect] = MappingProxyType(
-    {
-        one.name: one
-        for one in (
-            Dialect(
-                "sqlite", "SQLite", "SELECT sqlite_version()",
-                (f"{_HERE}.sqlite", "SQLiteEngine"),
-            ),
-            Dialect(
-                "duckdb", "DuckDB", "SELECT ltrim(version(), 'v')",
-                (f"{_HERE}.duckdb", "DuckDBEngine"), "duckdb", "duckdb",
-            ),
-            Dialect(
-                "postgresql", "PostgreSQL",
-                "SELECT split_part(current_setting('server_version'), ' ', 1)",
-                (f"{_HERE}.postgresql", "PostgreSQLEngine"), "psycopg", "postgres",
-            ),
-        )
-    }
-)  # fmt: skip
+    {dialect.name: dialect for dialect in (_SQLITE, _DUCKDB, _POSTGRESQL)}
+)
 """All engines by name."""

@@ -1,106 +1,200 @@
 """DuckDB, which is unsafe by design for queries of others: what it may do is taken away here.
 
-Its documentation leaves safety to whoever embeds it. So: the file is opened read-only, nothing
+Its documentation leaves safety to whoever embeds it. So the file is opened read-only, nothing
 outside of it can be reached, no extension is loaded, the configuration is locked, one thread runs,
-and memory is limited twice, by DuckDB and by the system. A query must be one SELECT, and name no
-function that DuckDB itself calls volatile, nor a table function that reads anything but its
-arguments (``query`` would hide a query in a text, ``arrow_scan`` takes addresses in memory). Each
-query has a session of its own. ``interrupt`` ends most queries that take too long; for the others
-(long lists, ``levenshtein``) the parent kills the process.
+and memory is limited twice, by DuckDB and by the system. A query must be one SELECT, and call no
+function of these kinds, not even through a macro:
+
+- functions that DuckDB itself calls volatile: they sleep, count, log;
+- table functions that read anything but their arguments (``query`` would hide a query in a text,
+  ``arrow_scan`` takes addresses in memory);
+- functions that show settings, which hold paths of the machine.
+
+Each query has a session of its own. ``interrupt`` ends most queries that take too long; for the
+others (long lists, ``levenshtein``) the parent kills the process.
 """
 
-import datetime
-import decimal
 import json
 import re
-import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 import duckdb
 
-from lm_eval_ext.sql.engines.base import (
-    Alarm,
-    Engine,
-    UnavailableError,
-    decimal_number,
-    failed,
-    moment,
-    number,
-    whole,
+from lm_eval_ext.sql.engines.base import Alarm, Engine, QueryClock, UnavailableError, failure_of
+from lm_eval_ext.sql.engines.duckdb_values import (
+    AmbiguousDateError,
+    ColumnType,
+    Reader,
+    is_temporal,
+    must_be_text,
+    reader_of,
+    text_type,
 )
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.values import OUT_OF_MEMORY, Failure, Row, Rows, Value
 
-_KEPT_OPEN = 4
-_BATCH = 64
+_MAX_OPEN_FILES = 4
+_ROWS_PER_FETCH = 64
 
-_TRUSTED: Final = {
-    "error", "gen_random_uuid", "generate_series", "json_each", "json_tree", "random", "range",
-    "repeat", "repeat_row", "unnest", "uuid", "uuidv4", "uuidv7",
-}  # fmt: skip
-"""Volatile and table functions that change nothing and read only their arguments."""
-
-_FUNCTION = re.compile(r'"function_name":"((?:[^"\\]|\\.)*)"')
-"""In DuckDB's own tree as JSON; in its texts the quotation marks are escaped."""
-
-_TABLE = re.compile(r'"table_name":"((?:[^"\\]|\\.)*)"')
-_PRIVATE: Final = {"duckdb_databases", "pragma_database_list"}
-"""Views that show where files lie."""
-
-_ENDS: Final = frozenset(
-    {date for kind in (datetime.datetime, datetime.date) for date in (kind.min, kind.max)}
+_TRUSTED: Final = frozenset(
+    {
+        "duckdb_columns",
+        "duckdb_constraints",
+        "duckdb_functions",
+        "duckdb_indexes",
+        "duckdb_schemas",
+        "duckdb_sequences",
+        "duckdb_tables",
+        "duckdb_types",
+        "duckdb_views",
+        "error",
+        "gen_random_uuid",
+        "generate_series",
+        "json_each",
+        "json_tree",
+        "random",
+        "range",
+        "repeat",
+        "repeat_row",
+        "unnest",
+        "uuid",
+        "uuidv4",
+        "uuidv7",
+    }
 )
-"""What DuckDB's package makes of infinity, and of these days as well."""
+"""Volatile functions and table functions that change nothing, and read only their arguments or
+what the database declares."""
+
+_REVEALING: Final = frozenset({"current_setting", "getvariable", "json_serialize_plan"})
+"""Other functions that show settings; the last one computes parts of a query while it plans."""
+
+_REVEALING_VIEWS: Final = frozenset(
+    {"duckdb_databases", "duckdb_logs", "pg_settings", "pragma_database_list"}
+)
+"""Views that show settings, or where files lie."""
+
+_FUNCTIONS_AND_MACROS: Final = """
+SELECT lower(function_name), function_type IN ('table', 'table_macro'),
+       function_type = 'table' OR stability IS NOT DISTINCT FROM 'VOLATILE',
+       CASE function_type WHEN 'macro' THEN 'SELECT ' || macro_definition ELSE macro_definition END
+FROM duckdb_functions()
+"""
+
+_TEXT_IN_TREE: Final = r'"((?:[^"\\]|\\.)*)"'
+"""A text in the tree that DuckDB writes as JSON: quotation marks within are escaped."""
+
+_CALL_IN_TREE = re.compile(rf'"function_name":{_TEXT_IN_TREE}')
+_TABLE_CALL_IN_TREE = re.compile(
+    rf'"function":{{(?:[^{{}}"]|{_TEXT_IN_TREE})*?"function_name":{_TEXT_IN_TREE}'
+)
+"""A call in a FROM clause. Some names are a function there and another one in an expression."""
+
+_TABLE_IN_TREE = re.compile(rf'"table_name":{_TEXT_IN_TREE}')
+
+_NO_QUERY: Final = "not a query: exactly one SELECT is allowed"
+
+
+@dataclass(frozen=True)
+class _Functions:
+    """Names of functions, in lower case.
+
+    Attributes:
+        anywhere: Those in expressions; of a query, those in FROM clauses as well.
+        in_from: Those in FROM clauses.
+    """
+
+    anywhere: frozenset[str]
+    in_from: frozenset[str]
+
+    def shared_with(self, functions: "_Functions") -> list[str]:
+        """Return the names in both, sorted."""
+        shared = (self.anywhere & functions.anywhere) | (self.in_from & functions.in_from)
+        return sorted(shared)
+
+
+@dataclass(frozen=True)
+class _Database:
+    """An open file, and the functions that no query may call."""
+
+    connection: Any
+    refused: _Functions
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of a result."""
+
+    name: str
+    column_type: ColumnType
 
 
 class DuckDBEngine(Engine):
-    """Addresses are paths of DuckDB files; a few stay open."""
+    """Runs queries on DuckDB files, whose paths are the addresses; a few files stay open."""
 
     errors = (duckdb.Error,)
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
-        self._open: OrderedDict[str, tuple[Any, frozenset[str]]] = OrderedDict()
+        self._open: OrderedDict[str, _Database] = OrderedDict()
+        self._macro_calls: dict[str, _Functions] = {}
         self._alarm = Alarm()
-        self._ends = False
 
     def close(self) -> None:
-        """Closes all connections; later queries open new ones."""
+        """Close all connections; later queries open new ones."""
         while self._open:
-            self._open.popitem()[1][0].close()
+            _, database = self._open.popitem()
+            database.connection.close()
 
     def _run(self, address: str, sql: str) -> Rows:
-        self._alarm.rang = self._ends = False
-        database, refused = self._database(address)
-        session = database.cursor()
-        late = self._alarm.after(
-            self.limits.timeout_s, time.process_time, lambda _: session.interrupt()
-        )
+        self._alarm.rang = False
+        database = self._database(address)
+        session = database.connection.cursor()
+        late = self._alarm.after(self.limits.timeout_s, QueryClock(), lambda _: session.interrupt())
         try:
             with late:
-                _check(session, sql, refused)
-                session.execute(sql)
-                columns = tuple(column[0] for column in session.description)
-                self._check_columns(len(columns))
-                rows: list[Row] = []
-                self._collect(rows, self._rows(session))
-                if self._ends:
-                    rows = _with_infinity(session, sql, rows)
-                return Rows(columns, rows)
+                _check(session, sql, database.refused)
+                return self._result(session, sql)
         finally:
             session.close()
 
-    def _rows(self, session: Any) -> Iterator[Row]:
-        while batch := session.fetchmany(_BATCH):
-            for row in batch:
-                yield tuple(self._counted(value) for value in row)
+    def _result(self, session: Any, sql: str) -> Rows:
+        session.execute(sql)
+        columns = [_Column(name, column_type) for name, column_type, *_ in session.description]
+        self._check_columns(len(columns))
+        as_texts = [must_be_text(column.column_type) for column in columns]
+        if any(as_texts):
+            session.execute(_with_texts(session, sql, columns, as_texts))
+        try:
+            rows = self._rows(session, columns)
+        except AmbiguousDateError:  # very rare: only now is it worth a second execution
+            as_texts = [
+                must_be_text(column.column_type) or is_temporal(column.column_type)
+                for column in columns
+            ]
+            self._bytes_left = self.limits.max_result_bytes
+            session.execute(_with_texts(session, sql, columns, as_texts))
+            rows = self._rows(session, columns)
+        return Rows(tuple(column.name for column in columns), rows)
 
-    def _counted(self, value: Any) -> Value:
-        cell = plain(value)
-        if isinstance(value, datetime.date) and value in _ENDS:
-            self._ends = True
+    def _rows(self, session: Any, columns: list[_Column]) -> list[Row]:
+        readers = [reader_of(column.column_type) for column in columns]
+        rows: list[Row] = []
+        self._collect(rows, self._fetched(session, readers))
+        return rows
+
+    def _fetched(self, session: Any, readers: list[Reader]) -> Iterator[Row]:
+        while True:
+            batch = session.fetchmany(_ROWS_PER_FETCH)
+            if not batch:
+                return
+            for row in batch:
+                cells = zip(row, readers, strict=True)
+                yield tuple(self._counted(reader(value)) for value, reader in cells)
+
+    def _counted(self, cell: Value) -> Value:
         if isinstance(cell, str):
             self._spend(len(cell) if cell.isascii() else len(cell.encode("utf-8", "replace")))
         elif isinstance(cell, bytes):
@@ -114,31 +208,66 @@ class DuckDBEngine(Engine):
             return OUT_OF_MEMORY
         if isinstance(error, duckdb.InternalException | duckdb.FatalException):
             self.close()  # the instance cannot be used any more
-        return failed("error", error)
+        return failure_of("error", error)
 
-    def _database(self, path: str) -> tuple[Any, frozenset[str]]:
-        """The open database, and the functions that no query may name."""
+    def _database(self, path: str) -> _Database:
+        """Return the open database; of more than a few, the one used least recently is closed."""
         if path not in self._open:
-            if len(self._open) >= _KEPT_OPEN:
-                self._open.popitem(last=False)[1][0].close()
-            try:
-                connection = duckdb.connect(path, read_only=True, config=_config(self.limits))
-            except duckdb.Error as error:
-                raise UnavailableError(
-                    f"{path}: DuckDB {duckdb.__version__} cannot open it ({error})"
-                ) from None
-            connection.execute("SET GLOBAL TimeZone = 'UTC'")
-            found = connection.execute(
-                "SELECT DISTINCT function_name FROM duckdb_functions() "
-                "WHERE function_type = 'table' OR stability = 'VOLATILE'"
-            ).fetchall()
-            connection.execute("SET lock_configuration = true")
-            self._open[path] = connection, frozenset(name for (name,) in found) - _TRUSTED
+            if len(self._open) >= _MAX_OPEN_FILES:
+                _, oldest = self._open.popitem(last=False)
+                oldest.connection.close()
+            self._open[path] = self._opened(path)
         self._open.move_to_end(path)
         return self._open[path]
 
+    def _opened(self, path: str) -> _Database:
+        try:
+            connection = duckdb.connect(path, read_only=True, config=_config(self.limits))
+        except duckdb.Error as error:
+            raise UnavailableError(
+                f"{path}: DuckDB {duckdb.__version__} cannot open it ({error})"
+            ) from None
+        connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        refused = self._refused(connection)
+        connection.execute("SET lock_configuration = true")
+        return _Database(connection, refused)
 
-def _config(limits: Limits) -> dict[str, Any]:
+    def _refused(self, connection: Any) -> _Functions:
+        """Return the functions that no query may call, and the macros that call one of them.
+
+        The database's own macros are among them.
+        """
+        in_expressions = set(_REVEALING)
+        in_from: set[str] = set()
+        trusted_in_expressions: set[str] = set()
+        macros: list[tuple[str, bool, _Functions]] = []
+        functions = connection.execute(_FUNCTIONS_AND_MACROS).fetchall()
+        for name, is_table, is_untrusted, definition in functions:
+            if definition is not None:
+                macros.append((name, is_table, self._calls_of(connection, definition)))
+            if is_untrusted and name not in _TRUSTED:
+                (in_from if is_table else in_expressions).add(name)
+            elif not is_table:
+                trusted_in_expressions.add(name)
+        while True:  # until no macro calls one that is refused
+            # A name that is no function in expressions cannot be called there.
+            anywhere = in_expressions | (in_from - trusted_in_expressions)
+            refused = _Functions(frozenset(anywhere), frozenset(in_from))
+            size = len(in_expressions) + len(in_from)
+            for name, is_table, calls in macros:
+                if calls.shared_with(refused):
+                    (in_from if is_table else in_expressions).add(name)
+            if len(in_expressions) + len(in_from) == size:
+                return refused
+
+    def _calls_of(self, connection: Any, definition: str) -> _Functions:
+        """Return the functions that a macro calls; most are DuckDB's own, in all databases."""
+        if definition not in self._macro_calls:
+            self._macro_calls[definition] = _calls(_tree(connection, definition))
+        return self._macro_calls[definition]
+
+
+def _config(limits: Limits) -> dict[str, str | int]:
     return {
         "enable_external_access": "false",  # files, network, and the program's own variables
         "autoinstall_known_extensions": "false",
@@ -153,66 +282,56 @@ def _config(limits: Limits) -> dict[str, Any]:
     }
 
 
-def _check(session: Any, sql: str, refused: frozenset[str]) -> None:
-    """Raises ValueError unless the text is one SELECT of trusted functions.
+def _check(session: Any, sql: str, refused: _Functions) -> None:
+    """Raise ValueError unless the text is one SELECT that calls trusted functions only.
 
-    DuckDB's own parser reads it, and gives the tree as JSON.
+    DuckDB's own parser reads it.
     """
     statements = session.extract_statements(sql)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise ValueError("not a query: exactly one SELECT is allowed")
-    (tree,) = session.execute("SELECT json_serialize_sql($1)", [sql]).fetchone()
+        raise ValueError(_NO_QUERY)
+    tree = _tree(session, sql)
     if tree.startswith('{"error":true'):
-        raise ValueError("not a query: exactly one SELECT is allowed")
-    called = {json.loads(f'"{name}"').lower() for name in _FUNCTION.findall(tree)}
-    if denied := sorted(called & refused):
-        raise ValueError(f"the function {denied[0]} is not allowed")
-    read = {json.loads(f'"{name}"').lower() for name in _TABLE.findall(tree)}
-    if denied := sorted(read & _PRIVATE):
-        raise ValueError(f"the view {denied[0]} is not allowed")
+        raise ValueError(_NO_QUERY)
+    functions = _calls(tree).shared_with(refused)
+    if functions:
+        raise ValueError(
+            f"the function {functions[0]} is not allowed: it can do more than compute a value from "
+            "its arguments"
+        )
+    views = sorted(_names(_TABLE_IN_TREE, tree) & _REVEALING_VIEWS)
+    if views:
+        raise ValueError(f"the view {views[0]} is not allowed: it shows settings or paths")
 
 
-def _with_infinity(session: Any, sql: str, rows: list[Row]) -> list[Row]:
-    """The rows, with infinite dates as the texts that DuckDB itself makes of them."""
+def _tree(session: Any, sql: str) -> str:
+    """Return a query's syntax tree as JSON; an error of the parser is JSON, too."""
+    (tree,) = session.execute("SELECT json_serialize_sql($1)", [sql]).fetchone()
+    return str(tree)
+
+
+def _calls(tree: str) -> _Functions:
+    """Return the functions that a query calls."""
+    return _Functions(_names(_CALL_IN_TREE, tree), _names(_TABLE_CALL_IN_TREE, tree))
+
+
+def _names(pattern: re.Pattern[str], tree: str) -> frozenset[str]:
+    """Return what a pattern's last group finds in a syntax tree, in lower case."""
+    names = [match[match.re.groups] for match in pattern.finditer(tree)]
+    return frozenset(json.loads(f'"{name}"').lower() for name in names)
+
+
+def _with_texts(session: Any, sql: str, columns: list[_Column], as_texts: list[bool]) -> str:
+    """Return the query with some of its columns as the texts that DuckDB itself makes of them."""
     # Without a semicolon and what may follow it.
     clean = "SELECT json_deserialize_sql(json_serialize_sql($1))"
     (query,) = session.execute(clean, [sql]).fetchone()
-    session.execute(f"SELECT CAST(COLUMNS(*) AS VARCHAR) FROM ({query})")
-    return [
-        tuple(text if text in ("infinity", "-infinity") else cell for cell, text in both)
-        for row, texts in zip(rows, session.fetchall(), strict=True)
-        for both in [zip(row, texts, strict=True)]
-    ]
-
-
-def plain(value: Any) -> Value:  # noqa: PLR0911 (a table of types)
-    """A value of DuckDB as results are compared (docs/sql.md, "Values")."""
-    kind = type(value)
-    if kind is int:
-        return whole(value)
-    if kind in (str, type(None), bytes):
-        return value  # type: ignore[no-any-return]
-    if kind is float:
-        return number(value)
-    if kind is bool:
-        return int(value)
-    if kind is decimal.Decimal:
-        return decimal_number(value)
-    if isinstance(value, datetime.datetime):
-        if value.tzinfo is not None:
-            value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
-        return moment(str(value))
-    if isinstance(value, list | tuple | dict):
-        return json.dumps(_nested(value), ensure_ascii=False, default=str)
-    if isinstance(value, bytearray | memoryview):
-        return bytes(value)
-    return str(value)  # dates, times, intervals, UUIDs
-
-
-def _nested(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(plain(key)): _nested(one) for key, one in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return [_nested(one) for one in value]
-    cell = plain(value)
-    return cell.hex() if isinstance(cell, bytes) else cell
+    expressions = []
+    for index, (column, as_text) in enumerate(zip(columns, as_texts, strict=True)):
+        name = f"column{index}"
+        if as_text:
+            expressions.append(f"CAST({name} AS {text_type(column.column_type)})")
+        else:
+            expressions.append(name)
+    names = ", ".join(f"column{index}" for index in range(len(columns)))
+    return f"SELECT {', '.join(expressions)} FROM ({query}) AS results({names})"

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.engines.dialects import DIALECTS
-from lm_eval_ext.sql.values import Place
+from lm_eval_ext.sql.values import EngineName, Place
 
 SUFFIXES: Final = (".sqlite", ".sqlite3", ".db", ".duckdb")
 
@@ -15,27 +15,36 @@ LEGAL: Final = (
     "name a SQLite or DuckDB file (docs/sql.md makes one of Parquet or CSV files), a folder with "
     "<db_id>/<db_id>.sqlite or <db_id>.sqlite (or .duckdb), or postgresql://user@host/database"
 )
-"""What a database or several can be given as."""
+"""How a user can name one database or several."""
 
-_MARKS: Final = (("duckdb", slice(8, 12), b"DUCK"), ("sqlite", slice(16), b"SQLite format 3\0"))
-"""How files begin."""
+_SQLITE_HEADER: Final = b"SQLite format 3\0"
+_DUCKDB_MAGIC: Final = b"DUCK"
+"""A DuckDB file has it after a checksum of eight bytes."""
 
 
 def check_id(db_id: str) -> None:
-    """Raises OptionError if a database's id leads out of a folder that it is to lie in."""
+    """Raise OptionError if a database's id would lead out of the folder of databases."""
     if db_id in ("", ".", "..") or "\0" in db_id or Path(db_id).name != db_id:
         raise OptionError(f"database id {db_id!r}: must be a plain name, without a path")
 
 
 class OneDatabase:
-    """A single database; its id, whose case does not matter, is its file's or its own name."""
+    """A single database.
+
+    Attributes:
+        db_id: Its id, whose case does not matter: the name of its file, or on a server its own.
+        place: Where it is.
+    """
 
     def __init__(self, db_id: str, place: Place) -> None:
-        self.db_id, self.place = db_id, place
+        self.db_id = db_id
+        self.place = place
 
     def find(self, db_id: str) -> Place | None:
-        """Returns where it is; None for another id."""
-        return self.place if db_id.casefold() == self.db_id.casefold() else None
+        """Return where the database is; None for another id."""
+        if db_id.casefold() == self.db_id.casefold():
+            return self.place
+        return None
 
 
 class Databases:
@@ -52,7 +61,7 @@ class Databases:
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
-        self._found: dict[str, list[Path]] = defaultdict(list)
+        self._files: dict[str, list[Path]] = defaultdict(list)
         try:
             for entry in sorted(self.folder.iterdir()):
                 self._add(entry)
@@ -63,43 +72,47 @@ class Databases:
             ) from error
 
     def find(self, db_id: str) -> Place | None:
-        """Returns a database's place; None if there is none.
+        """Return a database's place; None if there is none.
 
         Raises:
             DataError: Two files differ from the id and from each other only in case, or the
                 file has a write-ahead log, whose rows a read-only open would not see.
         """
-        found = self._found.get(db_id.casefold(), [])
-        path = next((path for path in found if path.stem == db_id), found[0] if found else None)
-        if path is None:
+        files = self._files.get(db_id.casefold(), [])
+        if not files:
             return None
-        names = sorted({p.stem for p in found})
-        if len(names) > 1 and path.stem != db_id:
+        exact_matches = [file for file in files if file.stem == db_id]
+        if exact_matches:
+            return place_of(exact_matches[0])
+        names = sorted({file.stem for file in files})
+        if len(names) > 1:
             raise DataError(
                 f"database {db_id!r}: {self.folder} has both {' and '.join(names)}; rename one"
             )
-        return place_of(path)
+        return place_of(files[0])
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._files)
 
     def _add(self, entry: Path) -> None:
+        """Note a database file, or a folder that has one of its own name."""
         if entry.suffix in SUFFIXES and entry.is_file():
-            self._found[entry.stem.casefold()].append(entry)
+            self._files[entry.stem.casefold()].append(entry)
         if entry.is_dir():
-            inside = [path for path in sorted(entry.iterdir()) if path.suffix in SUFFIXES]
-            for path in sorted(inside, key=lambda path: SUFFIXES.index(path.suffix)):
-                if path.stem.casefold() == entry.name.casefold() and path.is_file():
-                    self._found[entry.name.casefold()].insert(0, path)
+            files = [file for file in sorted(entry.iterdir()) if file.suffix in SUFFIXES]
+            files.sort(key=lambda file: SUFFIXES.index(file.suffix))
+            for file in files:
+                if file.stem.casefold() == entry.name.casefold() and file.is_file():
+                    self._files[entry.name.casefold()].insert(0, file)
                     return
 
 
 def databases_at(source: str | Path, *, option: str = "databases") -> Databases | OneDatabase:
-    """Finds what a user names: :data:`LEGAL` says what that can be.
+    """Return the databases that a user names: :data:`LEGAL` says what that can be.
 
     Args:
         source: A path or a URL.
-        option: What the user named it by, for messages.
+        option: The option by which the user named it, for messages.
 
     Raises:
         OptionError: It does not exist, or is no legal path or URL.
@@ -115,44 +128,55 @@ def databases_at(source: str | Path, *, option: str = "databases") -> Databases 
         if kind_of(path) is None and path.stat().st_size:
             raise DataError(f"{path}: neither a SQLite nor a DuckDB database; {LEGAL}")
         return OneDatabase(path.stem, place)
-    known = Databases(path)
-    if len(known):
-        return known
+    databases = Databases(path)
+    if len(databases):
+        return databases
     raise DataError(f"no database in the folder {path}; {LEGAL}")
 
 
 def place_of(path: Path) -> Place:
-    """The place of a file.
+    """Return the place of a file.
 
     Raises:
-        DataError: It has a write-ahead log, is no database, or its driver is not installed.
+        DataError: It has a write-ahead log, or its driver is not installed.
     """
-    duckdb = kind_of(path) == "duckdb"
-    log = path.with_name(path.name + (".wal" if duckdb else "-wal"))
+    if kind_of(path) == "duckdb":
+        _check_log(path, ".wal", program="duckdb", statement="CHECKPOINT")
+        DIALECTS["duckdb"].require()
+        return Place("duckdb", str(path))
+    _check_log(path, "-wal", program="sqlite3", statement="PRAGMA wal_checkpoint(TRUNCATE)")
+    return Place("sqlite", str(path))
+
+
+def _check_log(path: Path, ending: str, *, program: str, statement: str) -> None:
+    """Raise DataError if a database has a write-ahead log that is not empty."""
+    log = path.with_name(path.name + ending)
     if log.exists() and log.stat().st_size:
-        remedy = "CHECKPOINT" if duckdb else "PRAGMA wal_checkpoint(TRUNCATE)"
-        program = "duckdb" if duckdb else "sqlite3"
         raise DataError(
             f"{path} has unmerged changes in {log.name}, which are not read; close the program "
-            f'that writes it, or run: {program} {path.name} "{remedy}"'
+            f'that writes it, or run: {program} {path.name} "{statement}"'
         )
-    if duckdb:
-        DIALECTS["duckdb"].require()
-    return Place("duckdb" if duckdb else "sqlite", str(path))
 
 
-def kind_of(path: Path) -> str | None:
-    """The engine that wrote a file; None if it is unknown, as of an empty or missing one."""
+def kind_of(path: Path) -> EngineName | None:
+    """Return the engine that wrote a file; None if it is unknown, as for an empty or missing file.
+
+    Only DuckDB and SQLite are known.
+    """
     try:
         with path.open("rb") as file:
-            begin = file.read(16)
+            header = file.read(16)
     except OSError:
         return None
-    return next((name for name, where, mark in _MARKS if begin[where] == mark), None)
+    if header == _SQLITE_HEADER:
+        return "sqlite"
+    if header[8:12] == _DUCKDB_MAGIC:
+        return "duckdb"
+    return None
 
 
 def sqlite_path(place: Place) -> Path:
-    """The path of a SQLite file.
+    """Return the path of a SQLite file.
 
     Raises:
         OptionError: It is a database of another engine.
@@ -166,16 +190,19 @@ def sqlite_path(place: Place) -> Path:
 
 
 def _server(url: str) -> OneDatabase:
+    """Return the database of a PostgreSQL server that a URL names."""
     parts = urlsplit(url)
     if parts.scheme not in ("postgresql", "postgres"):
         raise OptionError(f"{parts.scheme}://... is no database that can be used; {LEGAL}")
-    given = parse_qs(parts.query)
-    if parts.password or not {"password", "sslpassword"}.isdisjoint(given):
+    parameters = parse_qs(parts.query)
+    if parts.password or "password" in parameters or "sslpassword" in parameters:
         raise OptionError(
             "the URL holds a password, which results would show; leave it out and set PGPASSWORD, "
             "or write it to ~/.pgpass"
         )
-    name = parts.path.strip("/") or next(iter(given.get("dbname", [])), "")
+    name = parts.path.strip("/")
+    if not name and "dbname" in parameters:
+        name = parameters["dbname"][0]
     if not name:
         raise OptionError(f"{url} names no database; write postgresql://user@host/database")
     DIALECTS["postgresql"].require()

@@ -4,7 +4,7 @@ import sqlite3
 import time
 from collections import OrderedDict
 
-from lm_eval_ext.sql.engines.base import Engine, failed
+from lm_eval_ext.sql.engines.base import Engine, failure_of
 from lm_eval_ext.sql.policy import CONNECTIONS, Limits, open_guarded
 from lm_eval_ext.sql.values import Failure, Row, Rows
 
@@ -13,7 +13,10 @@ _CHECK_EVERY = 4_000
 
 
 class SQLiteEngine(Engine):
-    """Addresses are paths; up to :data:`~lm_eval_ext.sql.policy.CONNECTIONS` files stay open."""
+    """Runs queries on SQLite files, whose paths are the addresses.
+
+    Up to :data:`~lm_eval_ext.sql.policy.CONNECTIONS` files stay open.
+    """
 
     # Python 3.10 raises sqlite3.Warning, which is not an sqlite3.Error, for a second statement.
     errors = (sqlite3.Error, sqlite3.Warning)
@@ -24,9 +27,10 @@ class SQLiteEngine(Engine):
         self._deadline = 0.0
 
     def close(self) -> None:
-        """Closes all connections; later queries open new ones."""
+        """Close all connections; later queries open new ones."""
         while self._connections:
-            self._connections.popitem()[1].close()
+            _, connection = self._connections.popitem()
+            connection.close()
 
     def _run(self, address: str, sql: str) -> Rows:
         self._deadline = time.process_time() + self.limits.timeout_s
@@ -44,17 +48,19 @@ class SQLiteEngine(Engine):
 
     def _failure(self, error: Exception) -> Failure:
         if isinstance(error, sqlite3.DataError):  # SQLite's TOOBIG
-            return failed("too_large", error)
+            return failure_of("too_large", error)
         if isinstance(error, sqlite3.OperationalError) and self._is_late():
             return self._late()
-        return failed("error", error)
+        return failure_of("error", error)
 
     def _connection(self, path: str) -> sqlite3.Connection:
-        if (connection := self._connections.get(path)) is not None:
+        connection = self._connections.get(path)
+        if connection is not None:
             self._connections.move_to_end(path)
             return connection
         if len(self._connections) >= CONNECTIONS:
-            self._connections.popitem(last=False)[1].close()
+            _, oldest = self._connections.popitem(last=False)
+            oldest.close()
         connection = open_guarded(path, self.limits)
         connection.text_factory = self._text
         connection.set_progress_handler(self._is_late, _CHECK_EVERY)
@@ -69,7 +75,7 @@ class SQLiteEngine(Engine):
         return raw.decode("utf-8", "surrogateescape")  # the reason: values.Value
 
     def _counted(self, row: Row) -> Row:
-        """The row, its blobs counted; texts are counted where they are decoded."""
+        """Return the row after its blobs are counted; texts are counted where they are decoded."""
         if bytes in map(type, row):
             for value in row:
                 if type(value) is bytes:

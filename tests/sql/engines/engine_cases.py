@@ -1,4 +1,4 @@
-"""What the tests of DuckDB and PostgreSQL share; their hostile queries are in hostile.yaml.
+"""What the tests of DuckDB and PostgreSQL share; their hostile queries are in hostile_engines.yaml.
 
 The gold there is ``SELECT count(*) FROM people``, which is 3.
 """

@@ -1,6 +1,7 @@
 """DuckDB: its walls, its values, files and folders, and own databases from prompt to score."""
 
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from engine_cases import DUCKDB, PEOPLE, STRICT, VALUES, check_strict, check_value
 from hostile_cases import Case
 from own_yard import check_own
-from small_databases import GOLD, MIB, check_hostile, score_one, state_of
+from small_databases import GOLD, MIB, check_hostile, pids, score_one, state_of
 from support.databases import written
 
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
@@ -23,6 +24,7 @@ from lm_eval_ext.sql import (
     databases_at,
     sqlite_path,
 )
+from lm_eval_ext.sql.engines.base import QueryClock
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -32,6 +34,15 @@ TIGHT = Limits(
     timeout_s=1.0, max_rows=2_000, max_result_bytes=2_000_000, max_memory_bytes=192 * MIB
 )
 PATIENT = replace(TIGHT, timeout_s=120.0)
+
+OWN_MACROS = """
+CREATE MACRO half(x) AS x / 2;
+CREATE MACRO everybody() AS TABLE FROM people;
+CREATE MACRO wait_for(seconds) AS pg_sleep(seconds);
+CREATE MACRO wait_twice() AS wait_for(1) IS NULL AND wait_for(1) IS NULL;
+CREATE MACRO rows_of(name) AS TABLE FROM query_table(name);
+CREATE VIEW sleepy AS SELECT pg_sleep(1000) AS slept;
+"""
 
 
 def write(path: Path, *statements: str) -> Path:
@@ -44,7 +55,7 @@ def write(path: Path, *statements: str) -> Path:
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A database whose folder must hold the same bytes after the tests, and nothing else."""
-    path = write(tmp_path_factory.mktemp("duckdb") / "people.duckdb", PEOPLE)
+    path = write(tmp_path_factory.mktemp("duckdb") / "people.duckdb", PEOPLE + OWN_MACROS)
     before = state_of(path.parent)
     yield path
     assert state_of(path.parent) == before
@@ -66,6 +77,63 @@ def impatient(people: Path) -> Iterator[Executor]:
 @pytest.mark.parametrize("case", DUCKDB, ids=lambda case: case.name)
 def test_hostile_query(case: Case, fitting: Executor, people: Path) -> None:
     check_hostile(case, fitting, people.parent, 320 * MIB)  # with the driver's own
+
+
+def test_a_query_that_sleeps_is_stopped_and_its_worker_goes_on(impatient: Executor) -> None:
+    """Nothing that a query may call sleeps, so a view of the owner does here."""
+    assert score_one(impatient, "people", GOLD, GOLD).correct
+    workers = pids(impatient)
+    verdict = score_one(impatient, "people", GOLD, "SELECT slept FROM sleepy")
+    assert (verdict.status, verdict.reason) == ("prediction_timeout", "stopped after 1 s")
+    assert pids(impatient) == workers
+
+
+@pytest.mark.parametrize(
+    ("processor", "real", "counted"),
+    [
+        pytest.param(3.0, 3.0, 3.0, id="works all the time"),
+        pytest.param(3.0, 5.0, 3.0, id="shares a processor"),
+        pytest.param(0.0, 5.0, 2.5, id="sleeps"),
+        pytest.param(1.0, 5.0, 2.5, id="mostly sleeps"),
+    ],
+)
+def test_the_clock_of_a_query(
+    processor: float, real: float, counted: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = {"process_time": 100.0, "monotonic": 200.0}
+    monkeypatch.setattr(time, "process_time", lambda: now["process_time"])
+    monkeypatch.setattr(time, "monotonic", lambda: now["monotonic"])
+    clock = QueryClock()
+    now["process_time"] += processor
+    now["monotonic"] += real
+    assert clock() == counted
+
+
+def test_no_view_function_or_setting_shows_where_files_lie(people: Path) -> None:
+    """Whatever DuckDB offers: all its views, functions of no or one argument, and settings."""
+    with duckdb.connect(str(people), read_only=True) as connection:
+        views = connection.execute(
+            "SELECT format('{}.{}', schema_name, view_name) FROM duckdb_views() WHERE internal"
+        ).fetchall()
+        functions = connection.execute(
+            "SELECT DISTINCT function_name, function_type FROM duckdb_functions() "
+            "WHERE function_name ~ '^\\w+$'"
+        ).fetchall()
+        settings = connection.execute("SELECT name FROM duckdb_settings()").fetchall()
+    queries = [f"FROM {view}" for (view,) in views]
+    queries += [f"SELECT current_setting('{setting}')" for (setting,) in settings]
+    for function, kind in functions:
+        select = "FROM" if kind.startswith("table") else "SELECT"
+        arguments = ("", "'people'", "'duckdb_databases'")
+        queries += [f"{select} {function}({argument})" for argument in arguments]
+    secrets = [str(people.parent), str(Path.home() / ".duckdb")]
+    engine = DIALECTS["duckdb"].engine(replace(TIGHT, max_rows=100_000))
+    outcomes = {query: str(engine.run(str(people), query)) for query in queries}
+    engine.close()
+    assert len(outcomes) > 1_500
+    assert "'people'" in outcomes["SELECT current_database()"]
+    leaks = [query for query, text in outcomes.items() if any(s in text for s in secrets)]
+    assert leaks == []
 
 
 # Some leave memory behind that the process does not give back; one needs more than there is.
@@ -108,30 +176,89 @@ def test_a_query_needs_no_new_thread(people: Path, monkeypatch: pytest.MonkeyPat
     engine.close()
 
 
-@pytest.mark.parametrize(
-    ("sql", "value"),
-    [
-        *VALUES, ("CAST(3 AS TINYINT)", 3), ("CAST(2 AS HUGEINT) ** 0 * 5", 5.0),
-        ("CAST(9 AS HUGEINT) * 10000000000000000000", 9 * 10**19),
-        ("INTERVAL 1 DAY", "1 day, 0:00:00"),
-        ("BLOB '\\xAA'", b"\xaa"), ("[1, NULL, 2.5]", "[1, null, 2.5]"),
-        ("{'a': true, 'd': DATE '2020-01-01'}", '{"a": 1, "d": "2020-01-01"}'),
-        ("MAP {'k': [BLOB '\\x01']}", '{"k": ["01"]}'),
-        ("CAST('12345678-1234-5678-1234-567812345678' AS UUID)",
-         "12345678-1234-5678-1234-567812345678"),
-        ("DATE '9999-12-31'", "9999-12-31"),
-        ("TIMESTAMP '9999-12-31 23:59:59.999999'", "9999-12-31 23:59:59.999999"),
-        ("TIMESTAMP 'infinity'", "infinity"), ("TIMESTAMPTZ '-infinity'", "-infinity"),
-        ("DATE 'infinity'; -- open", "infinity"), ("DATE '0001-01-01'", "0001-01-01"),
-    ],
-)  # fmt: skip
+DUCKDB_VALUES = [
+    ("CAST(3 AS TINYINT)", 3),
+    ("CAST(2 AS HUGEINT) ** 0 * 5", 5.0),
+    ("CAST(9 AS HUGEINT) * 10000000000000000000", 9 * 10**19),
+    ("CAST(5 AS BIGNUM)", 5),
+    ("INTERVAL 1 DAY", "1 day, 0:00:00"),
+    ("BLOB '\\xAA'", b"\xaa"),
+    ("[1, NULL, 2.5]", "[1, null, 2.5]"),
+    ("[1.0, 2.50]", "[1, 2.5]"),
+    ("{'a': true, 'd': DATE '2020-01-01'}", '{"a": 1, "d": "2020-01-01"}'),
+    ("{'a': [{'t': TIMESTAMP '2020-01-01 00:00'}]}", '{"a": [{"t": "2020-01-01"}]}'),
+    ("MAP {'k': [BLOB '\\x01']}", '{"k": ["\\\\x01"]}'),
+    ("MAP {[DATE 'infinity']: 1}", '{"key": [["infinity"]], "value": [1]}'),
+    ("ROW(1, TIMESTAMPTZ '2020-01-01 02:00:00+02')", '[1, "2020-01-01"]'),
+    ("union_value(day := DATE 'infinity')", "infinity"),
+    ("CAST([1.50] AS VARIANT)", "[1.5]"),
+    ("CAST('a' AS VARIANT)", "a"),
+    (
+        "CAST('12345678-1234-5678-1234-567812345678' AS UUID)",
+        "12345678-1234-5678-1234-567812345678",
+    ),
+    ("DATE '9999-12-31'", "9999-12-31"),
+    ("TIMESTAMP '9999-12-31 23:59:59.999999'", "9999-12-31 23:59:59.999999"),
+    ("TIMESTAMP '20000-01-01 00:00:00'", "20000-01-01"),
+    ("TIMESTAMP 'infinity'", "infinity"),
+    ("TIMESTAMPTZ '-infinity'", "-infinity"),
+    ("DATE 'infinity'; -- open", "infinity"),
+    ("DATE '0001-01-01'", "0001-01-01"),
+    ("TIME '10:00:00.120'", "10:00:00.12"),
+    ("TIME '24:00:00'", "24:00:00"),
+]
+
+
+@pytest.mark.parametrize(("sql", "value"), [*VALUES, *DUCKDB_VALUES])
 def test_values(executor: Executor, sql: str, value: object) -> None:
     check_value(executor, sql, value)
 
 
+# What Python's values would not tell apart, or would tell apart although DuckDB calls it equal.
+DUCKDB_STRICT = [
+    ("CAST('nan' AS DOUBLE)", "CAST('nan' AS FLOAT)", "NULL"),
+    ("DATE '9999-12-31'", "DATE '9999-12-30' + 1", "DATE 'infinity'"),
+    ("TIMESTAMP '-infinity'", "CAST(DATE '-infinity' AS TIMESTAMP)", "TIMESTAMP '0001-01-01'"),
+    ("[DATE '9999-12-31']", "[DATE '9999-12-30' + 1]", "[DATE 'infinity']"),
+    ("{'d': DATE 'infinity'}", "{'d': TIMESTAMP 'infinity'}", "{'d': DATE '9999-12-31'}"),
+    ("MAP {1: DATE 'infinity'}", "MAP {1: TIMESTAMP 'infinity'}", "MAP {1: DATE '9999-12-31'}"),
+    (
+        "MAP {DATE 'infinity': 1, DATE '9999-12-31': 2}",
+        "MAP {TIMESTAMP 'infinity': 1, TIMESTAMP '9999-12-31': 2}",
+        "MAP {DATE '9999-12-31': 2}",
+    ),
+    ("[[TIMESTAMPTZ 'infinity']]", "[[TIMESTAMP 'infinity']]", "[[TIMESTAMPTZ '-infinity']]"),
+    (
+        "TIMESTAMP_NS '2020-01-01 10:00:00.000000001'",
+        "TIMESTAMP_NS '2020-01-01 10:00:00.0000000010'",
+        "TIMESTAMP_NS '2020-01-01 10:00:00.000000002'",
+    ),
+    ("TIMESTAMP_NS '2020-01-01'", "DATE '2020-01-01'", "TIMESTAMP_NS '2020-01-01 00:00:01'"),
+    ("TIME_NS '10:00:00.12'", "TIME '10:00:00.120'", "TIME_NS '10:00:00.120000001'"),
+    (
+        "[CAST('1234567890123456789.01' AS DECIMAL(38, 2))]",
+        "[CAST('1234567890123456789.010' AS DECIMAL(38, 3))]",
+        "[CAST('1234567890123456789.02' AS DECIMAL(38, 2))]",
+    ),
+    ("[0.1]", "[CAST(0.1 AS DOUBLE)]", "[0.11]"),
+    ("[CAST(2 AS DOUBLE)]", "[2]", "[2.5]"),
+    ("[CAST(-0.0 AS DOUBLE)]", "[CAST(0 AS DOUBLE)]", "[CAST('nan' AS DOUBLE)]"),
+    ("[BLOB 'aa']", "['aa'::BLOB]", "['6161']"),
+    ("INTERVAL 1 MONTH", "INTERVAL 30 DAY", "INTERVAL 31 DAY"),
+    ("CAST(7 AS BIGNUM)", "7", "CAST(8 AS BIGNUM)"),
+    (
+        "CAST('170141183460469231731687303715884105727' AS HUGEINT)",
+        "CAST('170141183460469231731687303715884105727' AS UHUGEINT)",
+        "CAST('170141183460469231731687303715884105726' AS HUGEINT)",
+    ),
+    ("TIMETZ '10:00:00+02'", "TIMETZ '10:00:00+02:00'", "TIMETZ '08:00:00+00'"),
+    ("CAST('101' AS BIT)", "CAST('101' AS BIT)", "CAST('1101' AS BIT)"),
+]
+
+
 @pytest.mark.parametrize(
     ("gold", "right", "wrong"),
-    [*STRICT, ("SELECT CAST('nan' AS DOUBLE)", "SELECT CAST('nan' AS FLOAT)", "SELECT NULL")],
+    [*STRICT, *(tuple(f"SELECT {expression}" for expression in row) for row in DUCKDB_STRICT)],
 )
 def test_strict_semantics(executor: Executor, gold: str, right: str, wrong: str) -> None:
     check_strict(executor, gold, right, wrong)
