@@ -191,7 +191,7 @@ class RefusedFunctions:
         if builtin:
             return builtin[0]
         call = self.own.search(sql)
-        return call.group().strip('.\t\r\n "(-/*') if call else ""
+        return str(call.group()).strip('.\t\r\n "(-/*') if call else ""
 
 
 def _any_name(names: Iterable[str]) -> str:
