@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from lm_eval_ext.sql.parsing import conjuncts, parse, to_sql
 from lm_eval_ext.sql.suite import Original
+from lm_eval_ext.sql.suite.build import gold_cases
 from lm_eval_ext.sql.suite.columns import Domain
 from lm_eval_ext.sql.values import Rows
 
@@ -59,7 +60,7 @@ class Beside:
 
     def __init__(self, original: Original) -> None:
         self.original = original
-        trees = [parse(case.gold, original.schema) for case in original.cases()]
+        trees = [parse(case.gold, original.schema) for case in gold_cases(original)]
         wheres = [where for tree in trees for where in tree.find_all(exp.Where)]
         lent = [part for where in wheres for part in conjuncts(where.this)]
         self.lent = sorted({to_sql(part) for part in lent if not part.find(exp.Select)})
@@ -85,7 +86,7 @@ class Beside:
             names = [found[1] for found in re.finditer(pattern, text, re.I)] if needed else []
             owners = [domain for name in names for _, domain in self._columns(name, text)]
             sql = re.sub(pattern, new, text, flags=re.I)
-            fits = all(domain.kind == needed and not domain.nulls for domain in owners)
+            fits = all(domain.kind == needed and not domain.has_nulls for domain in owners)
             if fits and sql != text and self.runs(sql):
                 yield kind, sql
 
@@ -112,11 +113,11 @@ class Beside:
         yield from (("join", new) for new in JOINS.get(low, ()))
         if word[:1] in ("'", '"'):
             new = {bare.strip("%"), bare.lstrip("%"), bare.rstrip("%"), bare.upper(), bare.lower()}
-            having = [domain for _, domain in read if bare in (*domain.own, *domain.constants)]
+            having = [domain for _, domain in read if bare in (*domain.values, *domain.constants)]
             # A piece of a day orders as it does.
             if all(domain.kind != "date" for domain in having):
                 new |= {bare[:-1], bare[1:], *bare.split(" "), f"{bare} "}
-            new |= {str(value) for domain in having for value in domain.own[:3]}
+            new |= {str(value) for domain in having for value in domain.values[:3]}
             yield from sorted(("string", f"'{one}'") for one in new if "'" not in one)
         for one in (str(int(word) * 10), str(int(word) // 2), "0") if word.isdigit() else ():
             yield "number", one

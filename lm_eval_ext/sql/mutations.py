@@ -25,7 +25,7 @@ from lm_eval_ext.sql.parsing import (
     table_of,
     to_sql,
 )
-from lm_eval_ext.sql.schema import Column, Schema
+from lm_eval_ext.sql.schema import Column, Schema, fold
 
 _OTHERS = 3
 """Other columns that are tried in the place of one."""
@@ -249,22 +249,22 @@ def nullable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
 def countable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
     """DISTINCT columns, but for those that have a value of their own in each row."""
     joined = [
-        to_sql(column).casefold()
+        fold(to_sql(column))
         for equality in select.find_all(exp.EQ)
         if joins_tables(equality)
         for column in (equality.this, equality.expression)
     ]
     group = select.args.get("group")
-    grouped = set() if group is None else {term.name.casefold() for term in group.expressions}
+    grouped = set() if group is None else {fold(term.name) for term in group.expressions}
     if not select.args.get("joins") and any(
-        declared.name.casefold() in grouped and not declared.repeats
+        fold(declared.name) in grouped and not declared.repeats
         for _, declared in columns_read(select, schema)
     ):
         return  # each row is a group
     for column, declared in columns_read(select, schema):
-        if column.name.casefold() in grouped:
+        if fold(column.name) in grouped:
             continue  # one value in each group
-        if declared.repeats or f"{column.table}.{column.name}".casefold() in joined:
+        if declared.repeats or fold(f"{column.table}.{column.name}") in joined:
             yield exp.Distinct(expressions=[column])
 
 
@@ -364,12 +364,12 @@ def column_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
         return
     at = table.columns.index(own)
     others = [*table.columns[at + 1 :], *table.columns[:at]]
-    names = [column.name.casefold() for column, _ in columns_read(found[0], schema)]
+    names = [fold(column.name) for column, _ in columns_read(found[0], schema)]
     alike = [
         other
         for other in others
         if _sort_of(other) == _sort_of(own)
-        and (node.table or names.count(other.name.casefold()) == 1)  # else it is ambiguous
+        and (node.table or names.count(fold(other.name)) == 1)  # else it is ambiguous
     ]
     # What a subquery in FROM gives keeps its name, by which it is read.
     named = isinstance(node.parent, exp.Select) and node.find_ancestor(exp.From, exp.Join)

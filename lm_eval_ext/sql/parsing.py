@@ -15,10 +15,8 @@ from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import SqlglotError
 
 from lm_eval_ext.errors import LmEvalExtError
-from lm_eval_ext.sql.schema import Column, Schema, Table
+from lm_eval_ext.sql.schema import ROWID_NAMES, Column, Schema, Table, fold
 from lm_eval_ext.text import one_line
-
-ROWID = frozenset({"rowid", "oid", "_rowid_"})
 
 COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -141,11 +139,11 @@ def find_source(column: exp.Column, schema: Schema) -> tuple[exp.Select, exp.Exp
     unqualified name, ``optimizer.qualify`` rewrites the tree and refuses what SQLite accepts
     (rowid, strings in double quotes).
     """
-    alias, name = column.table.casefold(), column.name.casefold()
+    alias, name = fold(column.table), fold(column.name)
     select = column.parent_select
     while select is not None:
         for source in sources(select):
-            own = source.alias_or_name.casefold()
+            own = fold(source.alias_or_name)
             if own == alias if alias else name in _names_of(source, schema):
                 return select, source
         select = select.parent_select
@@ -171,7 +169,7 @@ def _is_cte(table: exp.Expr) -> bool:
     node = table.parent
     while node is not None:
         if isinstance(node, exp.Query) and any(
-            cte.alias.casefold() == table.name.casefold() for cte in node.ctes
+            fold(cte.alias) == fold(table.name) for cte in node.ctes
         ):
             return True
         node = node.parent
@@ -213,7 +211,7 @@ def _output_names(query: exp.Expr, schema: Schema) -> set[str]:
         return _output_names(query.this, schema)
     if not isinstance(query, exp.Select):
         return {_ANY}
-    names = {selected.alias_or_name.casefold() for selected in query.selects}
+    names = {fold(selected.alias_or_name) for selected in query.selects}
     if query.is_star:
         for source in sources(query):
             names |= _names_of(source, schema)
@@ -225,18 +223,18 @@ def _is_string(column: exp.Column, schema: Schema) -> bool:
     identifier = column.this
     if column.table or not isinstance(identifier, exp.Identifier) or not identifier.quoted:
         return False
-    name = column.name.casefold()
+    name = fold(column.name)
     select = column.parent_select
     if select is None:  # ORDER BY of a set operation, which allows columns only
         return False
     while select is not None:
-        names = {s.alias.casefold() for s in select.selects if isinstance(s, exp.Alias)}
+        names = {fold(s.alias) for s in select.selects if isinstance(s, exp.Alias)}
         for source in sources(select):
             names |= _names_of(source, schema)
         if name in names or _ANY in names:
             return False
         select = select.parent_select
-    return name not in ROWID
+    return name not in ROWID_NAMES
 
 
 def is_number(value: exp.Expr, schema: Schema) -> bool:
@@ -253,19 +251,19 @@ def is_number(value: exp.Expr, schema: Schema) -> bool:
 def rows_differ(select: exp.Select, schema: Schema) -> bool:
     """Whether no result has two equal rows, by its groups, its aggregates or its table's keys."""
     shown = [column.unalias() for column in select.selects]
-    names = {one.name.casefold() for one in shown if isinstance(one, exp.Column)}
-    names |= {column.alias.casefold() for column in select.selects if column.alias}
+    names = {fold(one.name) for one in shown if isinstance(one, exp.Column)}
+    names |= {fold(column.alias) for column in select.selects if column.alias}
     group = select.args.get("group")
     if group is not None:
         return all(
-            term in shown or (isinstance(term, exp.Column) and term.name.casefold() in names)
+            term in shown or (isinstance(term, exp.Column) and fold(term.name) in names)
             for term in group.expressions
         )
     read = list(sources(select))
     table = table_of(read[0], schema) if len(read) == 1 else None
     keys = table.unique_keys if table else ()
     return any(one.find(exp.AggFunc) for one in shown) or any(
-        select.is_star or all(c.casefold() in names and table[c].not_null for c in key)
+        select.is_star or all(fold(c) in names and table[c].not_null for c in key)
         for key in keys
         if table
     )
@@ -276,9 +274,9 @@ def groups_are_rows(select: exp.Select | None, schema: Schema) -> bool:
     group = select.args.get("group") if select else None
     read = list(sources(select)) if select else []
     table = table_of(read[0], schema) if len(read) == 1 else None
-    terms = [term.name.casefold() for term in group.expressions] if group else []
+    terms = [fold(term.name) for term in group.expressions] if group else []
     return table is not None and any(
-        all(column.casefold() in terms for column in key) for key in table.unique_keys
+        all(fold(column) in terms for column in key) for key in table.unique_keys
     )
 
 

@@ -1,11 +1,12 @@
 """The tables, columns and keys that a database declares, read by SQLite's pragmas."""
 
-import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql.values import quoted
@@ -15,13 +16,49 @@ _log = get_logger(__name__)
 
 Affinity = Literal["INTEGER", "TEXT", "BLOB", "REAL", "NUMERIC"]
 
+ROWID_NAMES = ("_rowid_", "oid", "rowid")
+"""Names of a row's number, where no column has them (https://sqlite.org/rowidtable.html)."""
+
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+_EXPRESSIONS = 500
+"""Result columns of one query of our own; SQLite takes 2,000 unless it was built with fewer."""
+
+_SHADOW_ENDINGS = (
+    "_data", "_idx", "_content", "_docsize", "_config",  # FTS5
+    "_segments", "_segdir", "_stat",  # FTS3 and FTS4
+    "_node", "_parent", "_rowid",  # R-tree
+)  # fmt: skip
+"""Endings of the tables in which virtual tables keep their data, for SQLite before 3.37."""
+
+
+def fold(name: str) -> str:
+    """Return a name as SQLite compares it: only the letters A to Z are the same in both cases."""
+    return name.translate(_LOWER)
+
+
+def decode_text(raw: bytes) -> str:
+    """Return a text as :data:`~lm_eval_ext.sql.values.Value` holds it, whatever its bytes."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+@contextmanager
+def any_text(connection: sqlite3.Connection) -> Iterator[None]:
+    """Read texts of any bytes within the block, by :func:`decode_text`."""
+    before = connection.text_factory
+    connection.text_factory = decode_text
+    try:
+        yield
+    finally:
+        connection.text_factory = before
+
 
 @dataclass(frozen=True)
 class Column:
     """A column as declared.
 
     Attributes:
-        name: As declared, in the declaration's case.
+        name: The name, in the declaration's case.
         type: The declared type, "" if there is none.
         affinity: What SQLite makes of the type (https://sqlite.org/datatype3.html, 3.1).
         not_null: Whether it is never NULL: where SQLite refuses NULL (declared so, the INTEGER
@@ -31,7 +68,8 @@ class Column:
             (https://sqlite.org/lang_createtable.html, 3.5), and no added row relies on it.
         primary_key: Position in the primary key from 1; 0 if it is not part of it.
         generated: Whether its value is computed, so that it cannot be inserted.
-        holds_null: Whether some row of the file has NULL there; of a view it is not known, so no.
+        holds_null: Whether some row of the file has NULL there; False for views, whose rows are
+            not read.
         repeats: Whether several rows of the file have the same value; likewise.
     """
 
@@ -64,7 +102,7 @@ class Table:
     """A table or a view.
 
     Attributes:
-        name: As declared.
+        name: The name, in the declaration's case.
         columns: In the order of declaration, which is the order of ``*``.
         unique_keys: Each a set of columns whose values differ between any two rows in which
             none of them is NULL: the primary key and unique constraints and indexes, less
@@ -72,6 +110,8 @@ class Table:
         foreign_keys: As declared; SQLite does not enforce them by default.
         view: Whether it is a view (then it has no keys).
         rowid: Whether rows have a rowid of their own, which is no column.
+        virtual: Whether a module of SQLite stores its rows (full-text search, R-tree), or whether
+            it is one of the tables in which such a module keeps them.
     """
 
     name: str
@@ -80,28 +120,29 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...] = ()
     view: bool = False
     rowid: bool = True
+    virtual: bool = False
 
     @cached_property
     def by_name(self) -> dict[str, Column]:
-        """The columns by their names in lower case."""
-        return {column.name.casefold(): column for column in self.columns}
+        """The columns by their folded names."""
+        return {fold(column.name): column for column in self.columns}
 
     def column(self, name: str) -> Column | None:
-        """Returns a column by its name in any case, None if there is none."""
-        return self.by_name.get(name.casefold())
+        """Return a column by its name in any case, None if there is none."""
+        return self.by_name.get(fold(name))
 
     def __getitem__(self, name: str) -> Column:
-        return self.by_name[name.casefold()]
+        return self.by_name[fold(name)]
 
 
 class Schema(Mapping[str, Table]):
     """The tables and views of a database, by name in any case, in the order of creation."""
 
     def __init__(self, tables: Iterable[Table]) -> None:
-        self._tables = {table.name.casefold(): table for table in tables}
+        self._tables = {fold(table.name): table for table in tables}
 
     def __getitem__(self, name: str) -> Table:
-        return self._tables[name.casefold()]
+        return self._tables[fold(name)]
 
     def __iter__(self) -> Iterator[str]:
         return (table.name for table in self._tables.values())
@@ -114,74 +155,94 @@ class Schema(Mapping[str, Table]):
 
 
 def schema_of(connection: sqlite3.Connection) -> Schema:
-    """Reads the schema through an open connection."""
-    found = connection.execute(
-        "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')"
-        " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
-    ).fetchall()
+    """Read the schema through an open connection.
+
+    A table that cannot be read is left out with a warning: a view of a column that is gone, a
+    virtual table of a module that is not there, a column that a function of the application
+    computes. No query can use what cannot be read, and the rest of the database can be used.
+
+    Raises:
+        sqlite3.Error: The list of tables cannot be read.
+    """
     tables = []
-    for name, kind, sql in found:
-        try:
-            tables.append(read_table(connection, name, sql, view=kind == "view"))
-        except sqlite3.OperationalError as error:
-            # A view of a column that is gone, or a virtual table of a module that is not there:
-            # no query can use it, the rest of the database can be used.
-            _log.warning("the %s %s is skipped: %s", kind, name, one_line(str(error)))
+    with any_text(connection):
+        declarations = connection.execute(
+            "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')"
+            " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
+        ).fetchall()
+        virtual_names = _virtual_names(connection, declarations)
+        for name, kind, _ in declarations:
+            virtual = name in virtual_names
+            try:
+                table = read_table(connection, name, view=kind == "view", virtual=virtual)
+            except (sqlite3.Error, UnicodeError) as error:
+                reason = one_line(str(error), limit=200)
+                _log.warning("the %s %s is skipped: %s", kind, one_line(name), reason)
+                continue
+            tables.append(table)
     return Schema(tables)
 
 
 def affinity_of(declared: str) -> Affinity:
-    """Returns the affinity of a declared type, by SQLite's five rules in their order."""
-    declared = declared.upper()
-    if "INT" in declared:
+    """Return the affinity of a declared type, by SQLite's five rules in their order."""
+    words = fold(declared)
+    if "int" in words:
         return "INTEGER"
-    if any(part in declared for part in ("CHAR", "CLOB", "TEXT")):
+    if any(part in words for part in ("char", "clob", "text")):
         return "TEXT"
-    if "BLOB" in declared or not declared:
+    if "blob" in words or not words:
         return "BLOB"
-    if any(part in declared for part in ("REAL", "FLOA", "DOUB")):
+    if any(part in words for part in ("real", "floa", "doub")):
         return "REAL"
     return "NUMERIC"
 
 
-def read_table(connection: sqlite3.Connection, name: str, sql: str, *, view: bool) -> Table:
-    """Reads the declaration of one table or view.
+def read_table(
+    connection: sqlite3.Connection, name: str, *, view: bool, virtual: bool = False
+) -> Table:
+    """Read the declaration of one table or view.
 
     Args:
         connection: The open database.
-        name: As declared.
-        sql: Its CREATE statement.
+        name: The table's name, as declared.
         view: Whether it is a view.
+        virtual: Whether a module stores its rows.
+
+    Raises:
+        sqlite3.Error: It cannot be read.
     """
     table = quoted(name)
-    info = [
-        row
-        for row in connection.execute(f"PRAGMA table_xinfo({table})").fetchall()
-        if row[6] != 1  # columns of virtual tables that ``*`` leaves out
+    declared_columns = [
+        _DeclaredColumn(*row) for row in connection.execute(f"PRAGMA table_xinfo({table})")
     ]
+    # Columns of virtual tables that ``*`` leaves out.
+    declared_columns = [column for column in declared_columns if column.hidden != 1]
+    names = [column.name for column in declared_columns]
     indexes = connection.execute(f"PRAGMA index_list({table})").fetchall()
-    primary = [row[1] for row in sorted(info, key=lambda row: row[5]) if row[5]]
+    by_key_position = sorted(declared_columns, key=lambda column: column.primary_key)
+    primary = [column.name for column in by_key_position if column.primary_key]
+    has_rowid = not view and _has_rowid(connection, table, names)
     # An INTEGER PRIMARY KEY is the rowid itself and has no index.
-    own_index = any(origin == "pk" for _, _, _, origin, _ in indexes)
-    without_rowid = bool(primary) and not view and re.search(
-        r"\bWITHOUT\s+ROWID\b[^)]*$", sql, re.IGNORECASE
-    ) is not None  # fmt: skip
-    has_alias = len(primary) == 1 and not (own_index or view or without_rowid)
-    alias = primary[0] if has_alias else None
-    names = [row[1] for row in info]
-    held = dict.fromkeys(names, (False, False)) if view else _held(connection, table, names)
+    has_key_index = any(origin == "pk" for _, _, _, origin, _ in indexes)
+    is_rowid_alias = len(primary) == 1 and has_rowid and not has_key_index
+    alias = primary[0] if is_rowid_alias else None
+    if view:
+        contents = dict.fromkeys(names, _Contents(holds_null=False, repeats=False))
+    else:
+        contents = _read_contents(connection, table, names)
     columns = tuple(
         Column(
-            name=column,
-            type=declared,
-            affinity=affinity_of(declared),
-            not_null=bool(not_null) or (key > 0 and not held[column][0]),
-            primary_key=key,
-            generated=hidden in (2, 3),
-            holds_null=held[column][0],
-            repeats=held[column][1],
+            name=column.name,
+            type=column.type,
+            affinity=affinity_of(column.type),
+            not_null=bool(column.not_null)
+            or (column.primary_key > 0 and not contents[column.name].holds_null),
+            primary_key=column.primary_key,
+            generated=column.hidden in (2, 3),
+            holds_null=contents[column.name].holds_null,
+            repeats=contents[column.name].repeats,
         )
-        for _, column, declared, not_null, _, key, hidden in info
+        for column in declared_columns
     )
     return Table(
         name=name,
@@ -189,29 +250,105 @@ def read_table(connection: sqlite3.Connection, name: str, sql: str, *, view: boo
         unique_keys=_unique_keys(connection, indexes, alias),
         foreign_keys=_foreign_keys(connection, table),
         view=view,
-        rowid=alias is None and not without_rowid,
+        rowid=view or (has_rowid and alias is None),
+        virtual=virtual,
     )
 
 
-def _held(
-    connection: sqlite3.Connection, table: str, columns: list[str]
-) -> dict[str, tuple[bool, bool]]:
-    """Returns whether each column holds NULL, and whether a value repeats."""
-    asked = ", ".join(f"count({quoted(c)}), count(DISTINCT {quoted(c)})" for c in columns)
-    rows, *found = connection.execute(f"SELECT count(*), {asked} FROM {table}").fetchone()
-    pairs = zip(found[::2], found[1::2], strict=True)
-    return {
-        column: (full < rows, distinct < full)
-        for column, (full, distinct) in zip(columns, pairs, strict=True)
+class _DeclaredColumn(NamedTuple):
+    """A row of ``PRAGMA table_xinfo``."""
+
+    position: int
+    name: str
+    type: str
+    not_null: int
+    default: str | None
+    primary_key: int
+    hidden: int
+
+
+class _Contents(NamedTuple):
+    """What the rows of a file say about a column."""
+
+    holds_null: bool
+    repeats: bool
+
+
+def _virtual_names(
+    connection: sqlite3.Connection, declarations: Sequence[tuple[str, str, str]]
+) -> set[str]:
+    """Return the names of virtual tables and of the tables in which they keep their data."""
+    virtual = {
+        name for name, _, sql in declarations if fold(sql or "").startswith("create virtual")
     }
+    if not virtual:
+        return virtual
+    listed = connection.execute("PRAGMA table_list").fetchall()
+    if listed:
+        shadows = {name for _, name, kind, *_ in listed if kind == "shadow"}
+    else:
+        known = {name + ending for name in virtual for ending in _SHADOW_ENDINGS}
+        shadows = {name for name, _, _ in declarations if name in known}
+    return virtual | shadows
+
+
+def _has_rowid(connection: sqlite3.Connection, table: str, columns: Sequence[str]) -> bool:
+    """Return whether rows have a number, by asking for it; tables WITHOUT ROWID have none."""
+    taken = {fold(column) for column in columns}
+    name = next((name for name in ROWID_NAMES if name not in taken), None)
+    if name is None:
+        return False
+    try:
+        connection.execute(f"SELECT {name} FROM {table} LIMIT 0")
+    except sqlite3.OperationalError as error:
+        if "no such column" in str(error):
+            return False
+        raise
+    return True
+
+
+def _read_contents(
+    connection: sqlite3.Connection, table: str, columns: Sequence[str]
+) -> dict[str, _Contents]:
+    contents = {}
+    step = _EXPRESSIONS // 2
+    for start in range(0, len(columns), step):
+        part = columns[start : start + step]
+        try:
+            numbers = _count_values(connection, table, part, "")
+        except sqlite3.OperationalError as error:
+            if "no such collation sequence" not in str(error):
+                raise
+            # Only the application knows when two values are equal; here, when their bytes are.
+            numbers = _count_values(connection, table, part, " COLLATE BINARY")
+        rows, *counts = numbers
+        for column, filled, distinct in zip(part, counts[::2], counts[1::2], strict=True):
+            contents[column] = _Contents(holds_null=filled < rows, repeats=distinct < filled)
+    return contents
+
+
+def _count_values(
+    connection: sqlite3.Connection, table: str, columns: Sequence[str], collation: str
+) -> Sequence[int]:
+    """Return the number of rows, and for each column of values and of different values."""
+    counts = ["count(*)"]
+    for column in columns:
+        name = quoted(column)
+        counts += [f"count({name})", f"count(DISTINCT {name}{collation})"]
+    numbers: Sequence[int] = connection.execute(
+        f"SELECT {', '.join(counts)} FROM {table}"
+    ).fetchone()
+    return numbers
 
 
 def _unique_keys(
     connection: sqlite3.Connection,
-    indexes: list[tuple[int, str, int, str, int]],
+    indexes: Sequence[tuple[int, str, int, str, int]],
     alias: str | None,
 ) -> tuple[tuple[str, ...], ...]:
-    keys = [] if alias is None else [(alias,)]
+    keys = []
+    if alias is not None:
+        keys.append((alias,))
     for _, index, unique, _, partial in indexes:
         parts = connection.execute(f"PRAGMA index_info({quoted(index)})").fetchall()
         if unique and not partial and all(name is not None for _, _, name in parts):
@@ -220,17 +357,19 @@ def _unique_keys(
 
 
 def _foreign_keys(connection: sqlite3.Connection, table: str) -> tuple[ForeignKey, ...]:
-    found: dict[int, list[tuple[str, str, str | None]]] = {}
+    parts_by_key: dict[int, list[tuple[str, str, str | None]]] = {}
     for key, _, parent, column, target, *_ in connection.execute(
         f"PRAGMA foreign_key_list({table})"
     ):
-        found.setdefault(key, []).append((parent, column, target))
+        parts_by_key.setdefault(key, []).append((parent, column, target))
     keys = []
-    for _, parts in sorted(found.items(), reverse=True):  # SQLite numbers them from the last
+    for _, parts in sorted(parts_by_key.items(), reverse=True):  # SQLite numbers from the last
         parent = parts[0][0]
+        columns = tuple(column for _, column, _ in parts)
         targets = tuple(target for _, _, target in parts if target is not None)
         if not targets:
             rows = connection.execute(f"PRAGMA table_info({quoted(parent)})").fetchall()
-            targets = tuple(r[1] for r in sorted(rows, key=lambda r: r[5]) if r[5])
-        keys.append(ForeignKey(tuple(column for _, column, _ in parts), parent, targets))
+            primary = sorted((row for row in rows if row[5]), key=lambda row: row[5])
+            targets = tuple(row[1] for row in primary)
+        keys.append(ForeignKey(columns, parent, targets))
     return tuple(keys)

@@ -15,6 +15,7 @@ from bench.judge.families import QUOTAS, Beside, normal
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, populating
 from lm_eval_ext.sql.suite import Original, Shipped, populate, read_shipped
+from lm_eval_ext.sql.suite.build import gold_cases
 from lm_eval_ext.sql.suite.store import key_of
 
 FLEET = """
@@ -89,14 +90,14 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Original:
 
 @pytest.mark.parametrize(("gold", "other"), [*SAME, *OTHER])
 def test_random_databases_distinguish_what_differs(gold: str, other: str, fleet: Original) -> None:
-    (case,) = (case for case in fleet.cases() if case.gold == gold)
+    (case,) = (case for case in gold_cases(fleet) if case.gold == gold)
     assert distinguished(fleet, case, {other}) == ({other} if (gold, other) in OTHER else set())
 
 
 def test_families_of_a_gold(fleet: Original) -> None:
     """They run, are the same each time, and cover their kinds; rewrites are right everywhere."""
     beside, kinds, kept = Beside(fleet), set[str](), 0
-    for case in fleet.cases():
+    for case in gold_cases(fleet):
         wrong = list(beside.neighbours(case.gold, set()))
         assert wrong == list(beside.neighbours(case.gold, set()))
         assert all(beside.runs(sql) and normal(sql) != normal(case.gold) for _, sql in wrong)

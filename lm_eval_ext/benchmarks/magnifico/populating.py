@@ -15,7 +15,7 @@ from lm_eval_ext.benchmarks.magnifico.records import rows_of
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql import OneDatabase, databases_at, sqlite_path
 from lm_eval_ext.sql.engines.places import check_id
-from lm_eval_ext.sql.suite import Judge, Original, Suite, name_of
+from lm_eval_ext.sql.suite import Original, Suite, SuiteRunners, gold_id
 from lm_eval_ext.sql.suite.build import mutants_of
 
 Wanted = dict[str, tuple[Path, tuple[str, ...]]]
@@ -85,9 +85,9 @@ def examine(found: Wanted, suites: Mapping[str, Suite]) -> str:
     golds, kinds = Counter[str](), Counter[str]()
     for db_id, suite in tqdm(suites.items(), desc="examining", unit="db", disable=None):
         original = Original(*found[db_id])
-        with closing(original.connection), closing(Judge(suite, found[db_id][0])) as judge:
+        with closing(original.connection), closing(SuiteRunners(suite, found[db_id][0])) as judge:
             for gold in original.golds:
-                if name_of(gold) not in suite.judges:
+                if gold_id(gold) not in suite.judges:
                     golds["broken"] += 1
                     continue
                 wrong = mutants_of(gold, original.schema)

@@ -5,17 +5,19 @@ package, and small databases that are drawn from seeds. Each gold has a list of 
 may judge it; an answer is right if it is right on the original and on all of these.
 
 :mod:`.columns` says what a column may hold, :mod:`.reading` what golds ask of rows, with keys and
-references. :mod:`.drawing` draws rows, :mod:`.checks` decides whether a database may judge a gold,
-:mod:`.build` chooses databases, and :mod:`.store` keeps them as files.
+references. :mod:`.drawing` draws rows, :mod:`.original` makes databases of them, :mod:`.checks`
+decides whether a database may judge a gold, :mod:`.build` chooses databases, and :mod:`.store`
+keeps them as files.
 """
 
 from lm_eval_ext.sql.suite.build import SUITE_VERSION, Original
 from lm_eval_ext.sql.suite.store import (
     COPY,
-    Judge,
     Shipped,
     Suite,
+    SuiteRunners,
     content_hash,
+    gold_id,
     name_of,
     populate,
     populate_all,
@@ -26,11 +28,12 @@ from lm_eval_ext.sql.suite.store import (
 __all__ = [
     "COPY",
     "SUITE_VERSION",
-    "Judge",
     "Original",
     "Shipped",
     "Suite",
+    "SuiteRunners",
     "content_hash",
+    "gold_id",
     "name_of",
     "populate",
     "populate_all",

@@ -1,61 +1,72 @@
 """Draws small databases, decides which golds they may judge, and chooses those of a suite.
 
-The first small databases are chosen for nothing: they are the first seeds on which a gold may be
-judged. They catch mistakes that no list has. The others are chosen because mutants fall on them
-that nothing before distinguishes, or because a gold is judged by few.
+The first small databases are random: they are the first seeds on which a gold may be judged.
+They catch mistakes that no list has. The others are targeted: mutants fall on them that nothing
+before distinguishes, or a gold is judged by few.
 """
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
-from pathlib import Path
 
-from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.compare import Expected
 from lm_eval_ext.sql.mutants import mutants
 from lm_eval_ext.sql.parsing import UnparsedQuery
-from lm_eval_ext.sql.schema import ForeignKey, Schema, schema_of
+from lm_eval_ext.sql.schema import Schema, fold
 from lm_eval_ext.sql.suite.checks import Checks, Runner, checks
 from lm_eval_ext.sql.suite.drawing import draw
-from lm_eval_ext.sql.suite.reading import read_source
-from lm_eval_ext.sql.values import Mutant, Row, quoted, quoted_all
+from lm_eval_ext.sql.suite.original import Original, in_memory
+from lm_eval_ext.sql.values import Mutant, quoted
+
+__all__ = [
+    "SUITE_VERSION",
+    "GoldCase",
+    "Original",
+    "SmallDatabase",
+    "choose",
+    "gold_cases",
+    "in_memory",
+    "judgeable_golds",
+    "mutants_of",
+    "small_connection",
+]
 
 SUITE_VERSION = 3
 """Rises whenever other databases would be built, or judge other golds; part of signatures."""
 
-UNCHOSEN = 16
-"""Small databases that are chosen for nothing."""
+RANDOM_SEEDS = 16
+"""Small databases that are random."""
 
-CHOSEN = 24
-"""Most small databases that are chosen."""
+MAX_TARGETED = 24
+"""Most small databases that are targeted."""
 
-TRIES = 32
+MAX_TRIES = 32
 """Small databases that are tried for each gold that needs them."""
 
-COVERED = 8
+MIN_JUDGES = 8
 """Small databases that should judge each gold, if the pool has them."""
 
 _SMALL_STEPS = 300_000
+_MUTANT_ROWS = 10_000
+_FEW_JUDGES_GAIN = 0.5
+"""What a database is worth for a gold that few judge; a mutant that it distinguishes is worth 1."""
 
-_PLAIN = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%collate%'"
-_TURN = (
-    "CREATE TABLE turned AS SELECT * FROM {0} ORDER BY row_number() OVER () DESC;"
-    "DROP TABLE {0}; ALTER TABLE turned RENAME TO {0};"
-)
-"""Stores rows backwards, without keys by which SQLite would store or find them."""
+_PLAIN_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%collate%'"
+
+_OpenMutant = tuple[str, str]
+"""A gold and a mutant of it."""
 
 
 @dataclass
-class Small:
+class SmallDatabase:
     """A small database that was drawn, in memory.
 
     Attributes:
         seed: Its number.
         first: The numbers of golds that rows were made for first.
-        runner: On it.
+        runner: Runs queries on it.
         judges: The golds that it may judge, with their results on it.
     """
 
@@ -66,202 +77,185 @@ class Small:
 
 
 @dataclass
-class Case:
+class GoldCase:
     """A gold that runs on the original.
 
     Attributes:
+        gold: The query.
         checks: Which databases may judge it.
-        open: Mutants that no database so far distinguishes.
+        open_mutants: Mutants that no database so far distinguishes.
     """
 
     gold: str
     checks: Checks
-    open: list[str] = field(default_factory=list)
+    open_mutants: list[str] = field(default_factory=list)
 
 
-class Original:
-    """A database in memory, with what small ones are drawn from.
-
-    Raises:
-        DataError: It cannot be read.
-    """
-
-    def __init__(self, path: Path, golds: Sequence[str]) -> None:
-        self.connection = in_memory(path)
-        self.runner = Runner(self.connection)
-        try:
-            self.schema = schema_of(self.connection)
-            self.golds = sorted(set(golds))
-            self.source = read_source(self.connection, self.schema, self.golds)
-            self.creates = self.connection.execute(
-                "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND type <> 'trigger'"
-                " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type = 'view', rowid"
-            ).fetchall()
-        except sqlite3.Error as error:
-            raise DataError(f"cannot read the database {path}: {error}") from None
-
-    def cases(self) -> list[Case]:
-        """The golds that run, with rewrites and the mutants that the original does not tell."""
-        found = []
-        for gold in self.golds:
-            expected, own = self.runner.expected(gold), checks(gold, self.schema, self.runner)
-            if expected is None or own is None:
-                continue
-            wrong = [
-                mutant.sql
-                for mutant in mutants_of(gold, self.schema)
-                if self.runner.agrees(expected, mutant.sql)
-            ]
-            found.append(Case(gold, own, wrong))
-        return found
-
-    def drawn(self, seed: int, first: Sequence[int]) -> sqlite3.Connection:
-        """A small database in memory, drawn from a seed; see :func:`draw`."""
-        return self.filled(draw(self.source, f"{SUITE_VERSION}/{seed}", first))
-
-    def filled(self, rows: Mapping[str, Sequence[Row]]) -> sqlite3.Connection:
-        """A database of rows by table, in memory; those that break a constraint are left out."""
-        connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
-        for (sql,) in self.creates:
-            with suppress(sqlite3.OperationalError):  # such as a module that is not there
-                connection.execute(sql)
-        for table, records in rows.items():
-            stored = [column.name for column in self.schema[table].columns if not column.generated]
-            marks = ", ".join("?" * len(stored))
-            connection.executemany(
-                f"INSERT OR IGNORE INTO {quoted(table)} ({quoted_all(stored)}) VALUES ({marks})",
-                records,
-            )
-        gone = 1
-        while gone:  # rows whose parent broke a constraint
-            links = [(table, link) for table, own in self.source.links.items() for link in own]
-            gone = sum(connection.execute(_orphans(table, link)).rowcount for table, link in links)
-        return connection
-
-    def judges(
-        self, connection: sqlite3.Connection, cases: Sequence[Case], *, steps: int
-    ) -> tuple[Runner, dict[str, Expected]]:
-        """The golds that a database may judge, with their results on it."""
-        runner = Runner(connection, steps=steps)
-        with closing(sqlite3.connect(":memory:", isolation_level=None)) as other:
-            connection.backup(other)
-            other.execute("PRAGMA legacy_alter_table = ON")  # which leaves views alone
-            for (name,) in other.execute(_PLAIN).fetchall():
-                if name.casefold() in self.source.links:
-                    other.executescript(_TURN.format(quoted(name)))
-            reordered = Runner(other, steps=steps)
-            found = {case.gold: case.checks.judged(runner, reordered) for case in cases}
-        return runner, {gold: expected for gold, expected in found.items() if expected}
-
-    def examined(
-        self, seed: int, cases: Sequence[Case], first: tuple[int, ...] = ()
-    ) -> Small | None:
-        """Draws a small database; None if it may judge no gold."""
-        connection = self.drawn(seed, first)
-        runner, judges = self.judges(connection, cases, steps=_SMALL_STEPS)
-        if not judges:
-            connection.close()
-            return None
-        return Small(seed, first, runner, judges)
+def gold_cases(original: Original) -> list[GoldCase]:
+    """Return the golds that run, with the mutants that the original does not distinguish."""
+    cases = []
+    for gold in original.golds:
+        expected = original.runner.expected(gold)
+        gold_checks = checks(gold, original.schema, original.runner)
+        if expected is None or gold_checks is None:
+            continue
+        open_mutants = [
+            mutant.sql
+            for mutant in mutants_of(gold, original.schema)
+            if original.runner.agrees(expected, mutant.sql)
+        ]
+        cases.append(GoldCase(gold, gold_checks, open_mutants))
+    return cases
 
 
 def mutants_of(gold: str, schema: Schema) -> tuple[Mutant, ...]:
-    """The mutants of a gold; none if it cannot be read."""
+    """Return the mutants of a gold; none if it cannot be read."""
     try:
         return mutants(gold, schema)
     except (UnparsedQuery, RecursionError):
         return ()
 
 
-def in_memory(path: Path) -> sqlite3.Connection:
-    """Reads a database file into memory.
+def small_connection(original: Original, seed: int, first: Sequence[int]) -> sqlite3.Connection:
+    """Return a small database in memory, drawn from a seed; see :func:`draw`."""
+    return original.fill(draw(original.source, f"{SUITE_VERSION}/{seed}", first))
 
-    Raises:
-        DataError: It is missing, being written to, or no database.
+
+def judgeable_golds(
+    original: Original, connection: sqlite3.Connection, cases: Sequence[GoldCase], *, steps: int
+) -> tuple[Runner, dict[str, Expected]]:
+    """Return the golds that a database may judge, with their results on it.
+
+    Args:
+        original: The database that it was made from.
+        connection: The database.
+        cases: The golds in question.
+        steps: What a query may take, as of :class:`Runner`.
     """
-    connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
-    try:
-        if not path.is_file():
-            raise OSError("no such file")
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=2)) as source:
-            source.execute("SELECT COUNT(*) FROM sqlite_master")
-            source.backup(connection)
-        connection.execute("SELECT COUNT(*) FROM sqlite_master")
-    except (sqlite3.Error, OSError) as error:
+    runner = Runner(connection, steps=steps)
+    judges = {}
+    with closing(_reordered(original, connection)) as other:
+        reordered = Runner(other, steps=steps)
+        for case in cases:
+            expected = case.checks.judged(runner, reordered)
+            if expected is not None:
+                judges[case.gold] = expected
+    return runner, judges
+
+
+def _reordered(original: Original, connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Return a copy with rows stored backwards, without keys by which SQLite would find them."""
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    connection.backup(copy)
+    copy.execute("PRAGMA legacy_alter_table = ON")  # which leaves views alone
+    names = {fold(name) for name in original.schema}
+    turned = "turned"
+    while turned in names:
+        turned += "_"
+    for (name,) in copy.execute(_PLAIN_TABLES).fetchall():
+        if fold(name) in original.source.links:
+            table = quoted(name)
+            copy.execute(
+                f"CREATE TABLE {turned} AS SELECT * FROM {table} ORDER BY row_number() OVER () DESC"
+            )
+            copy.execute(f"DROP TABLE {table}")
+            copy.execute(f"ALTER TABLE {turned} RENAME TO {table}")
+    return copy
+
+
+def _examine(
+    original: Original, seed: int, cases: Sequence[GoldCase], first: tuple[int, ...] = ()
+) -> SmallDatabase | None:
+    """Draw a small database; return None if it may judge no gold."""
+    connection = small_connection(original, seed, first)
+    runner, judges = judgeable_golds(original, connection, cases, steps=_SMALL_STEPS)
+    if not judges:
         connection.close()
-        hint = (
-            "; another program is writing to it: try again when it has ended"
-            if "locked" in str(error)
-            else ""
-        )
-        raise DataError(f"cannot read the database {path}: {error}{hint}") from None
-    return connection
+        return None
+    return SmallDatabase(seed, first, runner, judges)
 
 
-def choose(original: Original, cases: Sequence[Case]) -> list[Small]:
-    """Draws the small databases of a suite, those chosen for nothing first."""
-    drawn = (original.examined(seed, cases) for seed in range(2 * UNCHOSEN))
-    kept = list(islice(filter(None, drawn), UNCHOSEN))
-    judges = Counter(gold for small in kept for gold in small.judges)
+def choose(original: Original, cases: Sequence[GoldCase]) -> list[SmallDatabase]:
+    """Draw the small databases of a suite, the random ones first."""
+    chosen = _random_databases(original, cases)
+    judges = Counter(gold for small in chosen for gold in small.judges)
     for case in cases:
-        case.open = [
-            sql for sql in case.open if not any(_kills(small, case.gold, sql) for small in kept)
+        case.open_mutants = [
+            sql
+            for sql in case.open_mutants
+            if not any(_distinguishes(small, case.gold, sql) for small in chosen)
         ]
     pool = list(_candidates(original, cases, judges.copy()))
-    for _ in range(CHOSEN):
-        few = {case.gold for case in cases if judges[case.gold] < COVERED}
-        gains = [len(kills) + 0.5 * len(few & small.judges.keys()) for small, kills in pool]
+    for _ in range(MAX_TARGETED):
+        rarely_judged = {case.gold for case in cases if judges[case.gold] < MIN_JUDGES}
+        gains = [
+            len(killed) + _FEW_JUDGES_GAIN * len(rarely_judged & small.judges.keys())
+            for small, killed in pool
+        ]
         if not max(gains, default=0):
             break
-        best, killed = pool[gains.index(max(gains))]
-        found = original.examined(best.seed, cases, best.first)
-        if found is not None:
-            kept.append(found)
-            judges.update(list(found.judges))
+        best, best_killed = pool[gains.index(max(gains))]
+        small_again = _examine(original, best.seed, cases, best.first)
+        if small_again is not None:
+            chosen.append(small_again)
+            judges.update(list(small_again.judges))
             for case in cases:
-                case.open = [sql for sql in case.open if (case.gold, sql) not in killed]
-        pool = [(small, kills - killed) for small, kills in pool if small is not best]
-    return kept
+                case.open_mutants = [
+                    sql for sql in case.open_mutants if (case.gold, sql) not in best_killed
+                ]
+        pool = [(small, killed - best_killed) for small, killed in pool if small is not best]
+    return chosen
+
+
+def _random_databases(original: Original, cases: Sequence[GoldCase]) -> list[SmallDatabase]:
+    databases: list[SmallDatabase] = []
+    for seed in range(2 * RANDOM_SEEDS):
+        small = _examine(original, seed, cases)
+        if small is not None:
+            databases.append(small)
+        if len(databases) == RANDOM_SEEDS:
+            break
+    return databases
 
 
 def _candidates(
-    original: Original, cases: Sequence[Case], judges: Counter[str]
-) -> Iterator[tuple[Small, set[tuple[str, str]]]]:
-    """Yields databases, each made for one gold that needs it, with the open mutants they kill."""
-    numbers = {wish.gold: number for number, wish in enumerate(original.source.wishes)}
-    left = {case.gold: set(case.open) for case in cases if case.gold in numbers}
+    original: Original, cases: Sequence[GoldCase], judges: Counter[str]
+) -> Iterator[tuple[SmallDatabase, set[_OpenMutant]]]:
+    """Yield databases, each made for one gold that needs it, with the open mutants they kill."""
+    numbers = {gold.gold: number for number, gold in enumerate(original.source.requirements)}
+    remaining = {case.gold: set(case.open_mutants) for case in cases if case.gold in numbers}
     tries = Counter[str]()
-    while wanted := [
-        case
-        for case in cases
-        if tries[case.gold] < TRIES
-        and (left.get(case.gold) or (case.gold in left and judges[case.gold] < COVERED))
-    ]:
+    while True:
+        needy = [
+            case
+            for case in cases
+            if case.gold in remaining
+            and tries[case.gold] < MAX_TRIES
+            and (remaining[case.gold] or judges[case.gold] < MIN_JUDGES)
+        ]
+        if not needy:
+            return
         # Those that few databases judge need the most.
-        gold = min((c.gold for c in wanted), key=lambda g: (tries[g] * (1 + judges[g]), g))
+        effort = {case.gold: tries[case.gold] * (1 + judges[case.gold]) for case in needy}
+        gold = min(effort, key=lambda gold: (effort[gold], gold))
         tries[gold] += 1
-        seed = 2 * UNCHOSEN + tries.total()
-        small = original.examined(seed, wanted, (numbers[gold],))
-        if small is not None:
-            kills = {(c.gold, m) for c in wanted for m in c.open if _kills(small, c.gold, m)}
-            for killed, sql in kills:
-                left[killed].discard(sql)
-            judges.update(list(small.judges))
-            small.runner.connection.close()
-            yield small, kills
+        seed = 2 * RANDOM_SEEDS + tries.total()
+        small = _examine(original, seed, needy, (numbers[gold],))
+        if small is None:
+            continue
+        killed = {
+            (case.gold, sql)
+            for case in needy
+            for sql in case.open_mutants
+            if _distinguishes(small, case.gold, sql)
+        }
+        for killed_gold, sql in killed:
+            remaining[killed_gold].discard(sql)
+        judges.update(list(small.judges))
+        small.runner.connection.close()
+        yield small, killed
 
 
-def _kills(small: Small, gold: str, sql: str) -> bool:
+def _distinguishes(small: SmallDatabase, gold: str, sql: str) -> bool:
     expected = small.judges.get(gold)
-    return expected is not None and not small.runner.agrees(expected, sql, 10_000)
-
-
-def _orphans(table: str, link: ForeignKey) -> str:
-    pairs = zip(link.columns, link.parent_columns, strict=True)
-    same = " AND ".join(f"p.{quoted(t)} = {quoted(table)}.{quoted(c)}" for c, t in pairs)
-    held = " AND ".join(f"{quoted(c)} IS NOT NULL" for c in link.columns)
-    return (
-        f"DELETE FROM {quoted(table)} WHERE {held} AND NOT EXISTS "
-        f"(SELECT 1 FROM {quoted(link.parent)} AS p WHERE {same})"
-    )
+    return expected is not None and not small.runner.agrees(expected, sql, _MUTANT_ROWS)

@@ -22,7 +22,7 @@ from lm_eval_ext.sql.parsing import (
     to_sql,
 )
 from lm_eval_ext.sql.policy import register
-from lm_eval_ext.sql.schema import Schema
+from lm_eval_ext.sql.schema import Schema, decode_text
 from lm_eval_ext.sql.values import Failure, Row, Rows
 from lm_eval_ext.text import one_line
 
@@ -44,7 +44,7 @@ class Runner:
         self.connection = connection
         self._steps, self._left = steps // _TICK, -1
         register(connection)
-        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        connection.text_factory = decode_text
         connection.set_progress_handler(self._tick, _TICK)
 
     def run(self, sql: str, most: int = _MOST_ROWS) -> Rows | Failure:

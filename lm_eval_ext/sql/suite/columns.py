@@ -7,13 +7,15 @@ first NULL.
 """
 
 import datetime
+import math
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Literal
 
-from lm_eval_ext.sql.schema import Column, Table
+from lm_eval_ext.sql.schema import Column, Table, fold
 from lm_eval_ext.sql.values import Value, quoted
 
 Kind = Literal["integer", "decimal", "date", "digits", "text", "blob"]
@@ -24,197 +26,271 @@ FORMATS = (
 )  # fmt: skip
 """Formats of dates and times; names of months are English unless a program sets its locale."""
 
-_SAMPLE = 4_000
+MAX_SAMPLE = 4_000
 """Distinct values that are read of a column, the most frequent first."""
 
-_KEPT = 40
-"""Of these, how many small databases are made from."""
+MAX_VALUES = 40
+"""Values of a column that small databases are made from."""
 
-_DATES = 0.6
+MIN_DATE_SHARE = 0.6
 """Share of a column's texts that must have one format: sentinels such as 0000-00-00 are no days."""
 
-_CLOSED = 8
+MAX_CLOSED = 8
 """A column with so few texts, or of single words, gets none that are made of others."""
+
+MAX_DECIMALS = 6
+MAX_DIGITS = 18
+"""The longest texts of digits that count as numbers: longer ones exceed SQLite's integers."""
+
+LARGEST_INTEGER = 2**63 - 1
+
+_COMPACT_DAY = 8
+"""Length of a day as ``%Y%m%d``, which strptime reads of shorter texts, too."""
 
 _RUN = re.compile(r"([^\W\d_])\1\1", re.IGNORECASE)
 
 
 @dataclass
 class Domain:
-    """The values of one column.
+    """The values that a column of a small database may have.
 
     Attributes:
-        kind: Of most of its values.
-        own: Values of the original, in a fixed order; for dates, only days of the calendar.
+        kind: The kind of most of its values.
+        values: Values of the original, in a fixed order; for dates, only days of the calendar.
+        has_nulls: Whether the original has a NULL; always so in a table without rows, if allowed.
+        unique: Whether no two rows of the original have the same value.
+        date_format: The format of dates, as of ``strptime``.
+        decimals: Most digits behind the point.
+        padded: Whether dates have leading zeros.
+        lowest: The lowest number.
+        has_runs: Whether some text has three equal letters in a row.
         constants: Values that golds name, and their neighbours.
         spellings: Texts of golds that the original has in another case.
-        sample: Texts of the original, more of them than ``own`` has; also those that are no days.
-        nulls: Whether the original has a NULL; always so in a table without rows, if allowed.
-        unique: Whether no two rows of the original have the same value.
-        format: Of dates.
+        sample: Texts of the original, more of them than ``values``; also those that are no days.
     """
 
     kind: Kind
-    own: list[Value]
-    nulls: bool = False
+    values: list[Value]
+    has_nulls: bool = False
     unique: bool = False
-    format: str = ""
+    date_format: str = ""
     decimals: int = 0
     padded: bool = True
     lowest: float = 0
-    runs: bool = False
+    has_runs: bool = False
     constants: list[Value] = field(default_factory=list)
     spellings: set[Value] = field(default_factory=set)
     sample: list[str] = field(default_factory=list)
 
     @property
+    def is_number(self) -> bool:
+        """Whether its values can be added and subtracted."""
+        return self.kind in ("integer", "decimal")
+
+    @property
     def vocabulary(self) -> list[Value]:
         """All values but NULL."""
-        return list(dict.fromkeys([*self.constants, *self.own]))
+        return list(dict.fromkeys([*self.constants, *self.values]))
 
-    def name(self, constant: Value) -> list[Value]:
-        """Adds a constant that golds compare the column with, and what stands beside it."""
-        new = [constant, *self.beside(constant)] if self.fits(constant) else []
-        return self._add(new)
+    def add_constant(self, constant: Value) -> list[Value]:
+        """Add a constant that golds compare the column with, and its neighbours.
 
-    def _add(self, new: Iterable[Value]) -> list[Value]:
+        Returns:
+            The values that were added; none if the constant is of another kind.
+        """
+        if not self.fits(constant):
+            return []
+        return self._add([constant, *self.neighbours(constant)])
+
+    def add_lengths(self, length: int) -> list[Value]:
+        """Add texts of about a length: the next ones below it, and those of it or above."""
+        texts = sorted(self.sample, key=len)
+        position = sum(len(text) < length for text in texts)
+        return self._add(texts[max(0, position - 3) : position + 3])
+
+    def add_containing(self, piece: str) -> list[Value]:
+        """Add texts that hold a piece of text somewhere, or are it."""
+        folded = piece.casefold()
+        if self.kind != "text" or not piece.strip():
+            return []
+        texts = sorted(
+            (text for text in self.sample if folded in text.casefold()),
+            key=lambda text: (text.casefold() != folded, len(text)),
+        )
+        # A few letters may stand anywhere; only words are put beside others.
+        combined = self._combine(piece) if len(piece) > 1 else []
+        return self._add([*texts[:3], *texts[-3:], *combined])
+
+    def _add(self, values: Iterable[Value]) -> list[Value]:
         # LIKE takes texts that differ by case alone for equal: no database has both.
-        own = {text.casefold(): text for text in self.sample}
-        texts = {v: own.get(v.casefold(), v) if isinstance(v, str) else v for v in new}
-        self.spellings |= {v for v, known in texts.items() if v != known}
-        found = list(dict.fromkeys(texts.values()))
-        self.constants = list(dict.fromkeys([*self.constants, *found]))
-        return found
+        known = {text.casefold(): text for text in self.sample}
+        added: dict[Value, None] = {}
+        for value in values:
+            spelled = value
+            if isinstance(value, str):
+                spelled = known.get(value.casefold(), value)
+            if spelled != value:
+                self.spellings.add(value)
+            added[spelled] = None
+        self.constants = list(dict.fromkeys([*self.constants, *added]))
+        return list(added)
 
     def fits(self, value: Value) -> bool:
-        """Whether a value is of the column's kind."""
+        """Return whether a value is of the column's kind."""
         if isinstance(value, str):
             if self.kind == "date":
-                day = _parsed(value, self.format)
-                return day is not None and (not self.padded or _padded(day, self.format) == value)
-            return self.kind == "text" or (self.kind == "digits" and value.isdecimal())
+                day = _parse_date(value, self.date_format)
+                if day is None:
+                    return False
+                return not self.padded or _write_date(day, self.date_format) == value
+            return self.kind == "text" or (self.kind == "digits" and _is_digits(value))
         if isinstance(value, float):
-            return self.kind == "decimal" and _decimals(value) <= self.decimals
+            return self.kind == "decimal" and _count_decimals(value) <= self.decimals
         return isinstance(value, int) and self.kind in ("integer", "decimal", "digits")
 
-    def beside(self, value: Value) -> Iterator[Value]:
-        """Yields the neighbours of a value: one step up and down; for dates other years, too."""
+    def neighbours(self, value: Value) -> Iterator[Value]:
+        """Yield the neighbours of a value: one step up and down; for dates other years, too."""
         if self.kind == "date" and isinstance(value, str):
-            day = _parsed(value, self.format)
-            for days in (-1, 1, -365, 366):
-                if day is not None:
-                    yield from self._written(day, days)
+            day = _parse_date(value, self.date_format)
+            if day is not None:
+                for steps in (-1, 1, -365, 366):
+                    yield from self._moved_date(day, steps)
         elif self.kind == "digits":
             width = len(value) if isinstance(value, str) else 0
             for number in (int(str(value)) - 1, int(str(value)) + 1):
                 if number >= 0:
                     yield str(number).zfill(width)
         elif self.kind == "text" and isinstance(value, str):
-            texts = sorted({*self.sample, value})
-            at = texts.index(value)
-            yield from (texts[i] for i in (at - 1, at + 1) if 0 <= i < len(texts))
-            yield from [text for text in self.sample if value in text and text != value][:2]
-            if len(texts) > _CLOSED and any(" " in text for text in texts):
-                yield from self._joined(value)
-        elif isinstance(value, (int, float)) and self.kind in ("integer", "decimal"):
-            step = 10.0**-self.decimals if self.decimals else 1
-            for near in (value - step, value + step):
-                if near >= 0 or self.lowest < 0:
-                    yield round(near, self.decimals) if self.decimals else near
+            yield from self._neighbouring_texts(value)
+        elif self.is_number and isinstance(value, (int, float)):
+            yield from self._neighbouring_numbers(value)
 
-    def _written(self, day: datetime.datetime, days: int) -> Iterator[str]:
+    def _neighbouring_texts(self, value: str) -> Iterator[str]:
+        texts = sorted({*self.sample, value})
+        position = texts.index(value)
+        if position > 0:
+            yield texts[position - 1]
+        if position + 1 < len(texts):
+            yield texts[position + 1]
+        yield from [text for text in self.sample if value in text and text != value][:2]
+        if len(texts) > MAX_CLOSED and any(" " in text for text in texts):
+            yield from self._combine(value)
+
+    def _neighbouring_numbers(self, value: float) -> Iterator[Value]:
+        step = 10.0**-self.decimals if self.decimals else 1
+        steps = [value - step, value + step]
+        if steps[0] == value or steps[1] == value:  # too large for such a step
+            steps = [value / 2, value * 2]
+        for number in steps:
+            neighbour = round(number, self.decimals) if self.decimals else number
+            if (neighbour >= 0 or self.lowest < 0) and is_storable(neighbour):
+                yield neighbour
+
+    def _moved_date(self, day: datetime.datetime, steps: int) -> Iterator[str]:
+        """Yield a date some days later, or a time some minutes later, if there is one."""
         try:
-            moved = day + (
-                datetime.timedelta(days=days)
-                if "d" in self.format
-                else datetime.timedelta(minutes=days)
-            )
+            if "d" in self.date_format:
+                moved = day + datetime.timedelta(days=steps)
+            else:
+                moved = day + datetime.timedelta(minutes=steps)
         except OverflowError:
             return
-        text = _padded(moved, self.format)
+        text = _write_date(moved, self.date_format)
         yield text if self.padded else re.sub(r"(?<!\d)0(?=\d)", "", text)
 
-    def long(self, length: int) -> list[Value]:
-        """Adds texts of about a length: the next ones below it, and those of it or above."""
-        texts = sorted(self.sample, key=len)
-        at = sum(len(text) < length for text in texts)
-        return self._add(texts[max(0, at - 3) : at + 3])
+    def _combine(self, piece: str) -> list[str]:
+        """Return a piece of text, alone and beside another text of the column."""
+        folded = piece.casefold()
+        other = next((text for text in self.sample if folded not in text.casefold()), "")
+        texts = (piece, f"{piece} {other}", f"{other} {piece}", f"{other} {piece} {other}")
+        return [text.strip() for text in texts if not self.is_odd(text)]
 
-    def contain(self, piece: str) -> list[Value]:
-        """Adds texts that hold a piece of text somewhere, or are it."""
-        low = piece.casefold()
-        if self.kind != "text" or not piece.strip():
-            return []
-        found = sorted(
-            (text for text in self.sample if low in text.casefold()),
-            key=lambda text: (text.casefold() != low, len(text)),
-        )
-        # A few letters may stand anywhere; only words are put beside others.
-        made = self._joined(piece) if len(piece) > 1 else []
-        return self._add([*found[:3], *found[-3:], *made])
+    def is_odd(self, text: str) -> bool:
+        """Return whether a text has three equal letters in a row and no text of the column has."""
+        return not self.has_runs and _RUN.search(text) is not None
 
-    def _joined(self, piece: str) -> list[str]:
-        """A piece of text, alone and beside another text of the column."""
-        low = piece.casefold()
-        other = next((text for text in self.sample if low not in text.casefold()), "")
-        made = (piece, f"{piece} {other}", f"{other} {piece}", f"{other} {piece} {other}")
-        return [text.strip() for text in made if not self.odd(text)]
 
-    def odd(self, text: str) -> bool:
-        """Whether a text has a run of three equal letters and no text of the column has one."""
-        return not self.runs and _RUN.search(text) is not None
+def is_storable(value: Value) -> bool:
+    """Return whether SQLite can store a value: integers have 64 bits, and NaN becomes NULL."""
+    if isinstance(value, int):
+        return -LARGEST_INTEGER - 1 <= value <= LARGEST_INTEGER
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def read_domain(connection: sqlite3.Connection, table: Table, column: Column) -> Domain:
-    """Reads what a column of the original holds."""
+    """Read what a column of the original holds.
+
+    Raises:
+        sqlite3.Error: The column cannot be read.
+    """
     name, source = quoted(column.name), quoted(table.name)
-    found = connection.execute(
+    counts = connection.execute(
         f"SELECT {name}, COUNT(*) FROM {source} WHERE {name} IS NOT NULL GROUP BY {name}"
-        f" COLLATE BINARY ORDER BY COUNT(*) DESC, {name} COLLATE BINARY LIMIT {_SAMPLE}"
+        f" COLLATE BINARY ORDER BY COUNT(*) DESC, {name} COLLATE BINARY LIMIT {MAX_SAMPLE}"
     ).fetchall()
     total, nulls = connection.execute(
         f"SELECT COUNT(*), SUM({name} IS NULL) FROM {source}"
     ).fetchone()
-    values = [value for value, _ in found]
-    domain = _domain_of(values) if values else _invented(column)
-    domain.nulls = not column.not_null and (bool(nulls) or not total)
-    domain.unique = bool(found) and found[0][1] == 1 and total > 1
+    values = [value for value, _ in counts]
+    domain = _domain_of(values) if values else _invent_domain(column)
+    domain.has_nulls = not column.not_null and (bool(nulls) or not total)
+    domain.unique = bool(counts) and counts[0][1] == 1 and total > 1
     return domain
 
 
 def _domain_of(values: list[Value]) -> Domain:
-    """The domain of values, the most frequent first."""
-    texts = [v for v in values if isinstance(v, str)]
-    numbers = [v for v in values if isinstance(v, (int, float))]
+    """Return the domain of values, the most frequent first."""
+    texts = [value for value in values if isinstance(value, str)]
+    numbers = [value for value in values if isinstance(value, (int, float))]
     if len(numbers) * 2 >= len(values):
-        real = any(isinstance(v, float) for v in numbers)
-        places = max((_decimals(v) for v in numbers if isinstance(v, float)), default=0)
-        lowest = min(numbers)
-        return Domain(
-            "decimal" if real else "integer", _spread(numbers),
-            decimals=min(places, 6) if real else 0, lowest=lowest,
-        )  # fmt: skip
+        return _number_domain(numbers)
     if not texts:
         return Domain("blob", _spread(values))
-    runs = any(_RUN.search(text) for text in texts)
-    some = texts[:: max(1, len(texts) // 200)]
-    for format_ in FORMATS:
-        if sum(_parsed(text, format_) is not None for text in some) >= _DATES * len(some):
-            days = [text for text in texts if _parsed(text, format_) is not None]
-            padded = [t for t in days if _padded(_parsed(t, format_), format_) == t]  # type: ignore[arg-type]
-            usual = padded if 2 * len(padded) >= len(days) else days
-            return Domain(
-                "date", _spread(usual), format=format_, padded=usual is padded, sample=texts
-            )
-    if all(text.isascii() and text.isdecimal() for text in texts):
+    dates = _date_domain(texts)
+    if dates is not None:
+        return dates
+    if all(_is_digits(text) for text in texts):
         return Domain("digits", _spread(texts))
-    return Domain("text", _spread(texts), runs=runs, sample=texts)
+    has_runs = any(_RUN.search(text) for text in texts)
+    return Domain("text", _spread(texts), has_runs=has_runs, sample=texts)
 
 
-def _invented(column: Column) -> Domain:
-    """A domain for a column without values, by its declared type."""
-    if "DATE" in column.type.upper() or "TIME" in column.type.upper():
-        return Domain("date", [f"2020-01-{day:02}" for day in range(1, 31)], format=FORMATS[0])
+def _number_domain(numbers: list[int | float]) -> Domain:
+    decimals = [_count_decimals(number) for number in numbers if isinstance(number, float)]
+    if not decimals:
+        return Domain("integer", _spread(numbers), lowest=min(numbers))
+    return Domain(
+        "decimal", _spread(numbers), decimals=min(max(decimals), MAX_DECIMALS), lowest=min(numbers)
+    )
+
+
+def _date_domain(texts: list[str]) -> Domain | None:
+    """Return the domain of dates; None if most texts are none."""
+    checked = texts[:: max(1, len(texts) // 200)]
+    for date_format in FORMATS:
+        dates = sum(_parse_date(text, date_format) is not None for text in checked)
+        if dates < MIN_DATE_SHARE * len(checked):
+            continue
+        all_days, padded_days = [], []
+        for text in texts:
+            day = _parse_date(text, date_format)
+            if day is None:
+                continue
+            all_days.append(text)
+            if _write_date(day, date_format) == text:
+                padded_days.append(text)
+        padded = 2 * len(padded_days) >= len(all_days)
+        days = padded_days if padded else all_days
+        return Domain("date", _spread(days), date_format=date_format, padded=padded, sample=texts)
+    return None
+
+
+def _invent_domain(column: Column) -> Domain:
+    """Return a domain for a column without values, by its declared type."""
+    declared = fold(column.type)
+    if "date" in declared or "time" in declared:
+        days = [f"2020-01-{day:02}" for day in range(1, 31)]
+        return Domain("date", [*days], date_format=FORMATS[0])
     if column.numeric:
         return Domain("integer", list(range(1, 31)))
     texts = [f"{column.name} {number}" for number in range(1, 31)]
@@ -222,31 +298,49 @@ def _invented(column: Column) -> Domain:
 
 
 def _spread(values: Iterable[Value]) -> list[Value]:
-    """Some values: the most frequent, the extremes, and others at equal distances."""
-    found = list(values)
-    if len(found) <= _KEPT:
-        return found
-    ordered = sorted(found)  # type: ignore[type-var]
-    step = len(ordered) / (_KEPT // 2)
-    others = [ordered[int(i * step)] for i in range(_KEPT // 2)]
-    return list(dict.fromkeys([*found[: _KEPT // 2 - 2], ordered[0], ordered[-1], *others]))
+    """Return some values: the most frequent, the extremes, and others at equal distances."""
+    every = list(values)
+    if len(every) <= MAX_VALUES:
+        return every
+    ordered = sorted(every, key=_sort_key)
+    step = len(ordered) / (MAX_VALUES // 2)
+    distant = [ordered[int(i * step)] for i in range(MAX_VALUES // 2)]
+    frequent = every[: MAX_VALUES // 2 - 2]
+    return list(dict.fromkeys([*frequent, ordered[0], ordered[-1], *distant]))
 
 
-def _parsed(text: str, format_: str) -> datetime.datetime | None:
+def _sort_key(value: Value) -> tuple[int, Value]:
+    """Order values of several types as SQLite does: numbers, texts, blobs."""
+    if isinstance(value, str):
+        return 1, value
+    return (2, value) if isinstance(value, bytes) else (0, value)
+
+
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
+
+
+def _parse_date(text: str, date_format: str) -> datetime.datetime | None:
     if not text[-1:].isdecimal():  # as all formats end, and most texts do not
         return None
     try:
-        day = datetime.datetime.strptime(text, format_)
+        day = datetime.datetime.strptime(text, date_format)
     except ValueError:
         return None
-    return day if "%Y%m%d" not in format_ or len(text) == 8 else None  # noqa: PLR2004
+    if "%Y%m%d" in date_format and len(text) != _COMPACT_DAY:
+        return None
+    return day
 
 
-def _padded(day: datetime.datetime, format_: str) -> str:
+def _write_date(day: datetime.datetime, date_format: str) -> str:
     # strftime writes years before 1000 without zeros on some systems.
-    return day.strftime(format_.replace("%Y", f"{day.year:04}"))
+    return day.strftime(date_format.replace("%Y", f"{day.year:04}"))
 
 
-def _decimals(number: float) -> int:
+def _count_decimals(number: float) -> int:
+    """Return how many digits a number has behind the point, as Python writes it."""
     text = repr(number)
-    return 17 if "e" in text else len(text.partition(".")[2].rstrip("0"))
+    if "e" in text:
+        exponent = Decimal(text).as_tuple().exponent
+        return max(0, -exponent) if isinstance(exponent, int) else 0
+    return len(text.partition(".")[2].rstrip("0"))

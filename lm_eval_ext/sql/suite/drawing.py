@@ -1,32 +1,40 @@
 """Draws the rows of a small database from a seed.
 
 What makes a mistake visible, whatever it is: few rows with few values, so that they agree and
-differ by chance; values beside the constants of golds; rows for a gold's joins and groups; joined
+differ by chance; values next to the constants of golds; rows for a gold's joins and groups; joined
 rows with several children, one and none.
 """
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from lm_eval_ext.atomic import sha256_of_text
-from lm_eval_ext.sql.schema import ForeignKey
-from lm_eval_ext.sql.suite.reading import Name, Source, Wish
+from lm_eval_ext.sql.schema import ForeignKey, fold
+from lm_eval_ext.sql.suite.columns import LARGEST_INTEGER, is_storable
+from lm_eval_ext.sql.suite.reading import ColumnName, DrawingSource, GoldRequirements
 from lm_eval_ext.sql.values import Value
 
 T = TypeVar("T")
 
-SIZES = (8, 14, 20, 30, 40)
-"""Most rows of the tables that golds read, of which a database has one."""
+RANDOM_SIZES = (8, 14, 20, 30, 40)
+"""Most rows of the tables that golds read; a random database has one of these sizes."""
 
-FEW = (1, 2, 3, 4, 6, 8, 12, 20)
-"""The same of a database that is made for some golds."""
+TARGETED_SIZES = (1, 2, 3, 4, 6, 8, 12, 20)
+"""The same for a database that is made for some golds."""
 
-_OTHERS = 6
-"""Rows of other tables."""
+PALETTE_SIZES = (2, 3, 5, 8, 15, 25)
+"""Values of a column that a database has."""
 
-_TRIES = 6
-_DEPTH = 6
+CONSTANT_SHARES = (0, 0.2, 0.7)
+"""Shares of the golds' constants that a database has."""
+
+_UNREAD_ROWS = 6
+"""Most rows of tables that no gold reads."""
+
+_ROW_TRIES = 6
+_MAX_DEPTH = 6
 
 
 class Draws:
@@ -37,87 +45,98 @@ class Draws:
         self._random = random.Random(int(sha256_of_text(seed), 16)).random
 
     def chance(self, share: float) -> bool:
-        """True in a share of all calls."""
+        """Return True in a share of all calls."""
         return self._random() < share
 
     def below(self, number: int) -> int:
-        """An integer from 0 to below a number."""
+        """Return an integer from 0 to below a number."""
         return int(self._random() * number)
 
     def pick(self, values: Sequence[T]) -> T:
-        """One of the values."""
+        """Return one of the values."""
         return values[self.below(len(values))]
 
     def early(self, values: Sequence[T]) -> T:
-        """One of the values, the first ones more often."""
+        """Return one of the values, the first ones more often."""
         return values[int(self._random() ** 2 * len(values))]
 
     def shuffled(self, values: Sequence[T]) -> list[T]:
-        """The values in a random order."""
-        found = list(values)
-        for i in range(len(found) - 1, 0, -1):
+        """Return the values in a random order."""
+        shuffled = list(values)
+        for i in range(len(shuffled) - 1, 0, -1):
             j = self.below(i + 1)
-            found[i], found[j] = found[j], found[i]
-        return found
+            shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+        return shuffled
 
 
 Record = dict[str, Value]
+"""A row: values by folded column names."""
 
 
 class _Drawing:
     """A database in the making."""
 
-    def __init__(self, source: Source, seed: str, first: Sequence[int]) -> None:
+    def __init__(self, source: DrawingSource, seed: str, first: Sequence[int]) -> None:
         self._source = source
         self._draws = draws = Draws(seed)
         self._order = source.tables
         self.rows: dict[str, list[Record]] = {table: [] for table in self._order}
-        self.columns = {
-            table: [c.name.casefold() for c in source.schema[table].columns if not c.generated]
-            for table in self._order
-        }
-        """Those that are stored, by table."""
+        self.columns: dict[str, list[str]] = {}
+        """The stored columns by table."""
+        for table in self._order:
+            columns = source.schema[table].columns
+            self.columns[table] = [fold(column.name) for column in columns if not column.generated]
         self._taken: dict[tuple[str, tuple[str, ...]], dict[tuple[Value, ...], Record]] = {}
-        self._palettes: dict[Name, list[Value]] = {}
-        self._wishes = [source.wishes[i] for i in first] * 4 or draws.shuffled(source.wishes)
-        self._size = draws.pick(FEW if first else SIZES)
-        self._few = draws.pick((2, 3, 5, 8, 15, 25))
-        self._share = draws.pick((0, 0.2, 0.7))
-        self._apart = draws.chance(0.75)
-        texts = sorted({str(t) for domain in source.domains.values() for t in domain.spellings})
-        self._spellings = {t.casefold(): t for t in texts if draws.chance(0.4)}
+        """The rows by table, key and the key's values."""
+        self._palettes: dict[ColumnName, list[Value]] = {}
+        if first:
+            self._golds = [source.requirements[number] for number in first] * 4
+        else:
+            self._golds = draws.shuffled(source.requirements)
+        self._size = draws.pick(TARGETED_SIZES if first else RANDOM_SIZES)
+        self._palette_size = draws.pick(PALETTE_SIZES)
+        self._constant_share = draws.pick(CONSTANT_SHARES)
+        self._keeps_unique = draws.chance(0.75)
+        spellings = {str(text) for domain in source.domains.values() for text in domain.spellings}
+        self._spellings = {text.casefold(): text for text in sorted(spellings) if draws.chance(0.4)}
 
     def run(self) -> None:
-        """Draws all rows."""
+        """Draw all rows."""
         draws = self._draws
-        asked = {table for wish in self._wishes for table in wish.tables}
-        most = {t: self._size if t in asked else min(_OTHERS, self._size) for t in self.rows}
+        tables_read = {table for gold in self._golds for table in gold.tables}
+        max_rows = {}
         for table in self.rows:
-            for _ in range(max(min(2, most[table]), most[table] // 4)):
-                self.row(table, {})
-        for wish in self._wishes:
-            if all(len(self.rows[table]) < most[table] for table in wish.tables):
-                self._plant(wish)
+            is_read = table in tables_read
+            max_rows[table] = self._size if is_read else min(_UNREAD_ROWS, self._size)
+        for table in self.rows:
+            for _ in range(max(min(2, max_rows[table]), max_rows[table] // 4)):
+                self.add_row(table, {})
+        for gold in self._golds:
+            if all(len(self.rows[table]) < max_rows[table] for table in gold.tables):
+                self._plant(gold)
         for table, rows in self.rows.items():
-            for _ in range(most[table] // 2 + draws.below(most[table] // 2 + 1) - len(rows)):
-                self.row(table, self._like_another(table))
-        for name in sorted({name for wish in self._wishes for name in wish.means}):
+            half = max_rows[table] // 2
+            for _ in range(half + draws.below(half + 1) - len(rows)):
+                self.add_row(table, self._part_of_a_row(table))
+        for name in sorted({name for gold in self._golds for name in gold.averaged}):
             if draws.chance(0.4):
                 self._balance(name)
 
-    def _balance(self, name: Name) -> None:
-        """Gives a column a number, and numbers on both sides of which it is the mean."""
+    def _balance(self, name: ColumnName) -> None:
+        """Give a column one number and the numbers on both sides of it, so that it is the mean."""
         table, column = name
         source, rows = self._source, self.rows[table]
-        used = {c for key in source.keys[table] for c in key}
-        used |= {c.casefold() for link in source.links[table] for c in link.columns}
-        if source.domains[name].kind in ("integer", "decimal") and column not in used and rows:
-            middle = max(1, int(rows[0][column] or 0))
-            for i, row in enumerate(rows):
-                row[column] = middle + ((0, 1, -1)[i % 3] if i < len(rows) // 3 * 3 else 0)
+        bound = {key_column for key in source.keys[table] for key_column in key}
+        bound |= {fold(child) for link in source.links[table] for child in link.columns}
+        if not source.domains[name].is_number or column in bound or not rows:
+            return
+        middle = max(1, _whole(rows[0][column]))
+        balanced = len(rows) // 3 * 3
+        for i, row in enumerate(rows):
+            row[column] = middle + ((0, 1, -1)[i % 3] if i < balanced else 0)
 
-    def _like_another(self, table: str) -> Record:
-        """A part of an earlier row, so that rows agree in more than chance would give."""
+    def _part_of_a_row(self, table: str) -> Record:
+        """Return a part of an earlier row, so that rows agree in more than chance would give."""
         rows = self.rows[table]
         if not rows or not self._draws.chance(0.4):
             return {}
@@ -128,175 +147,205 @@ class _Drawing:
             if column not in keys and self._draws.chance(0.75)
         }
 
-    def _plant(self, wish: Wish) -> None:
-        """Adds rows of a group for a gold, with values beside its constants."""
+    def _plant(self, gold: GoldRequirements) -> None:
+        """Add rows of a group for a gold, with values next to its constants."""
         draws = self._draws
-        group = {name: self._value(name) for name in wish.grouped}
-        for _ in range(draws.pick(wish.sizes) if wish.sizes else 1 + draws.below(3)):
+        group = {name: self._value(name) for name in gold.grouped}
+        count = draws.pick(gold.group_sizes) if gold.group_sizes else 1 + draws.below(3)
+        for _ in range(count):
             cells = {**group}
-            for name, near in wish.near.items():
-                some = near if near and draws.chance(0.8) else self._palette(name)
-                if some:
-                    cells[name] = some[0] if draws.chance(0.3) else draws.pick(some)
-            for one, two in wish.equal if draws.chance(0.8) else ():
-                value = cells.get(one, cells.get(two))
-                if value is None or one[0] == two[0]:
-                    value = self._shared(one, two)
+            for name, constants in gold.constants.items():
+                pool = constants
+                if not constants or not draws.chance(0.8):
+                    pool = self._palette(name)
+                if pool:
+                    cells[name] = pool[0] if draws.chance(0.3) else draws.pick(pool)
+            if draws.chance(0.8):
+                self._equate(gold, cells)
+            for table in sorted(gold.tables, key=self._order.index):
+                self.add_row(
+                    table, {column: value for (t, column), value in cells.items() if t == table}
+                )
+
+    def _equate(self, gold: GoldRequirements, cells: dict[ColumnName, Value]) -> None:
+        """Give compared columns the same value."""
+        for first, second in gold.compared:
+            value = cells.get(first, cells.get(second))
+            same_table = first[0] == second[0]
+            if value is None or same_table:
+                value = self._shared_value(first, second)
+            for name in (first, second):
                 # A row that refers to another one of its table has a key of its own.
-                cells |= {n: value for n in (one, two) if one[0] != two[0] or not self._is_key(n)}
-            for table in sorted(wish.tables, key=self._order.index):
-                self.row(table, {c: value for (t, c), value in cells.items() if t == table})
+                if not same_table or not self._is_key(name):
+                    cells[name] = value
 
-    def _shared(self, one: Name, two: Name) -> Value:
-        """A value for two columns: of a row that has a key, of one that will have it, or any."""
-        for name in (one, two):
+    def _shared_value(self, first: ColumnName, second: ColumnName) -> Value:
+        """Return a value for two columns: of a row that has a key, of one that will, or any."""
+        for name in (first, second):
             rows = self.rows[name[0]]
-            if self._is_key(name):
-                if one[0] != two[0] and self._draws.chance(0.5):
-                    return self._fresh(name)
-                if rows:
-                    return (rows[-1] if self._draws.chance(0.3) else self._draws.pick(rows))[
-                        name[1]
-                    ]
-        return self._value(one)
+            if not self._is_key(name):
+                continue
+            if first[0] != second[0] and self._draws.chance(0.5):
+                return self._fresh_key(name)
+            if rows:
+                row = rows[-1] if self._draws.chance(0.3) else self._draws.pick(rows)
+                return row[name[1]]
+        return self._value(first)
 
-    def _is_key(self, name: Name) -> bool:
+    def _is_key(self, name: ColumnName) -> bool:
         return (name[1],) in self._source.keys[name[0]]
 
-    def row(self, table: str, wanted: Mapping[str, Value], depth: int = 0) -> Record | None:
-        """Adds a row with wanted values, and the parents that it needs.
+    def add_row(self, table: str, wanted: Mapping[str, Value], depth: int = 0) -> Record | None:
+        """Add a row with wanted values, and the parents that it needs.
 
-        Returns it, the row that has its key already, or None if there is no place for it.
+        Returns:
+            The row, the row that has its key already, or None if there is no place for it.
         """
-        if depth > _DEPTH:
+        if depth > _MAX_DEPTH:
             return None
         wanted = {column: self._spelled(value) for column, value in wanted.items()}
         for key in self._source.keys[table]:
             if all(column in wanted for column in key):
-                there = self._taken.get((table, key), {}).get(tuple(wanted[c] for c in key))
-                if there is not None:
-                    return there
-        linked = {c.casefold() for link in self._source.links[table] for c in link.columns}
-        for _ in range(_TRIES):
+                values = tuple(wanted[column] for column in key)
+                known = self._taken.get((table, key), {}).get(values)
+                if known is not None:
+                    return known
+        linked = {fold(child) for link in self._source.links[table] for child in link.columns}
+        for _ in range(_ROW_TRIES):
             record = {**wanted}
             for column in self.columns[table]:
                 if self._is_key((table, column)) and column not in {*record, *linked}:
-                    record[column] = self._spelled(self._fresh((table, column)))
+                    record[column] = self._spelled(self._fresh_key((table, column)))
             self.rows[table].append(record)  # so that it may refer to itself, and its parents to it
             for link in self._source.links[table]:
                 self._link(table, record, link, depth)
             for column in self.columns[table]:
                 if column not in record:
                     record[column] = self._spelled(self._value((table, column)))
-            if self._is_new(table, record):
+            if self._accept(table, record):
                 return record
             self.rows[table] = [row for row in self.rows[table] if row is not record]
         return None
 
     def _spelled(self, value: Value) -> Value:
-        """A text in the case that this database has for it."""
+        """Return a text in the case that this database has for it."""
         return self._spellings.get(value.casefold(), value) if isinstance(value, str) else value
 
-    def _is_new(self, table: str, record: Record) -> bool:
+    def _accept(self, table: str, record: Record) -> bool:
+        """Return whether a row keeps to the table's rules, and note its keys if so."""
         schema = self._source.schema[table]
-        if any(record[c] is None and schema[c].not_null for c in record):
+        if any(record[column] is None and schema[column].not_null for column in record):
             return False
-        places = []
+        new_keys = []
         for key in self._source.keys[table]:
             values = tuple(record[column] for column in key)
             taken = self._taken.setdefault((table, key), {})
             if values in taken:
                 return False
             if None not in values:
-                places.append((taken, values))
-        for taken, values in places:
+                new_keys.append((taken, values))
+        for taken, values in new_keys:
             taken[values] = record
         return True
 
     def _link(self, table: str, record: Record, link: ForeignKey, depth: int) -> None:
-        """Fills a foreign key from a parent, which is added if none has the wanted values."""
-        columns = [c.casefold() for c in link.columns]
-        targets = [c.casefold() for c in link.parent_columns]
-        parent, draws = link.parent.casefold(), self._draws
-        wanted = {t: record[c] for c, t in zip(columns, targets, strict=True) if c in record}
+        """Fill a foreign key from a parent, which is added if none has the wanted values."""
+        children = [fold(column) for column in link.columns]
+        targets = [fold(column) for column in link.parent_columns]
+        parent, draws = fold(link.parent), self._draws
+        pairs = list(zip(children, targets, strict=True))
+        wanted = {target: record[child] for child, target in pairs if child in record}
         if None in wanted.values():
             return
-        nulls = all(self._source.domains[table, c].nulls for c in columns)
-        if not wanted and nulls and draws.chance(0.07):
-            record.update(dict.fromkeys(columns))
+        may_be_null = all(self._source.domains[table, child].has_nulls for child in children)
+        if not wanted and may_be_null and draws.chance(0.07):
+            record.update(dict.fromkeys(children))
             return
-        fits = [
+        parents = [
             row
             for row in self.rows[parent]
             if all(row.get(t) == wanted.get(t, row.get(t)) is not None for t in targets)
         ]
-        found = draws.early(fits) if fits else self.row(parent, wanted, depth + 1)
-        if found is not None:
-            record.update({c: found[t] for c, t in zip(columns, targets, strict=True)})
+        row = draws.early(parents) if parents else self.add_row(parent, wanted, depth + 1)
+        if row is not None:
+            record.update({child: row[target] for child, target in pairs})
 
-    def _fresh(self, name: Name) -> Value:
-        """A value for a key, usually one that the original has."""
+    def _fresh_key(self, name: ColumnName) -> Value:
+        """Return a value for a key, usually one that the original has."""
         domain = self._source.domains[name]
         taken = self._taken.get((name[0], (name[1],)), {})
-        left = [v for v in domain.vocabulary if (v,) not in taken]
-        if domain.kind == "integer" and (not left or self._draws.chance(0.1)):
-            return max((v for (v,) in taken if isinstance(v, int)), default=0) + 1
-        return self._draws.pick(left) if left else self._value(name)
+        free = [value for value in domain.vocabulary if (value,) not in taken]
+        if domain.kind == "integer" and (not free or self._draws.chance(0.1)):
+            highest = max((value for (value,) in taken if isinstance(value, int)), default=0)
+            if highest < LARGEST_INTEGER:
+                return highest + 1
+        return self._draws.pick(free) if free else self._value(name)
 
-    def _value(self, name: Name) -> Value:
-        """A value for any other column, the first ones of its palette more often."""
+    def _value(self, name: ColumnName) -> Value:
+        """Return a value for any other column, the first ones of its palette more often."""
         domain = self._source.domains[name]
-        if domain.nulls and self._draws.chance(0.12):
+        if domain.has_nulls and self._draws.chance(0.12):
             return None
-        if domain.unique and domain.kind == "text" and self._apart:
+        if domain.unique and domain.kind == "text" and self._keeps_unique:
             # Names differ in most databases, as they do in the original.
             used = {row.get(name[1]) for row in self.rows[name[0]]}
-            left = [v for v in domain.vocabulary if v not in used]
-            if left:
-                return self._draws.pick(left)
+            free = [value for value in domain.vocabulary if value not in used]
+            if free:
+                return self._draws.pick(free)
         palette = self._palette(name)
         return self._draws.early(palette) if palette else None
 
-    def _palette(self, name: Name) -> list[Value]:
-        """The values that a column has in this database: a few, in a random order."""
+    def _palette(self, name: ColumnName) -> list[Value]:
+        """Return the values that a column has in this database: a few, in a random order."""
         if name in self._palettes:
             return self._palettes[name]
         draws, domain = self._draws, self._source.domains[name]
-        own = list(domain.own)
-        for other in self._source.related.get(name, ()):
-            if self._source.domains[other].kind == domain.kind and draws.chance(0.7):
+        values = list(domain.values)
+        for related in self._source.related.get(name, ()):
+            if self._source.domains[related].kind == domain.kind and draws.chance(0.7):
                 # What golds compare must be equal now and then.
-                own = [*self._palettes.get(other, own), *own[: len(own) // 2]]
+                values = [*self._palettes.get(related, values), *values[: len(values) // 2]]
                 break
-        chosen = [draws.pick(own) for _ in range(self._few)] if own else []
-        constants = [v for wish in self._wishes for v in wish.near.get(name, ())]
-        constants = [v for v in dict.fromkeys(constants) if draws.chance(self._share)]
-        if domain.kind in ("integer", "decimal") and draws.chance(0.3):
+        chosen = [draws.pick(values) for _ in range(self._palette_size)] if values else []
+        constants = [value for gold in self._golds for value in gold.constants.get(name, ())]
+        constants = [
+            value for value in dict.fromkeys(constants) if draws.chance(self._constant_share)
+        ]
+        if domain.is_number and draws.chance(0.3):
             # Numbers at equal distances: a mean may be one of them, and so may a difference.
-            number = int(draws.pick([*constants, *chosen] or [1]))  # type: ignore[arg-type]
+            number = _whole(draws.pick([*constants, *chosen] or [1]))
             chosen = [number, number + 1, max(number - 1, domain.lowest)]
         else:
             chosen += constants
         if any(name[1] in key for key in self._source.keys[name[0]]):
-            chosen += [v for near in chosen[:3] for v in domain.beside(near)]
-        found = draws.shuffled(list(dict.fromkeys(chosen)) or domain.constants)
-        self._palettes[name] = found
-        return found
+            chosen += [value for near in chosen[:3] for value in domain.neighbours(near)]
+        palette = draws.shuffled(list(dict.fromkeys(chosen)) or domain.constants)
+        self._palettes[name] = palette
+        return palette
+
+
+def _whole(number: Value) -> int:
+    """Return the whole part of a number that can be counted on from; 1 of what is too large."""
+    if not isinstance(number, (int, float)) or not math.isfinite(number):
+        return 1 if number else 0
+    whole = int(number)
+    return whole if is_storable(whole - 1) and is_storable(whole + 1) else 1
 
 
 def draw(
-    source: Source, seed: str, first: Sequence[int] = ()
+    source: DrawingSource, seed: str, first: Sequence[int] = ()
 ) -> dict[str, list[tuple[Value, ...]]]:
-    """Draws a database: rows by table in lower case, without generated columns.
+    """Draw a database: rows by folded table names, without generated columns.
 
     Args:
         source: What it is drawn from.
         seed: The same text gives the same rows.
-        first: Numbers in ``source.wishes`` of the golds that it is made for; none: all.
+        first: Numbers in ``source.requirements`` of the golds that it is made for; none: all.
     """
     drawing = _Drawing(source, seed, first)
     drawing.run()
-    return {
-        table: [tuple(record[c] for c in drawing.columns[table]) for record in rows]
-        for table, rows in drawing.rows.items()
-    }
+    rows = {}
+    for table, records in drawing.rows.items():
+        columns = drawing.columns[table]
+        rows[table] = [tuple(record[column] for column in columns) for record in records]
+    return rows

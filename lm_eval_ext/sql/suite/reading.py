@@ -19,211 +19,303 @@ from lm_eval_ext.sql.parsing import (
     parse,
     table_of,
 )
-from lm_eval_ext.sql.schema import ForeignKey, Schema, Table
-from lm_eval_ext.sql.suite.columns import Domain, read_domain
+from lm_eval_ext.sql.schema import ForeignKey, Schema, Table, fold
+from lm_eval_ext.sql.suite.columns import LARGEST_INTEGER, Domain, is_storable, read_domain
 from lm_eval_ext.sql.values import Value, quoted
 
-Name = tuple[str, str]
-"""A table and a column, in lower case."""
+ColumnName = tuple[str, str]
+"""A table and a column, both folded."""
 
-_MOST_REPEATS = 20
-_AROUND = (exp.Max, exp.Min, exp.Avg, exp.Paren, exp.Lower, exp.Upper)
+_MAX_GROUP_SIZE = 20
+"""The largest size of a group that rows are added for."""
+
+_WRAPPERS = (exp.Max, exp.Min, exp.Avg, exp.Paren, exp.Lower, exp.Upper)
 """What may stand around a column that a constant is compared with."""
+
+_KEY_ENDINGS = ("id", "code", "no", "number", "key")
 
 
 @dataclass
-class Wish:
+class GoldRequirements:
     """What a gold asks of rows.
 
     Attributes:
         gold: Its text.
-        tables: That it reads.
-        near: By column: the constants that it is compared with, and their neighbours.
-        equal: Pairs of columns that it compares.
+        tables: The tables that it reads, by folded names.
+        constants: By column: the constants that it is compared with, and their neighbours.
+        compared: Pairs of columns that it compares.
         grouped: The columns of GROUP BY.
-        sizes: Sizes of groups that HAVING compares, and those beside them.
-        means: The columns whose average it compares.
+        group_sizes: Sizes of groups that HAVING compares, and those next to them.
+        averaged: The columns whose average it compares.
     """
 
     gold: str
     tables: list[str] = field(default_factory=list)
-    near: dict[Name, list[Value]] = field(default_factory=dict)
-    equal: list[tuple[Name, Name]] = field(default_factory=list)
-    grouped: list[Name] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-    means: list[Name] = field(default_factory=list)
+    constants: dict[ColumnName, list[Value]] = field(default_factory=dict)
+    compared: list[tuple[ColumnName, ColumnName]] = field(default_factory=list)
+    grouped: list[ColumnName] = field(default_factory=list)
+    group_sizes: list[int] = field(default_factory=list)
+    averaged: list[ColumnName] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Source:
+class DrawingSource:
     """What databases are drawn from; read once per original.
 
     Attributes:
-        schema: Of the original.
-        domains: By table and column, in lower case, without generated columns.
-        wishes: One per gold that can be read.
+        schema: The original's schema.
+        domains: By table and column; without generated columns.
+        requirements: One per gold that can be read.
         keys: By table: sets of columns that differ between rows, declared or true of the original.
         links: By table: its foreign keys, declared or taken from golds' joins.
     """
 
     schema: Schema
-    domains: Mapping[Name, Domain]
-    wishes: Sequence[Wish]
+    domains: Mapping[ColumnName, Domain]
+    requirements: Sequence[GoldRequirements]
     keys: Mapping[str, Sequence[tuple[str, ...]]]
     links: Mapping[str, Sequence[ForeignKey]]
 
     @cached_property
-    def related(self) -> dict[Name, list[Name]]:
+    def related(self) -> dict[ColumnName, list[ColumnName]]:
         """The columns that golds compare with a column."""
-        found: dict[Name, list[Name]] = {}
-        for one, two in _pairs(self.wishes):
-            found.setdefault(one, []).append(two)
-        return found
+        related: dict[ColumnName, list[ColumnName]] = {}
+        for column, compared in _compared_columns(self.requirements):
+            related.setdefault(column, []).append(compared)
+        return related
 
     @cached_property
     def tables(self) -> list[str]:
-        """All tables, in lower case, parents first as far as there is such an order."""
-        found: dict[str, None] = {}
+        """All tables, by folded names, parents first as far as there is such an order."""
+        ordered: dict[str, None] = {}
 
         def visit(table: str, path: tuple[str, ...]) -> None:
             for link in self.links[table]:
-                parent = link.parent.casefold()
-                if parent not in path and parent not in found:
+                parent = fold(link.parent)
+                if parent not in path and parent not in ordered:
                     visit(parent, (*path, parent))
-            found[table] = None
+            ordered[table] = None
 
         for table in self.links:
             visit(table, (table,))
-        return list(found)
+        return list(ordered)
 
 
-def read_source(connection: sqlite3.Connection, schema: Schema, golds: Sequence[str]) -> Source:
-    """Reads the values of an original and what golds ask of them."""
-    tables = {name.casefold(): schema[name] for name in schema if not schema[name].view}
+def read_source(
+    connection: sqlite3.Connection,
+    schema: Schema,
+    tables: Mapping[str, Table],
+    golds: Sequence[str],
+) -> DrawingSource:
+    """Read the values of an original and what golds ask of them.
+
+    Args:
+        connection: The original.
+        schema: Its schema.
+        tables: The tables that small databases have, by folded names.
+        golds: The queries that they are drawn for.
+
+    Raises:
+        sqlite3.Error: A column cannot be read.
+    """
     domains = {
-        (name, column.name.casefold()): read_domain(connection, table, column)
+        (name, fold(column.name)): read_domain(connection, table, column)
         for name, table in tables.items()
         for column in table.columns
         if not column.generated
     }
-    wishes = []
+    requirements = []
     for gold in golds:
         with suppress(UnparsedQuery, RecursionError):
-            wishes.append(read_wish(gold, schema, domains))
+            requirements.append(read_requirements(gold, schema, domains))
     keys = {name: _keys(name, table, domains) for name, table in tables.items()}
-    links = {
-        name: [
-            link
-            for link in table.foreign_keys
-            if len(link.columns) == len(link.parent_columns)
-            and all((link.parent.casefold(), c.casefold()) in domains for c in link.parent_columns)
-        ]
-        for name, table in tables.items()
-    }
-    alike = [(one, two) for one in domains for two in domains if one[1] == two[1] and one != two]
-    for (name, column), (parent, key) in [*_pairs(wishes), *alike]:
+    links = {name: _declared_links(name, table, domains) for name, table in tables.items()}
+    for child, parent in [*_compared_columns(requirements), *_columns_of_one_name(domains)]:
         # A column that golds join with a key, or of its name, refers to it if all values are keys.
-        taken = {c.casefold() for link in links[name] for c in link.columns}
-        if (key,) in keys[parent] and (column,) not in keys[name] and column not in taken:
-            query = (
-                f"SELECT 1 FROM {quoted(name)} WHERE {quoted(column)} IS NOT NULL AND "
-                f"{quoted(column)} NOT IN (SELECT {quoted(key)} FROM {quoted(parent)})"
-            )
-            if connection.execute(query).fetchone() is None:
-                links[name].append(ForeignKey((column,), parent, (key,)))
-    return Source(schema, domains, wishes, keys, links)
+        table, column = child
+        linked = {fold(c) for link in links[table] for c in link.columns}
+        is_key = (parent[1],) in keys[parent[0]]
+        if not is_key or (column,) in keys[table] or column in linked:
+            continue
+        if _all_values_exist(connection, child, parent):
+            links[table].append(ForeignKey((column,), parent[0], (parent[1],)))
+    return DrawingSource(schema, domains, requirements, keys, links)
 
 
-def _pairs(wishes: Sequence[Wish]) -> list[tuple[Name, Name]]:
-    """The pairs of columns that golds compare, both ways."""
-    found = {pair for wish in wishes for pair in wish.equal}
-    return sorted(found | {(two, one) for one, two in found})
+def _declared_links(
+    name: str, table: Table, domains: Mapping[ColumnName, Domain]
+) -> list[ForeignKey]:
+    """Return the foreign keys whose columns and whose parent's columns can be filled."""
+    links = []
+    for link in table.foreign_keys:
+        children = [(name, fold(column)) for column in link.columns]
+        parents = [(fold(link.parent), fold(column)) for column in link.parent_columns]
+        if len(children) == len(parents) and domains.keys() >= {*children, *parents}:
+            links.append(link)
+    return links
 
 
-def _keys(name: str, table: Table, domains: Mapping[Name, Domain]) -> list[tuple[str, ...]]:
-    keys = [tuple(c.casefold() for c in key) for key in table.unique_keys]
+def _all_values_exist(
+    connection: sqlite3.Connection, child: ColumnName, parent: ColumnName
+) -> bool:
+    """Return whether each value of a column is one of another column."""
+    column, key = quoted(child[1]), quoted(parent[1])
+    query = (
+        f"SELECT 1 FROM {quoted(child[0])} WHERE {column} IS NOT NULL AND "
+        f"{column} NOT IN (SELECT {key} FROM {quoted(parent[0])})"
+    )
+    try:
+        return connection.execute(query).fetchone() is None
+    except sqlite3.OperationalError:  # a collation of the application
+        return False
+
+
+def _compared_columns(
+    requirements: Sequence[GoldRequirements],
+) -> list[tuple[ColumnName, ColumnName]]:
+    """Return the pairs of columns that golds compare, both ways."""
+    pairs = {pair for gold in requirements for pair in gold.compared}
+    return sorted(pairs | {(second, first) for first, second in pairs})
+
+
+def _columns_of_one_name(
+    domains: Mapping[ColumnName, Domain],
+) -> Iterator[tuple[ColumnName, ColumnName]]:
+    """Yield the pairs of columns of two tables that have the same name, both ways."""
+    by_name: dict[str, list[ColumnName]] = {}
+    for column in domains:
+        by_name.setdefault(column[1], []).append(column)
+    for first in domains:
+        for second in by_name[first[1]]:
+            if first != second:
+                yield first, second
+
+
+def _keys(name: str, table: Table, domains: Mapping[ColumnName, Domain]) -> list[tuple[str, ...]]:
+    keys = []
+    for key in table.unique_keys:
+        columns = tuple(fold(column) for column in key)
+        if all((name, column) in domains for column in columns):
+            keys.append(columns)
     for number, column in enumerate(table.columns):
-        own = column.name.casefold()
-        identifies = number == 0 or own.endswith(("id", "code", "no", "number", "key"))
+        folded = fold(column.name)
+        identifies = number == 0 or folded.endswith(_KEY_ENDINGS)
         # A table without a declared key usually has one all the same.
-        if not keys and identifies and (name, own) in domains and domains[name, own].unique:
-            keys.append((own,))
+        if not keys and identifies and (name, folded) in domains and domains[name, folded].unique:
+            keys.append((folded,))
     return keys
 
 
-def read_wish(gold: str, schema: Schema, domains: Mapping[Name, Domain]) -> Wish:
-    """Reads what a query asks of rows; its constants become part of the domains."""
-    wish = Wish(gold)
+def read_requirements(
+    gold: str, schema: Schema, domains: Mapping[ColumnName, Domain]
+) -> GoldRequirements:
+    """Read what a query asks of rows; its constants become part of the domains.
+
+    Raises:
+        UnparsedQuery: It cannot be read.
+    """
+    requirements = GoldRequirements(gold)
     tree = parse(gold, schema)
-
-    def name(node: exp.Expr | None) -> Name | None:
-        """The table's column that a reference is, also through derived tables."""
-        if not isinstance(node, exp.Column):
-            return None
-        own = node.name.casefold()
-        found = find_source(node, schema)
-        if found is not None and isinstance(found[1], exp.Subquery):
-            return name(
-                {s.alias_or_name.casefold(): s.unalias() for s in found[1].selects}.get(own)
-            )
-        table = None if found is None else table_of(found[1], schema)
-        named = None if table is None else (table.name.casefold(), own)
-        return named if named in domains else None
-
+    drawn_tables = {table for table, _ in domains}
     for source in tree.find_all(exp.Table):
         table = table_of(source, schema)
-        if table is not None and not table.view:
-            wish.tables.append(table.name.casefold())
+        if table is not None and fold(table.name) in drawn_tables:
+            requirements.tables.append(fold(table.name))
     for group in tree.find_all(exp.Group):
-        wish.grouped += filter(None, map(name, group.expressions))
-    wish.means += filter(
-        None,
-        (name(node.this) for node in tree.find_all(exp.Avg) if node.find_ancestor(*COMPARISONS)),
-    )
+        for term in group.expressions:
+            column = _column_name(term, schema, domains)
+            if column is not None:
+                requirements.grouped.append(column)
+    for average in tree.find_all(exp.Avg):
+        column = _column_name(average.this, schema, domains)
+        if column is not None and average.find_ancestor(*COMPARISONS):
+            requirements.averaged.append(column)
     for node in tree.find_all(*COMPARISONS, exp.Between, exp.Like, exp.In, exp.SetOperation):
-        sides = node.this, node.args.get("expression") or node.args.get("query")
-        for one, two in zip(*(map(name, _outputs(side)) for side in sides), strict=False):
-            if one and two and one != two:
-                wish.equal.append((one, two))
-        if node.find(exp.Select) is not None:
-            continue
-        values = [_value(literal) for literal in node.find_all(exp.Literal)]
-        column = node.find(exp.Column)
-        known = name(column)
-        if node.find(exp.Count) is not None:
-            whole = [v for v in values if isinstance(v, int) and v <= _MOST_REPEATS]
-            wish.sizes += [n for v in whole for n in (v, v + 1, v - 1) if n > 0]
-        elif column is not None and known is not None:
-            near = wish.near.setdefault(known, [])
-            for value in values:
-                near += _named(domains[known], node, column, value)
-    return wish
+        _read_comparison(node, requirements, schema, domains)
+    return requirements
+
+
+def _read_comparison(
+    node: exp.Expr,
+    requirements: GoldRequirements,
+    schema: Schema,
+    domains: Mapping[ColumnName, Domain],
+) -> None:
+    """Add what one comparison or set operation asks of rows."""
+    right = node.args.get("expression") or node.args.get("query")
+    for first_output, second_output in zip(_outputs(node.this), _outputs(right), strict=False):
+        first = _column_name(first_output, schema, domains)
+        second = _column_name(second_output, schema, domains)
+        if first and second and first != second:
+            requirements.compared.append((first, second))
+    if node.find(exp.Select) is not None:
+        return
+    values = [_literal_value(literal) for literal in node.find_all(exp.Literal)]
+    if node.find(exp.Count) is not None:
+        for size in values:
+            if isinstance(size, int) and size <= _MAX_GROUP_SIZE:
+                sizes = (size, size + 1, size - 1)
+                requirements.group_sizes += [number for number in sizes if number > 0]
+        return
+    column = node.find(exp.Column)
+    name = _column_name(column, schema, domains)
+    if column is not None and name is not None:
+        constants = requirements.constants.setdefault(name, [])
+        for value in values:
+            constants += _add_constant(domains[name], node, column, value)
+
+
+def _column_name(
+    node: exp.Expr | None, schema: Schema, domains: Mapping[ColumnName, Domain]
+) -> ColumnName | None:
+    """Return the table's column that a reference means, also through derived tables."""
+    if not isinstance(node, exp.Column):
+        return None
+    folded = fold(node.name)
+    resolved = find_source(node, schema)
+    if resolved is None:
+        return None
+    _, source = resolved
+    if isinstance(source, exp.Subquery):
+        outputs = {fold(output.alias_or_name): output.unalias() for output in source.selects}
+        return _column_name(outputs.get(folded), schema, domains)
+    table = table_of(source, schema)
+    if table is None or (fold(table.name), folded) not in domains:
+        return None
+    return fold(table.name), folded
 
 
 def _outputs(side: exp.Expr | None) -> list[exp.Expr | None]:
-    """The columns of a side of a comparison; of a query, those of its results."""
+    """Return the columns of a side of a comparison; of a query, those of its results."""
     select = None if side is None else side.find(exp.Select)
     parts = [side] if select is None else select.selects
     return [None if part is None else part.find(exp.Column) for part in parts]
 
 
-def _named(domain: Domain, node: exp.Expr, column: exp.Expr, value: Value) -> Iterator[Value]:
-    """Names a constant to the domain of a column; yields it with its neighbours."""
+def _add_constant(
+    domain: Domain, node: exp.Expr, column: exp.Expr, value: Value
+) -> Iterator[Value]:
+    """Add a constant to the domain of a column; yield it with its neighbours."""
     around = column.parent
-    while isinstance(around, _AROUND):
+    while isinstance(around, _WRAPPERS):
         around = around.parent
+    if not is_storable(value):
+        return
     if isinstance(node, exp.Like):
         for piece in str(value).replace("_", "%").split("%"):
-            yield from domain.contain(piece)
+            yield from domain.add_containing(piece)
     elif around is node:
-        yield from domain.name(value)
+        yield from domain.add_constant(value)
     elif isinstance(around, exp.Length) and isinstance(value, int):
-        yield from domain.long(value)
+        yield from domain.add_lengths(value)
 
 
-def _value(literal: exp.Expr) -> Value:
+def _literal_value(literal: exp.Expr) -> Value:
+    """Return a literal's value; whole numbers beyond 64 bits are floats, as in SQLite."""
     text = str(literal.this)
     if literal.args.get("is_string"):
         return text
-    number = int(text) if text.isdigit() else float(text)
+    number: int | float = float(text)
+    if text.isascii() and text.isdecimal() and number <= LARGEST_INTEGER:
+        number = int(text)
     return -number if isinstance(literal.parent, exp.Neg) else number

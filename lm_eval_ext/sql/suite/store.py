@@ -4,23 +4,31 @@ import hashlib
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import starmap
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lm_eval_ext.atomic import atomic_path, sha256_of, sha256_of_json
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql.compare import SEMANTICS, Expected
-from lm_eval_ext.sql.parsing import ROWID
-from lm_eval_ext.sql.schema import Schema
-from lm_eval_ext.sql.suite.build import SUITE_VERSION, Original, choose, in_memory
+from lm_eval_ext.sql.schema import ROWID_NAMES, Schema, fold
+from lm_eval_ext.sql.suite.build import (
+    SUITE_VERSION,
+    Original,
+    choose,
+    gold_cases,
+    judgeable_golds,
+    small_connection,
+)
 from lm_eval_ext.sql.suite.checks import STEPS, Runner
+from lm_eval_ext.sql.suite.original import in_memory
 from lm_eval_ext.sql.values import Value, quoted, quoted_all
+from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
 
@@ -29,11 +37,19 @@ COPY = "copy"
 
 FILE = "suite.json"
 SHORT = 16
+"""Digits of the hashes of golds, and of databases in shipped files."""
+
+_MAX_NAMED = 5
+"""Tables that a warning names."""
 
 
-def name_of(gold: str) -> str:
-    """The name of a gold in files: they hold none of its text."""
+def gold_id(gold: str) -> str:
+    """Return the id of a gold in files: a hash, since they hold none of its text."""
     return hashlib.sha256(gold.encode("utf-8", "surrogatepass")).hexdigest()[:SHORT]
+
+
+name_of = gold_id
+"""The former name."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +57,13 @@ class Suite:
     """The databases that were made for one original.
 
     Attributes:
-        db_id: In lower case; the folder's name.
-        folder: That holds it.
-        key: Of all that decides about it.
+        db_id: The database's id in lower case; the folder's name.
+        folder: The folder of suites.
+        key: A hash of all that decides about it.
         databases: The content's hash by the database's name, in the order in which they are asked.
-        judges: By :func:`name_of`, for golds that run: the databases that may judge it.
+        judges: By :func:`gold_id`, for golds that run: the databases that may judge it.
         seeds: Of the small databases: a number, and those of the golds that come first.
+        excluded: Why tables are not in the small databases, by name.
     """
 
     db_id: str
@@ -55,6 +72,7 @@ class Suite:
     databases: Mapping[str, str]
     judges: Mapping[str, Sequence[str]]
     seeds: Sequence[Sequence[Any]]
+    excluded: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def content(self) -> str:
@@ -65,26 +83,38 @@ class Suite:
         return sha256_of_json([SUITE_VERSION, rule, self.databases, self.judges])
 
     def path(self, name: str) -> Path:
-        """The file of one of its databases."""
-        return self.folder / self.db_id / f"{self.db_id if name == COPY else name}.sqlite"
+        """Return the file of one of its databases."""
+        return self.folder / self.db_id / _file_name(self.db_id, name)
 
     def judging(self, gold: str) -> tuple[str, ...]:
-        """The names of the databases that may judge a gold."""
-        return tuple(self.judges.get(name_of(gold), ()))
+        """Return the names of the databases that may judge a gold."""
+        return tuple(self.judges.get(gold_id(gold), ()))
+
+
+def _file_name(db_id: str, name: str) -> str:
+    return f"{db_id}.sqlite" if name == COPY else f"{name}.sqlite"
 
 
 def read(folder: Path, db_id: str) -> Suite:
-    """Reads a suite.
+    """Read a suite.
 
     Raises:
         DataError: There is none, or one of another version.
     """
     file = folder / db_id / FILE
     try:
-        noted = json.loads(file.read_text(encoding="utf-8"))
-        if (version := noted["version"]) == SUITE_VERSION:
-            parts = (noted[part] for part in ("key", "databases", "golds", "seeds"))
-            return Suite(db_id, folder, *parts)
+        record = json.loads(file.read_text(encoding="utf-8"))
+        version = record["version"]
+        if version == SUITE_VERSION:
+            return Suite(
+                db_id=db_id,
+                folder=folder,
+                key=record["key"],
+                databases=record["databases"],
+                judges=record["golds"],
+                seeds=record["seeds"],
+                excluded=record.get("excluded", {}),
+            )
         problem = f"it has version {version!r}, not {SUITE_VERSION}"
     except (OSError, ValueError, KeyError, TypeError) as error:
         problem = str(error)
@@ -92,30 +122,50 @@ def read(folder: Path, db_id: str) -> Suite:
 
 
 def content_hash(connection: sqlite3.Connection, schema: Schema) -> str:
-    """A hash of a database's rows, in no order, that does not depend on the file's bytes.
+    """Return a hash of a database's rows, in no order, that does not depend on the file's bytes.
 
-    Names count in lower case. Of each value its type and its value count.
+    Names count in lower case. Of each value its type and its value count. Tables that the schema
+    has and the database lacks do not count.
     """
-    total = hashlib.sha256()
-    tables = (table for table in schema.values() if not table.view)
-    for table in sorted(tables, key=lambda table: table.name.casefold()):
-        columns = sorted(table.columns, key=lambda c: c.name.casefold())
+    digest = hashlib.sha256()
+    present = {
+        fold(name)
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    }
+    tables = [table for table in schema.values() if not table.view and fold(table.name) in present]
+    for table in sorted(tables, key=lambda table: fold(table.name)):
+        columns = sorted(table.columns, key=lambda column: fold(column.name))
         names = quoted_all(column.name for column in columns)
         rows = connection.execute(f"SELECT {names} FROM {quoted(table.name)}")
         written = sorted(map(_WRITER.encode, rows))
-        head = [table.name.casefold(), [column.name.casefold() for column in columns]]
-        total.update("\n".join([json.dumps(head), *written, ""]).encode())
-    return total.hexdigest()
+        head = [fold(table.name), [fold(column.name) for column in columns]]
+        digest.update("\n".join([json.dumps(head), *written, ""]).encode())
+    return digest.hexdigest()
 
 
-_WRITER = json.JSONEncoder(default=lambda blob: {"blob": blob.hex()})
+def _write_blob(blob: bytes) -> dict[str, str]:
+    return {"blob": blob.hex()}
 
 
-Added = Mapping[str, Sequence[Sequence[Any]]]
+_WRITER = json.JSONEncoder(default=_write_blob)
+
+
+AddedRows = Mapping[str, Sequence[Sequence[Any]]]
 """Rows of a populated copy by table, each with its rowid before it."""
 
-Made = tuple[dict[str, sqlite3.Connection], dict[str, list[str]], list[list[Any]]]
-"""Databases in memory, the golds that each may judge, and the seeds of the small ones."""
+
+class ShippedSeeds(NamedTuple):
+    """What a shipped file says of one suite.
+
+    Attributes:
+        seeds: As :attr:`Suite.seeds`.
+        golds: By :func:`gold_id`: the numbers of the databases that may judge it.
+        hashes: The first digits of the databases' content hashes.
+    """
+
+    seeds: Sequence[Sequence[Any]]
+    golds: Mapping[str, Sequence[int]]
+    hashes: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -127,37 +177,56 @@ class Shipped:
         seeds: By :attr:`Suite.key`: small databases, golds, hashes.
     """
 
-    rows: Mapping[str, Added]
+    rows: Mapping[str, AddedRows]
     seeds: Mapping[str, Mapping[str, Any]]
+
+    def seeds_of(self, key: str) -> ShippedSeeds | None:
+        """Return what is shipped for a suite, None if nothing is."""
+        entry = self.seeds.get(key)
+        if entry is None:
+            return None
+        return ShippedSeeds(entry["seeds"], entry["golds"], entry["hashes"])
 
 
 def read_shipped(folder: Path | None, end: str = "") -> Shipped:
-    """Reads ``populated.json`` and ``suites.json``, with ``end`` behind their names.
+    """Read ``populated.json`` and ``suites.json``, with ``end`` behind their names.
 
     A missing file of seeds means that the checks are run.
 
     Raises:
         DataError: A file is of another kind.
     """
-    found: list[Mapping[str, Any]] = []
-    for name in ("populated", "suites"):
-        file = None if folder is None else folder / f"{name}{end}.json"
-        if file is None or not file.is_file():
-            found.append({})
-            continue
-        try:
-            found.append(json.loads(file.read_text(encoding="utf-8"))["databases"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DataError(f"{file}: cannot be read ({error})") from None
-    return Shipped({key: entry["rows"] for key, entry in found[0].items()}, found[1])
+    populated = _read_databases(folder, f"populated{end}.json")
+    seeds = _read_databases(folder, f"suites{end}.json")
+    return Shipped({key: entry["rows"] for key, entry in populated.items()}, seeds)
+
+
+def _read_databases(folder: Path | None, name: str) -> Mapping[str, Any]:
+    if folder is None or not (folder / name).is_file():
+        return {}
+    file = folder / name
+    try:
+        databases: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))["databases"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{file}: cannot be read ({error})") from None
+    return databases
 
 
 NOTHING = Shipped({}, {})
 
 
 def key_of(digest: str, golds: Sequence[str], rows: object) -> str:
-    """A suite's :attr:`~Suite.key`, by the original's checksum, sorted golds and rows of a copy."""
+    """Return a suite's key, by the original's checksum, sorted golds and rows of a copy."""
     return sha256_of_json([SUITE_VERSION, digest, golds, rows])
+
+
+@dataclass(frozen=True)
+class _Built:
+    """A suite in memory, as :class:`Suite` but for files."""
+
+    databases: Mapping[str, sqlite3.Connection]
+    judges: Mapping[str, Sequence[str]]
+    seeds: Sequence[Sequence[Any]]
 
 
 def populate(
@@ -167,13 +236,13 @@ def populate(
     folder: Path,
     shipped: Shipped = NOTHING,
 ) -> Suite:
-    """Makes the suite of a database, or finds it complete in its folder.
+    """Make the suite of a database, or find it complete in its folder.
 
     Args:
-        db_id: Names the folder within ``folder``.
+        db_id: The name of the folder within ``folder``.
         original: A file of SQLite, which is only read.
         golds: The queries that it is made for.
-        folder: Of suites.
+        folder: The folder of suites.
         shipped: Rows of a populated copy, and seeds; without seeds they are searched for.
 
     Raises:
@@ -187,111 +256,164 @@ def populate(
     rows = shipped.rows.get(digest)
     golds = sorted(set(golds))
     key = key_of(digest, golds, rows)
-    target = folder / db_id
-    noted = shipped.seeds.get(key)
-    try:
-        suite = read(folder, db_id)
-        there = [content[:SHORT] for content in suite.databases.values()]
-        same = suite.key == key and (noted is None or noted["hashes"] == there)
-        if same and all(suite.path(name).is_file() for name in suite.databases):
-            return suite
-    except DataError:
-        pass
+    seeds = shipped.seeds_of(key)
+    complete = _complete_suite(folder, db_id, key, seeds)
+    if complete is not None:
+        return complete
     source = Original(original, golds)
     with ExitStack() as stack:
         stack.callback(source.connection.close)
-        for given in (noted, None):
-            databases, judges, seeds = (
-                _rebuilt(source, original, rows, given)
-                if given
-                else _searched(source, original, rows)
-            )
-            for one in databases.values():
-                stack.callback(one.close)
-            hashes = {n: content_hash(c, source.schema) for n, c in databases.items()}
-            if not given or [one[:SHORT] for one in hashes.values()] == given["hashes"]:
-                break
-            _log.info("%s: other rows than shipped ones; its checks run anew", db_id)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if target.exists():
-                shutil.rmtree(target)
-            with atomic_path(target) as part:
-                part.mkdir()
-                for name, connection in databases.items():
-                    file = part / f"{db_id if name == COPY else name}.sqlite"
-                    with closing(sqlite3.connect(file)) as opened:
-                        opened.execute("PRAGMA journal_mode = OFF")  # the file is new
-                        connection.backup(opened)
-                record = {
-                    "version": SUITE_VERSION,
-                    "key": key,
-                    "databases": hashes,
-                    "golds": judges,
-                    "seeds": seeds,
-                }
-                (part / FILE).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
-        except (OSError, sqlite3.Error) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise OptionError(f"cannot write {target}: {reason}") from None
+        built, hashes = None, dict[str, str]()
+        if seeds is not None:
+            built, hashes = _build(stack, source, _rebuild(source, original, rows, seeds))
+            if _short(hashes) != list(seeds.hashes):
+                _log.info("%s: other rows than shipped ones; its checks run anew", db_id)
+                built = None
+        if built is None:
+            built, hashes = _build(stack, source, _search(source, original, rows))
+        record = {
+            "version": SUITE_VERSION,
+            "key": key,
+            "databases": hashes,
+            "golds": built.judges,
+            "seeds": built.seeds,
+            "excluded": source.excluded,
+        }
+        _write(folder / db_id, built.databases, record)
     return read(folder, db_id)
 
 
-def _searched(source: Original, original: Path, rows: Added | None) -> Made:
-    cases = source.cases()
-    judges: dict[str, list[str]] = {name_of(case.gold): [] for case in cases}
+def _build(stack: ExitStack, source: Original, built: _Built) -> tuple[_Built, dict[str, str]]:
+    """Return what was built with its hashes; the stack closes its databases."""
+    for connection in built.databases.values():
+        stack.callback(connection.close)
+    hashes = {
+        name: content_hash(connection, source.schema)
+        for name, connection in built.databases.items()
+    }
+    return built, hashes
+
+
+def _short(hashes: Mapping[str, str]) -> list[str]:
+    return [content[:SHORT] for content in hashes.values()]
+
+
+def _complete_suite(folder: Path, db_id: str, key: str, seeds: ShippedSeeds | None) -> Suite | None:
+    """Return the suite that a folder has, None if it is not complete or another one."""
+    try:
+        suite = read(folder, db_id)
+    except DataError:
+        return None
+    if suite.key != key:
+        return None
+    if seeds is not None and _short(suite.databases) != list(seeds.hashes):
+        return None
+    return suite if all(suite.path(name).is_file() for name in suite.databases) else None
+
+
+def _write(
+    target: Path, databases: Mapping[str, sqlite3.Connection], record: Mapping[str, Any]
+) -> None:
+    """Write a suite's folder in one step, in the place of an earlier one."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists():
+            shutil.rmtree(target)
+        with atomic_path(target) as part:
+            part.mkdir()
+            for name, connection in databases.items():
+                with closing(sqlite3.connect(part / _file_name(target.name, name))) as file:
+                    file.execute("PRAGMA journal_mode = OFF")  # the file is new
+                    connection.backup(file)
+            (part / FILE).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    except (OSError, sqlite3.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise OptionError(f"cannot write {target}: {reason}") from None
+
+
+def _search(source: Original, original: Path, rows: AddedRows | None) -> _Built:
+    """Search for seeds, and check which golds each database may judge."""
+    cases = gold_cases(source)
+    judges: dict[str, list[str]] = {gold_id(case.gold): [] for case in cases}
     databases = {}
     if rows is not None:
         databases[COPY] = copied(original, source, rows)
-        _, found = source.judges(databases[COPY], cases, steps=STEPS)
-        for gold in found:
-            judges[name_of(gold)].append(COPY)
+        _, by_copy = judgeable_golds(source, databases[COPY], cases, steps=STEPS)
+        for gold in by_copy:
+            judges[gold_id(gold)].append(COPY)
     seeds = []
     for number, small in enumerate(choose(source, cases)):
         name = f"small-{number}"
         databases[name] = small.runner.connection
         seeds.append([small.seed, list(small.first)])
         for gold in small.judges:
-            judges[name_of(gold)].append(name)
-    return databases, judges, seeds
+            judges[gold_id(gold)].append(name)
+    return _Built(databases, judges, seeds)
 
 
-def _rebuilt(
-    source: Original,
-    original: Path,
-    rows: Added | None,
-    noted: Mapping[str, Any],
-) -> Made:
-    """The databases of shipped seeds."""
-    databases = {} if rows is None else {COPY: copied(original, source, rows)}
-    for number, (seed, first) in enumerate(noted["seeds"]):
-        databases[f"small-{number}"] = source.drawn(seed, first)
+def _rebuild(
+    source: Original, original: Path, rows: AddedRows | None, shipped: ShippedSeeds
+) -> _Built:
+    """Draw the databases of shipped seeds."""
+    databases = {}
+    if rows is not None:
+        databases[COPY] = copied(original, source, rows)
+    for number, (seed, first) in enumerate(shipped.seeds):
+        databases[f"small-{number}"] = small_connection(source, seed, first)
     names = list(databases)
-    judges = {gold: [names[n] for n in numbers] for gold, numbers in noted["golds"].items()}
-    return databases, judges, noted["seeds"]
+    judges = {
+        gold: [names[number] for number in numbers] for gold, numbers in shipped.golds.items()
+    }
+    return _Built(databases, judges, shipped.seeds)
 
 
-def copied(original: Path, source: Original, rows: Added) -> sqlite3.Connection:
-    """The populated copy in memory: the original's rows, and then the added ones."""
+def copied(original: Path, source: Original, rows: AddedRows) -> sqlite3.Connection:
+    """Return the populated copy in memory: the original's rows, and then the added ones."""
     connection = in_memory(original)
     triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
     for (name,) in triggers.fetchall():
         connection.execute(f"DROP TRIGGER {quoted(name)}")
     for name, added in rows.items():
         table = source.schema[name]
-        names = [quoted(c.name) for c in table.columns if not c.generated]
+        columns = [quoted(column.name) for column in table.columns if not column.generated]
         if table.rowid:
-            names.insert(0, next(n for n in sorted(ROWID) if table.column(n) is None))
+            rowid = next(word for word in ROWID_NAMES if table.column(word) is None)
+            columns.insert(0, rowid)
+        marks = ", ".join("?" * len(columns))
+        records = []
+        for rowid_and_values in added:
+            values = rowid_and_values if table.rowid else rowid_and_values[1:]
+            records.append([_read_value(value) for value in values])
         connection.executemany(
-            f"INSERT INTO {quoted(table.name)} ({', '.join(names)}) "
-            f"VALUES ({', '.join('?' * len(names))})",
-            [[_value(value) for value in row[not table.rowid :]] for row in added],
+            f"INSERT INTO {quoted(table.name)} ({', '.join(columns)}) VALUES ({marks})", records
         )
     return connection
 
 
-def _value(value: Any) -> Value:
+def _read_value(value: Any) -> Value:
     return bytes.fromhex(value["blob"]) if isinstance(value, dict) else value
+
+
+class _Outcome(NamedTuple):
+    """The suite of a database, or why there is none."""
+
+    db_id: str
+    suite: Suite | None
+    problem: str = ""
+
+
+def _populate_or_explain(
+    db_id: str, original: Path, golds: Sequence[str], folder: Path, shipped: Shipped
+) -> _Outcome:
+    """Make a suite; whatever goes wrong with one database is no reason to stop the others."""
+    try:
+        return _Outcome(db_id, populate(db_id, original, golds, folder, shipped))
+    except OptionError:
+        raise  # the folder, which is the same for all
+    except DataError as error:
+        return _Outcome(db_id, None, str(error))
+    except Exception as error:  # noqa: BLE001 (a defect, which must not end a run)
+        return _Outcome(db_id, None, one_line(f"{type(error).__name__}: {error}", limit=300))
 
 
 def populate_all(
@@ -301,33 +423,67 @@ def populate_all(
     *,
     workers: int = 1,
 ) -> dict[str, Suite]:
-    """Makes suites of many databases, with a progress bar: originals and golds by database id.
+    """Make the suites of many databases, with a progress bar.
 
-    ``workers`` above 1 starts processes, which a program without a main guard must not do.
+    A database whose suite cannot be built has none, with a warning: its golds are judged by the
+    original alone. Another warning names tables that are not in the small databases.
+
+    Args:
+        jobs: Originals and golds by database id.
+        folder: The folder of suites.
+        shipped: As :func:`populate`.
+        workers: Processes; more than one must not be used by a program without a main guard.
 
     Raises:
-        DataError, OptionError: As :func:`populate`.
+        OptionError: A file cannot be written.
     """
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
     from tqdm import tqdm
 
     # Those with the most golds take longest.
     order = sorted(jobs, key=lambda db_id: -len(jobs[db_id][1]))
     work = [(db_id, jobs[db_id][0], tuple(jobs[db_id][1]), folder, shipped) for db_id in order]
+    suites = {}
     with ExitStack() as stack:
-        if workers == 1:
-            made: Iterable[Suite] = starmap(populate, work)
-        else:
-            pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
-            made = stack.enter_context(pool).map(populate, *zip(*work, strict=True))
-        bar = tqdm(made, total=len(work), desc="test suites", unit="db", disable=None)
-        suites = {suite.db_id: suite for suite in bar}
-    return {db_id: suites[db_id] for db_id in jobs}
+        outcomes = _run_all(work, workers, stack)
+        for outcome in tqdm(outcomes, total=len(work), desc="test suites", unit="db", disable=None):
+            if outcome.suite is None:
+                _log.warning(
+                    "%s: no test suite, so the original alone judges its golds: %s",
+                    outcome.db_id,
+                    outcome.problem,
+                )
+                continue
+            suites[outcome.db_id] = outcome.suite
+            if outcome.suite.excluded:
+                _log.warning(
+                    "%s: not in its test suite: %s; the original alone judges golds that read it",
+                    outcome.db_id,
+                    _listed(outcome.suite.excluded),
+                )
+    return {db_id: suites[db_id] for db_id in jobs if db_id in suites}
 
 
-class Judge:
+def _run_all(
+    work: Sequence[tuple[str, Path, Sequence[str], Path, Shipped]], workers: int, stack: ExitStack
+) -> Iterator[_Outcome]:
+    if workers == 1 or not work:
+        return starmap(_populate_or_explain, work)
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+    return stack.enter_context(pool).map(_populate_or_explain, *zip(*work, strict=True))
+
+
+def _listed(excluded: Mapping[str, str]) -> str:
+    """Name some tables with the reason why they are left out."""
+    named = [f"{one_line(name)} ({reason})" for name, reason in excluded.items()][:_MAX_NAMED]
+    if len(excluded) > _MAX_NAMED:
+        named.append(f"and {len(excluded) - _MAX_NAMED} more tables")
+    return ", ".join(named)
+
+
+class SuiteRunners:
     """Judges queries on a suite, in process; for mutants and the like, not for models' queries.
 
     Args:
@@ -335,7 +491,7 @@ class Judge:
         original: The file that it was made for.
 
     Attributes:
-        runners: On the databases by name; the original's is "".
+        runners: Run queries on the databases by name; the original's is "".
     """
 
     def __init__(self, suite: Suite, original: Path) -> None:
@@ -346,7 +502,7 @@ class Judge:
         self._expected: dict[tuple[str, str], Expected | None] = {}
 
     def wrong_on(self, gold: str, sql: str) -> str | None:
-        """The first database on which a query is judged wrong; None if it is right on all.
+        """Return the first database on which a query is judged wrong; None if it is right on all.
 
         "original" is the original. The order of rows counts there only.
         """
@@ -361,6 +517,6 @@ class Judge:
         return None
 
     def close(self) -> None:
-        """Frees the memory."""
+        """Free the memory."""
         for runner in self.runners.values():
             runner.connection.close()

@@ -23,11 +23,11 @@ from lm_eval_ext.sql import suite as suites
 from lm_eval_ext.sql.schema import schema_of
 from lm_eval_ext.sql.suite import (
     COPY,
-    Judge,
     Shipped,
     Suite,
+    SuiteRunners,
     content_hash,
-    name_of,
+    gold_id,
     populate,
     read_shipped,
 )
@@ -124,14 +124,14 @@ def opened(suite: Suite, name: str) -> sqlite3.Connection:
 
 
 def test_several_databases_judge_each_gold_that_runs(made: Suite) -> None:
-    assert len(made.databases) >= suites.build.UNCHOSEN
-    assert set(made.judges) == {name_of(gold) for gold in GOLDS if gold != GOLDS[7]}
+    assert len(made.databases) >= suites.build.RANDOM_SEEDS
+    assert set(made.judges) == {gold_id(gold) for gold in GOLDS if gold != GOLDS[7]}
     assert min(len(made.judging(gold)) for gold in GOLDS if gold != GOLDS[7]) > 1
     assert made.judging(GOLDS[7]) == ()
 
 
 def test_mistakes_are_wrong_and_right_queries_right(made: Suite, original: Path) -> None:
-    judge = Judge(made, original)
+    judge = SuiteRunners(made, original)
     missed = [
         sql
         for number, queries in MISTAKES.items()
@@ -161,8 +161,8 @@ def test_rows_keep_to_the_originals_rules(made: Suite, original: Path) -> None:
             assert connection.execute("SELECT COUNT(*) FROM empty").fetchone()[0] > 0
             for (table, column), domain in domains.items():
                 values = [v for (v,) in connection.execute(f"SELECT {column} FROM {table}")]
-                assert domain.nulls or None not in values, (table, column)
-                for value in set(values) - {None, *domain.own}:
+                assert domain.has_nulls or None not in values, (table, column)
+                for value in set(values) - {None, *domain.values}:
                     assert domain.fits(value), (table, column, value)
 
 

@@ -9,6 +9,7 @@ from support.databases import opened, written
 
 from lm_eval_ext.sql.schema import schema_of
 from lm_eval_ext.sql.suite import Original
+from lm_eval_ext.sql.suite.build import gold_cases, judgeable_golds
 from lm_eval_ext.sql.suite.checks import RULES, STEPS, Checks, Runner, checks
 
 SCRIPT = """
@@ -131,7 +132,7 @@ def test_a_database_with_other_rows_than_the_original_may_judge(
     *before, after = change.split("|")
     home = Original(written(tmp_path / "original.sqlite", SCRIPT + "".join(before)), [gold])
     with closing(home.connection), opened(SCRIPT + after) as other:
-        assert bool(home.judges(other, home.cases(), steps=STEPS)[1]) is may
+        assert bool(judgeable_golds(home, other, gold_cases(home), steps=STEPS)[1]) is may
 
 
 def test_steps_are_limited() -> None:

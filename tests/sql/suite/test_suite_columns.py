@@ -41,11 +41,11 @@ TABLE: list[Case] = [
 def test_constants(case: Case) -> None:
     declared, values, kind, taken, refused = case
     domain = domain_of(declared, values)
-    assert (domain.kind, domain.nulls) == (kind, None in values)
-    assert not any(map(domain.name, refused))
+    assert (domain.kind, domain.has_nulls) == (kind, None in values)
+    assert not any(map(domain.add_constant, refused))
     assert not domain.constants
     for value, beside in taken.items():
-        found = domain.name(value)
+        found = domain.add_constant(value)
         assert found[0] == value
         assert set(beside) <= set(found)
         assert all(domain.fits(one) for one in found)
@@ -53,21 +53,21 @@ def test_constants(case: Case) -> None:
 
 def test_texts_hold_a_piece_in_all_places() -> None:
     domain = domain_of("TEXT", ["Bonn", "Rome", "Bad Bonn am See"])
-    found = domain.contain("Bonn")
+    found = domain.add_containing("Bonn")
     assert {"Bonn", "Bad Bonn am See", "Bonn Rome", "Rome Bonn", "Rome Bonn Rome"} <= set(found)
-    assert set(domain.contain("o")) <= set(domain.own), "letters are found, not added"
+    assert set(domain.add_containing("o")) <= set(domain.values), "letters are found, not added"
 
 
 def test_a_text_has_one_spelling_for_like_takes_all() -> None:
     domain = domain_of("TEXT", ["Bonn", "Rome"])
-    assert domain.name("bonn")[0] == "Bonn"
-    assert domain.contain("ROME")[0] == "Rome"
+    assert domain.add_constant("bonn")[0] == "Bonn"
+    assert domain.add_containing("ROME")[0] == "Rome"
     assert not {"bonn", "ROME"} & set(domain.constants)
     assert domain.spellings == {"bonn", "ROME"}
-    assert domain.name("Lund") == ["Lund", *domain.beside("Lund")]
+    assert domain.add_constant("Lund") == ["Lund", *domain.neighbours("Lund")]
 
 
 def test_no_run_of_letters_that_the_column_has_not() -> None:
-    assert domain_of("TEXT", ["Bonn"]).odd("Bonnnn")
-    assert not domain_of("TEXT", ["Bonn", "Zzz"]).odd("Bonnnn")
-    assert "aaa" not in domain_of("TEXT", ["Bonn"]).contain("aaa")
+    assert domain_of("TEXT", ["Bonn"]).is_odd("Bonnnn")
+    assert not domain_of("TEXT", ["Bonn", "Zzz"]).is_odd("Bonnnn")
+    assert "aaa" not in domain_of("TEXT", ["Bonn"]).add_containing("aaa")

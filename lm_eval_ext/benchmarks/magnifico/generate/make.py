@@ -19,7 +19,13 @@ from lm_eval_ext.benchmarks.magnifico.generate.tree import Question
 from lm_eval_ext.benchmarks.magnifico.records import BASE, Form
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.matching import can_pair_all
-from lm_eval_ext.sql.suite.build import Original, choose, in_memory
+from lm_eval_ext.sql.suite.build import (
+    Original,
+    choose,
+    gold_cases,
+    in_memory,
+    judgeable_golds,
+)
 from lm_eval_ext.sql.suite.checks import STEPS, Runner
 from lm_eval_ext.sql.values import Rows
 
@@ -222,14 +228,14 @@ def refused(database: Path, golds: Sequence[str]) -> dict[str, str]:
     their result, as where rows tie at the top.
     """
     original = Original(database, golds)
-    cases = original.cases()
+    cases = gold_cases(original)
     choose(original, cases)
-    _, fair = original.judges(original.connection, cases, steps=STEPS)
+    _, fair = judgeable_golds(original, original.connection, cases, steps=STEPS)
     lost = dict.fromkeys(golds, "fails or takes too long")
     for case in cases:
         if case.gold not in fair:
             lost[case.gold] = "a tie at the top"
-        elif case.open:
+        elif case.open_mutants:
             lost[case.gold] = "ties with a mutant"
         else:
             del lost[case.gold]

@@ -1,0 +1,219 @@
+"""A database in memory, with what small ones are drawn from, and small ones made of rows.
+
+Any file that SQLite reads can be an original. What cannot be created anew is left out of small
+databases with its reason: virtual tables with the tables that keep their data, tables whose
+declaration calls a function or a collation of the application, tables that cannot be read. A gold
+that reads such a table fails on every small database, so the original alone judges it.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.sql.schema import ForeignKey, Table, any_text, decode_text, fold, schema_of
+from lm_eval_ext.sql.suite.checks import Runner
+from lm_eval_ext.sql.suite.reading import read_source
+from lm_eval_ext.sql.values import Row, quoted, quoted_all
+from lm_eval_ext.text import one_line
+
+_DECLARATIONS = (
+    "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type <> 'trigger'"
+    " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type = 'view', rowid"
+)
+"""Tables come before their indexes, and views last."""
+
+_WAL_MARK = b"\x02\x02"
+"""Bytes 18 and 19 of a file that is written through a log (https://sqlite.org/fileformat.html)."""
+
+
+class Original:
+    """A database in memory, with what small ones are drawn from.
+
+    Attributes:
+        connection: The copy in memory.
+        runner: Runs queries on it.
+        schema: All that it declares.
+        golds: The gold queries, sorted.
+        excluded: Why tables are not in small databases, by name.
+        source: What small databases are drawn from.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+
+    def __init__(self, path: Path, golds: Sequence[str]) -> None:
+        self.connection = in_memory(path)
+        self.runner = Runner(self.connection)
+        self.golds = sorted(set(golds))
+        self.excluded: dict[str, str] = {}
+        self._statements: list[str] = []
+        try:
+            self.schema = schema_of(self.connection)
+            tables = self._copyable_tables()
+            self.source = read_source(self.connection, self.schema, tables, self.golds)
+        except sqlite3.Error as error:
+            self.connection.close()
+            raise DataError(
+                f"cannot read the database {path}: {one_line(str(error), limit=200)}"
+            ) from None
+
+    def _copyable_tables(self) -> dict[str, Table]:
+        """Return the tables that can be created anew, by folded names.
+
+        Each statement is tried on an empty database. Fills ``excluded`` and ``_statements``.
+        """
+        tables = {}
+        with any_text(self.connection):
+            declarations = self.connection.execute(_DECLARATIONS).fetchall()
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as trial:
+            for kind, name, sql in declarations:
+                # Texts that are not UTF-8 can only stand in comments, defaults and conditions.
+                statement = sql.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+                reason = self._why_not(trial, kind, name, statement)
+                if not reason:
+                    self._statements.append(statement)
+                if kind != "table":
+                    continue  # queries need no index, and a view that fails is not there
+                if reason:
+                    self.excluded[name] = reason
+                else:
+                    tables[fold(name)] = self.schema[name]
+        return tables
+
+    def _why_not(self, trial: sqlite3.Connection, kind: str, name: str, statement: str) -> str:
+        """Create one table, index or view on a trial database; return why it cannot be."""
+        if kind == "table" and name not in self.schema:
+            return "it cannot be read"
+        if kind == "table" and self.schema[name].virtual:
+            return "a virtual table"
+        try:
+            trial.execute(statement)
+            if kind == "table":
+                columns = quoted_all(_stored_columns(self.schema[name]))
+                # Compiled with all conditions, and run without a row.
+                trial.execute(
+                    f"INSERT INTO {quoted(name)} ({columns}) SELECT {columns} FROM {quoted(name)}"
+                )
+                trial.execute(f"SELECT * FROM {quoted(name)}")
+        except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
+            if kind == "table":
+                with suppress(sqlite3.Error, UnicodeError):
+                    trial.execute(f"DROP TABLE {quoted(name)}")
+            return one_line(str(error), limit=100)
+        return ""
+
+    def fill(self, rows: Mapping[str, Sequence[Row]]) -> sqlite3.Connection:
+        """Return a database in memory with rows by table, but for those that break a constraint.
+
+        A row whose parent is left out is left out, too.
+        """
+        connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
+        connection.text_factory = decode_text
+        for statement in self._statements:
+            connection.execute(statement)
+        for name, records in rows.items():
+            _insert(connection, self.schema[name], records)
+        removed = 1
+        while removed:
+            removed = 0
+            for table, links in self.source.links.items():
+                for link in links:
+                    with suppress(sqlite3.OperationalError):  # a collation of the application
+                        removed += connection.execute(_delete_orphans(table, link)).rowcount
+        return connection
+
+
+def in_memory(path: Path) -> sqlite3.Connection:
+    """Read a database file into memory.
+
+    Raises:
+        DataError: It is missing, being written to, or no database.
+    """
+    connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
+    connection.text_factory = decode_text
+    try:
+        if not path.is_file():
+            raise OSError("no such file")
+        with closing(sqlite3.connect(_read_only_uri(path), uri=True, timeout=2)) as file:
+            file.execute("SELECT COUNT(*) FROM sqlite_master")
+            file.backup(connection)
+        connection.execute("SELECT COUNT(*) FROM sqlite_master")
+    except (sqlite3.Error, OSError) as error:
+        connection.close()
+        hint = ""
+        if "locked" in str(error):
+            hint = "; another program is writing to it: try again when it has ended"
+        reason = one_line(str(error), limit=200)
+        raise DataError(f"cannot read the database {path}: {reason}{hint}") from None
+    return connection
+
+
+def _read_only_uri(path: Path) -> str:
+    """Return how to open a file so that nothing is written beside it."""
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    with path.open("rb") as file:
+        header = file.read(20)
+    log = path.with_name(f"{path.name}-wal")
+    uses_log = header[18:20] == _WAL_MARK
+    if uses_log and not (log.exists() and log.stat().st_size):
+        # SQLite would create the log and its index, and leave them there.
+        uri += "&immutable=1"
+    return uri
+
+
+def _stored_columns(table: Table) -> list[str]:
+    return [column.name for column in table.columns if not column.generated]
+
+
+def _insert(connection: sqlite3.Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Insert the rows that no constraint refuses."""
+    columns = _stored_columns(table)
+    head = f"INSERT OR IGNORE INTO {quoted(table.name)} ({quoted_all(columns)}) VALUES "
+    plain = f"{head}({', '.join('?' * len(columns))})"
+    try:
+        with _undone_on_error(connection):
+            connection.executemany(plain, rows)
+    except (sqlite3.Error, UnicodeError):
+        # Texts that are not UTF-8, or a rule that OR IGNORE does not cover: types of STRICT
+        # tables, a condition or a computed column that fails.
+        for row in rows:
+            marks = ", ".join("?" if _is_utf8(value) else "CAST(? AS TEXT)" for value in row)
+            values = [value if _is_utf8(value) else _to_bytes(value) for value in row]
+            with suppress(sqlite3.Error):
+                connection.execute(f"{head}({marks})", values)
+
+
+@contextmanager
+def _undone_on_error(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _is_utf8(value: object) -> bool:
+    if not isinstance(value, str) or value.isascii():
+        return True
+    return not any("\udc80" <= character <= "\udcff" for character in value)
+
+
+def _to_bytes(value: object) -> bytes:
+    return str(value).encode("utf-8", "surrogateescape")
+
+
+def _delete_orphans(table: str, link: ForeignKey) -> str:
+    """Return the statement that deletes the rows whose parent is not there."""
+    pairs = list(zip(link.columns, link.parent_columns, strict=True))
+    same = " AND ".join(
+        f"p.{quoted(parent)} = {quoted(table)}.{quoted(child)}" for child, parent in pairs
+    )
+    filled = " AND ".join(f"{quoted(child)} IS NOT NULL" for child, _ in pairs)
+    return (
+        f"DELETE FROM {quoted(table)} WHERE {filled} AND NOT EXISTS "
+        f"(SELECT 1 FROM {quoted(link.parent)} AS p WHERE {same})"
+    )
