@@ -119,7 +119,7 @@ def table(found: Sequence[Case], made: set[str]) -> pd.DataFrame:
     return pd.concat(lines)
 
 
-def pack_all(golds: populating.Wanted) -> None:
+def pack_all(golds: populating.GoldsByDatabase) -> None:
     """Writes the seeds of both corpora."""
     own = mini.corpus()
     jobs = {d: (own.databases[d].path, tuple(q)) for d, q in own.golds().items()}

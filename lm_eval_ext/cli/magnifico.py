@@ -45,18 +45,22 @@ def populate(
     DIR gets a folder per database: small databases, suite.json (which of them judge which gold).
     """
     from lm_eval_ext.benchmarks.magnifico import corpora, populating
+    from lm_eval_ext.errors import DataError
     from lm_eval_ext.sql import suite
 
-    found = populating.wanted(databases, golds)
+    golds_by_database = populating.wanted(databases, golds)
     shipped = suite.read_shipped(corpora.SHIPPED)
-    made = suite.populate_all(found, out, shipped, workers=min(len(found), os.cpu_count() or 1))
+    workers = min(len(golds_by_database), os.cpu_count() or 1)
+    suites = suite.populate_all(golds_by_database, out, shipped, workers=workers)
+    if not suites:
+        raise DataError(f"{databases}: no test suite could be built; see the lines above")
     if check:
-        typer.echo(populating.examine(found, made))
+        typer.echo(populating.examine(golds_by_database, suites))
         return
-    files = sum(len(one.databases) for one in made.values())
-    alone = sum(not names for one in made.values() for names in one.judges.values())
+    files = sum(len(each.databases) for each in suites.values())
+    alone = sum(not names for each in suites.values() for names in each.judges.values())
     typer.echo(
-        f"{out}: {len(made)} suites of {files:,} databases; {alone:,} golds are judged by the "
+        f"{out}: {len(suites)} suites of {files:,} databases; {alone:,} golds are judged by the "
         "original alone"
     )
 

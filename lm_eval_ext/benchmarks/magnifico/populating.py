@@ -13,17 +13,22 @@ from lm_eval_ext import data
 from lm_eval_ext.benchmarks.magnifico import corpora
 from lm_eval_ext.benchmarks.magnifico.records import rows_of
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.sql import OneDatabase, databases_at, sqlite_path
+from lm_eval_ext.log import get_logger
+from lm_eval_ext.sql import Databases, OneDatabase, Place, databases_at, sqlite_path
 from lm_eval_ext.sql.engines.places import check_id
 from lm_eval_ext.sql.suite import Original, Suite, SuiteRunners, gold_id
 from lm_eval_ext.sql.suite.build import mutants_of
 
-Wanted = dict[str, tuple[Path, tuple[str, ...]]]
+_log = get_logger(__name__)
+
+GoldsByDatabase = dict[str, tuple[Path, tuple[str, ...]]]
 """SQLite files with their gold queries, by the database's id."""
 
 
-def wanted(source: str | Path, golds: Path | None = None) -> Wanted:
-    """The databases that are asked about, with their gold queries.
+def wanted(source: str | Path, golds: Path | None = None) -> GoldsByDatabase:
+    """Return the databases that are asked about, with their gold queries.
+
+    One of several databases that cannot be used is left out with a warning.
 
     Args:
         source: A SQLite database or a folder of them.
@@ -34,70 +39,88 @@ def wanted(source: str | Path, golds: Path | None = None) -> Wanted:
             named by a plain name.
         DataError: A file cannot be read, or there is none of the databases.
     """
-    known = databases_at(source, option="--databases")
-    one = known if isinstance(known, OneDatabase) else None
+    databases = databases_at(source, option="--databases")
+    single = databases if isinstance(databases, OneDatabase) else None
     if golds is None:
-        asked = corpora.read(data.require_all(corpora.SOURCE).path).golds()
+        corpus = corpora.read(data.require_all(corpora.SOURCE).path)
+        queries = corpus.golds()
     else:
-        asked = _golds_in(golds, one.db_id if one else "")
-    for db_id in asked:
+        queries = _read_golds(golds, single.db_id if single else "")
+    for db_id in queries:
         check_id(db_id)  # copies and reports are named by it
-    # A single database, such as a copy, may have any name.
-    only = one.place if one and len(asked) == 1 else None
-    places = {db_id: known.find(db_id) or only for db_id in asked}
-    found = {db_id: (sqlite_path(place), asked[db_id]) for db_id, place in places.items() if place}
+    found = {}
+    for db_id in queries:
+        place = _find(databases, db_id)
+        if place is None and single is not None and len(queries) == 1:
+            place = single.place  # a single database, such as a copy, may have any name
+        if place is not None:
+            found[db_id] = (sqlite_path(place), queries[db_id])
     if not found:
         raise DataError(
-            f"{source} has none of the {len(asked)} databases that are asked about; it must have "
+            f"{source} has none of the {len(queries)} databases that are asked about; it must have "
             "<db_id>/<db_id>.sqlite, like Spider's folder `database`"
         )
     return found
 
 
-def _golds_in(file: Path, only: str) -> dict[str, tuple[str, ...]]:
-    """Reads gold queries: a table with the columns ``query`` and, unless there is one, ``db_id``.
+def _find(databases: Databases | OneDatabase, db_id: str) -> Place | None:
+    try:
+        return databases.find(db_id)
+    except DataError as error:
+        if isinstance(databases, OneDatabase):
+            raise
+        _log.warning("%s: no test suite: %s", db_id, error)
+        return None
+
+
+def _read_golds(file: Path, only: str) -> dict[str, tuple[str, ...]]:
+    """Read gold queries: a table with the columns ``query`` and, unless there is one, ``db_id``.
 
     Where there is an ``only`` database, rows without a query define words (:mod:`.own`).
     """
-    found: dict[str, set[str]] = {}
-    for place, row in rows_of(file):
-        db_id, query = (row.get(one) if isinstance(row, dict) else "" for one in ("db_id", "query"))
-        db_id = db_id or only
+    queries: dict[str, set[str]] = {}
+    for line, row in rows_of(file):
+        cells = row if isinstance(row, dict) else {}
+        db_id = cells.get("db_id") or only
+        query = cells.get("query")
         if query and db_id and isinstance(query, str) and isinstance(db_id, str):
-            found.setdefault(db_id.casefold(), set()).add(query)
+            queries.setdefault(db_id.casefold(), set()).add(query)
         elif query or not only:
-            raise DataError(f"{place}: needs a db_id and a query")
-    if not found:
+            raise DataError(f"{line}: needs a db_id and a query")
+    if not queries:
         raise DataError(
             f"{file}: no gold queries; it needs a header with db_id and query, and rows"
         )
-    return {db_id: tuple(sorted(queries)) for db_id, queries in sorted(found.items())}
+    return {db_id: tuple(sorted(golds)) for db_id, golds in sorted(queries.items())}
 
 
-def examine(found: Wanted, suites: Mapping[str, Suite]) -> str:
-    """Says what suites distinguish, in numbers of distinct golds; with a progress bar.
+def examine(golds_by_database: GoldsByDatabase, suites: Mapping[str, Suite]) -> str:
+    """Report what suites distinguish, in numbers of distinct golds; with a progress bar.
 
     Raises:
         DataError: A database cannot be read.
     """
     from tqdm import tqdm
 
-    golds, kinds = Counter[str](), Counter[str]()
+    golds, missed_kinds = Counter[str](), Counter[str]()
     for db_id, suite in tqdm(suites.items(), desc="examining", unit="db", disable=None):
-        original = Original(*found[db_id])
-        with closing(original.connection), closing(SuiteRunners(suite, found[db_id][0])) as judge:
+        path, queries = golds_by_database[db_id]
+        original = Original(path, queries)
+        with closing(original.connection), closing(SuiteRunners(suite, path)) as runners:
             for gold in original.golds:
                 if gold_id(gold) not in suite.judges:
                     golds["broken"] += 1
                     continue
-                wrong = mutants_of(gold, original.schema)
-                missed = {one.kind for one in wrong if judge.wrong_on(gold, one.sql) is None}
+                mutants = mutants_of(gold, original.schema)
+                missed = {
+                    mutant.kind for mutant in mutants if runners.wrong_on(gold, mutant.sql) is None
+                }
                 golds["run"] += 1
                 golds["alone"] += not suite.judging(gold)
-                golds["mutants"] += len(wrong)
+                golds["mutants"] += len(mutants)
                 golds["missed"] += bool(missed)
-                kinds.update(missed)
-    listed = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+                missed_kinds.update(missed)
+    listed = ", ".join(f"{kind} {count}" for kind, count in missed_kinds.most_common())
     return (
         f"{golds['run']:,} golds ({golds['broken']:,} more do not run), "
         f"{golds['alone']:,} of them judged by the original alone\n"

@@ -12,9 +12,12 @@ from pathlib import Path
 
 from lm_eval_ext.benchmarks.magnifico.records import Database, Example, Position
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql import Executor
 from lm_eval_ext.sql import values as sql
 from lm_eval_ext.sql.described import described
+
+_log = get_logger(__name__)
 
 INSTRUCTION = "-- Using valid {}, answer the following questions for the tables provided above."
 """With the name of the database's engine."""
@@ -90,8 +93,8 @@ _KEPT = (
 def schema(database: Database) -> list[str]:
     """The tables as blocks of text, in their order; rows are those of the original database.
 
-    Views that do not work are left out. Of DuckDB and PostgreSQL the engine's own statements are
-    shown, and values as the engine writes them.
+    Views that do not work, and tables that SQLite cannot read, are left out. Of DuckDB and
+    PostgreSQL the engine's own statements are shown, and values as the engine writes them.
 
     Raises:
         DataError: A file cannot be read.
@@ -107,14 +110,12 @@ def schema(database: Database) -> list[str]:
             kept: dict[str, tuple[str, str]] = {}
             found = {}
             for name, statement, kind in connection.execute(_KEPT).fetchall():
-                select = f"SELECT * FROM {sql.quoted(name)} LIMIT {SHOWN_ROWS}"
                 try:
-                    cursor = connection.execute(select)
-                    found[name] = [column[0] for column in cursor.description], cursor.fetchall()
-                except sqlite3.Error:
+                    found[name] = _first_rows(connection, name, is_table=kind == "table")
+                except sqlite3.OperationalError as error:
                     if kind == "table":
-                        raise
-                    continue  # of a table that is gone
+                        _log.warning("the table %s is not shown: %s", name, error)
+                    continue
                 kept[name] = (kind, statement.strip().rstrip(";").rstrip())
             return [
                 _block(spelt, create, *found[name])
@@ -122,6 +123,28 @@ def schema(database: Database) -> list[str]:
             ]
     except (sqlite3.Error, OSError) as error:
         raise DataError(f"{database.path}: cannot be read ({error})") from None
+
+
+def _first_rows(
+    connection: sqlite3.Connection, name: str, *, is_table: bool
+) -> tuple[list[str], list[Sequence[object]]]:
+    """Return the names of the columns and the first rows of a table or view.
+
+    A column that a function of the application computes keeps the rows of its table unknown.
+
+    Raises:
+        sqlite3.OperationalError: It cannot be read: a view of a table that is gone, or a virtual
+            table of a module that is not there.
+    """
+    table = sql.quoted(name)
+    try:
+        cursor = connection.execute(f"SELECT * FROM {table} LIMIT {SHOWN_ROWS}")
+        return [column[0] for column in cursor.description], cursor.fetchall()
+    except sqlite3.OperationalError:
+        if not is_table:
+            raise
+        columns = connection.execute(f"PRAGMA table_xinfo({table})").fetchall()
+        return [column[1] for column in columns], []
 
 
 def _listed(

@@ -32,6 +32,7 @@ class Original:
     """A database in memory, with what small ones are drawn from.
 
     Attributes:
+        path: The file.
         connection: The copy in memory.
         runner: Runs queries on it.
         schema: All that it declares.
@@ -44,6 +45,7 @@ class Original:
     """
 
     def __init__(self, path: Path, golds: Sequence[str]) -> None:
+        self.path = path
         self.connection = in_memory(path)
         self.runner = Runner(self.connection)
         self.golds = sorted(set(golds))
@@ -91,10 +93,11 @@ class Original:
         try:
             trial.execute(statement)
             if kind == "table":
-                columns = quoted_all(_stored_columns(self.schema[name]))
+                columns = _stored_columns(self.schema[name])
                 # Compiled with all conditions, and run without a row.
+                nothing = ", ".join(["NULL"] * len(columns))
                 trial.execute(
-                    f"INSERT INTO {quoted(name)} ({columns}) SELECT {columns} FROM {quoted(name)}"
+                    f"INSERT INTO {quoted(name)} ({quoted_all(columns)}) SELECT {nothing} WHERE 0"
                 )
                 trial.execute(f"SELECT * FROM {quoted(name)}")
         except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
@@ -120,8 +123,7 @@ class Original:
             removed = 0
             for table, links in self.source.links.items():
                 for link in links:
-                    with suppress(sqlite3.OperationalError):  # a collation of the application
-                        removed += connection.execute(_delete_orphans(table, link)).rowcount
+                    removed += connection.execute(_delete_orphans(table, link)).rowcount
         return connection
 
 

@@ -164,10 +164,7 @@ def _all_values_exist(
         f"SELECT 1 FROM {quoted(child[0])} WHERE {column} IS NOT NULL AND "
         f"{column} NOT IN (SELECT {key} FROM {quoted(parent[0])})"
     )
-    try:
-        return connection.execute(query).fetchone() is None
-    except sqlite3.OperationalError:  # a collation of the application
-        return False
+    return connection.execute(query).fetchone() is None
 
 
 def _compared_columns(
