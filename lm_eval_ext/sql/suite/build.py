@@ -152,8 +152,9 @@ def _reordered(original: Original, connection: sqlite3.Connection) -> sqlite3.Co
     turned = "turned"
     while turned in names:
         turned += "_"
+    tables_read = original.tables_read
     for (name,) in copy.execute(_PLAIN_TABLES).fetchall():
-        if fold(name) in original.source.links:
+        if fold(name) in tables_read:
             table = quoted(name)
             copy.execute(
                 f"CREATE TABLE {turned} AS SELECT * FROM {table} ORDER BY row_number() OVER () DESC"

@@ -7,8 +7,9 @@ that reads such a table fails on every small database, so the original alone jud
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 from lm_eval_ext.errors import DataError
@@ -60,6 +61,15 @@ class Original:
             raise DataError(
                 f"cannot read the database {path}: {one_line(str(error), limit=200)}"
             ) from None
+
+    @cached_property
+    def tables_read(self) -> Set[str]:
+        """The tables that golds may read, by folded names; all where that is not certain."""
+        all_tables = self.source.links.keys()
+        has_views = any(table.view for table in self.schema.values())
+        if has_views or len(self.source.requirements) < len(self.golds):
+            return all_tables
+        return {table for gold in self.source.requirements for table in gold.tables}
 
     def _copyable_tables(self) -> dict[str, Table]:
         """Return the tables that can be created anew, by folded names.

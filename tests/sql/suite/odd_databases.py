@@ -65,7 +65,7 @@ def measured(values: str, *, declared: str = "REAL", condition: str = "mass > 1"
     return OddDatabase(script, f"SELECT name FROM p WHERE {condition}")
 
 
-WIDE = ", ".join(f"c{number} INTEGER" for number in range(1_200))
+WIDE = ", ".join(f"c{number} INTEGER" for number in range(1_050))
 LONG_DIGITS = "1" * 5_000
 
 ODD: dict[str, OddDatabase] = {
@@ -202,11 +202,11 @@ ODD: dict[str, OddDatabase] = {
         "SELECT code FROM s WHERE n > 4",
     ),
     "wide": beside_plain(
-        f"CREATE TABLE w ({WIDE}); INSERT INTO w (c0, c1199) VALUES (1, 5), (2, 6), (3, 1);",
-        "SELECT c0 FROM w WHERE c1199 > 4",
+        f"CREATE TABLE w ({WIDE}); INSERT INTO w (c0, c1049) VALUES (1, 5), (2, 6), (3, 1);",
+        "SELECT c0 FROM w WHERE c1049 > 4",
     ),
     "many_tables": beside_plain(
-        "".join(f"CREATE TABLE m{number} (id INTEGER, x TEXT);" for number in range(200))
+        "".join(f"CREATE TABLE m{number} (id INTEGER, x TEXT);" for number in range(60))
     ),
     "empty_table": OddDatabase("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, n INTEGER);"),
     "no_table": OddDatabase("", "SELECT 1"),

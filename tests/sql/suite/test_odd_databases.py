@@ -16,7 +16,13 @@ def listing(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-@pytest.mark.parametrize("name", ODD)
+SLOW = ("wide", "many_tables")
+"""Databases that take seconds."""
+
+NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in ODD]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_database_with_one_odd_thing(name: str, tmp_path: Path) -> None:
     """The gold is judged by small databases, by the original alone, or the file is refused."""
     database = ODD[name]
