@@ -192,8 +192,8 @@ def value_set(row: Row) -> Row:
     for position, number in enumerate(numbers):
         if position == 0 or not close(numbers[position - 1], number):
             apart.append(number)
-    others = {value for value in row if not isinstance(value, (int, float))}
-    return (*apart, *sorted(others, key=repr))
+    no_numbers = {value for value in row if not isinstance(value, (int, float))}
+    return (*apart, *sorted(no_numbers, key=repr))
 
 
 def exact_value_set(row: Row) -> Row:
@@ -202,8 +202,8 @@ def exact_value_set(row: Row) -> Row:
     if len(values) == 1:
         return tuple(values)
     numbers = [value for value in values if isinstance(value, (int, float))]
-    others = [value for value in values if not isinstance(value, (int, float))]
-    return (*sorted(numbers), *sorted(others, key=repr))
+    no_numbers = [value for value in values if not isinstance(value, (int, float))]
+    return (*sorted(numbers), *sorted(no_numbers, key=repr))
 
 
 def _prepare_reference(gold: Gold) -> ReferenceExpected:
@@ -229,7 +229,7 @@ def _prepare_strict(gold: Gold) -> StrictExpected:
 
 
 def _prepare_sets(gold: Gold) -> StrictExpected:
-    """As ``strict``, but each row counts as its set of values, as it does under ``reference``."""
+    """Prepare as ``strict`` does, but let each row count as its set of values."""
     groups = [
         TiedRows(start, end, [value_set(row) for row in rows])
         for start, end, rows in _prepare_strict(gold).groups
@@ -251,8 +251,9 @@ def _groups(order: Order, rows: list[Row]) -> list[TiedRows]:
             end += 1
         if end > order.offset:
             tied = [row[: len(row) - order.added] for row in rows[start:end]]
-            first = max(start, order.offset) - order.offset
-            groups.append(TiedRows(first, min(end, last) - order.offset, tied))
+            group_start = max(start, order.offset) - order.offset
+            group_end = min(end, last) - order.offset
+            groups.append(TiedRows(group_start, group_end, tied))
         start = end
     return groups
 

@@ -5,8 +5,9 @@ Ids come with the predictions and are not trusted.
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.compare import find_semantics
@@ -27,9 +28,12 @@ from lm_eval_ext.sql.values import (
 )
 
 DEFAULT_WORKERS = 2
-_MOST_WORKERS = 64
+_MAX_WORKERS = 64
 _LOOK_AHEAD = 5_000
 """Predictions read ahead of the next verdict; those of a database are scored one after another."""
+
+
+_PredictionLike: TypeAlias = Prediction | tuple[str, str, str]
 
 
 class DatabaseFinder(Protocol):
@@ -73,25 +77,28 @@ class Executor:
         workers: int = DEFAULT_WORKERS,
         limits: Limits | None = None,
     ) -> None:
-        if not 1 <= workers <= _MOST_WORKERS:
-            raise OptionError(f"workers={workers}: must be from 1 to {_MOST_WORKERS}")
+        if not 1 <= workers <= _MAX_WORKERS:
+            raise OptionError(f"workers={workers}: must be from 1 to {_MAX_WORKERS}")
         self.limits = limits or Limits()
         if isinstance(databases, Path | str):
             databases = Databases(databases)
-        self._places: dict[str, Place | None] = {}
+        self._addresses: dict[str, Place | None] = {}
         if isinstance(databases, Mapping):
-            for db_id, found in databases.items():
-                self._places[db_id] = place_of(found) if isinstance(found, Path) else found
+            for db_id, database in databases.items():
+                if isinstance(database, Path):
+                    self._addresses[db_id] = place_of(database)
+                else:
+                    self._addresses[db_id] = database
             databases = None
         self.databases = databases
         self._pool = Pool(workers, self.limits)
-        self._known: dict[ScoreJob, Verdict] = {}
-        self._gone: dict[Place, str] = {}
+        self._verdicts: dict[ScoreJob, Verdict] = {}
+        self._unavailable: dict[Place, str] = {}  # the reason by database
 
     def score(
-        self, examples: Iterable[Prediction | tuple[str, str, str]], *, semantics: str = "reference"
+        self, examples: Iterable[_PredictionLike], *, semantics: str = "reference"
     ) -> Iterator[Verdict]:
-        """Yields a verdict per example, in their order, while later ones are being computed.
+        """Yield a verdict per prediction, in their order, while later ones are being computed.
 
         Args:
             examples: (db_id, gold query, predicted query); read as needed, some ahead.
@@ -105,7 +112,7 @@ class Executor:
         return self._score(iter(examples), find_semantics(semantics).name)
 
     def query(self, database: str | Path | Place, sql: str) -> Rows:
-        """Returns the rows of a query, run under the same limits and guards.
+        """Return the rows of a query, run under the same limits and guards.
 
         Args:
             database: An id, the path of a file (a ``Path``), or a place.
@@ -115,16 +122,7 @@ class Executor:
             DataError: There is no such database, or it cannot be used.
             QueryError: The query failed or went over a limit.
         """
-        if isinstance(database, Place):
-            place: Place | None = database
-        elif isinstance(database, Path):
-            place = place_of(database) if database.is_file() else None
-        else:
-            place = self._find(database)
-        if place is None:
-            where = f" in {self.databases.folder}" if isinstance(self.databases, Databases) else ""
-            raise DataError(f"no database {str(database)!r}{where}")
-        job = Job(QueryJob(place, sql[: self.limits.max_sql_bytes + 1]))
+        job = Job(QueryJob(self._require(database), sql[: self.limits.max_sql_bytes + 1]))
         self._pool.submit(job)
         while job.outcome is None:
             self._pool.step()
@@ -136,19 +134,43 @@ class Executor:
             raise TypeError(f"a query's outcome is {job.outcome!r}")
         return job.outcome
 
-    def engine_at(self, place: Place) -> str:
-        """What signatures say of a database's engine: its name and version.
+    def _require(self, database: str | Path | Place) -> Place:
+        """Return where a database is.
+
+        Raises:
+            DataError: There is no such database.
+        """
+        if isinstance(database, Place):
+            return database
+        if isinstance(database, str):
+            address = self._find(database)
+        elif database.is_file():
+            address = place_of(database)
+        else:
+            address = None
+        if address is not None:
+            return address
+        folder = ""
+        if isinstance(self.databases, Databases):
+            folder = f" in {self.databases.folder}"
+        raise DataError(f"no database {str(database)!r}{folder}")
+
+    def engine_at(self, database: Place) -> str:
+        """Return what signatures say of a database's engine: its name and version.
 
         Raises:
             DataError: The database cannot be used.
         """
-        dialect = DIALECTS[place.engine]
-        ((version,),) = self.query(place, dialect.version).rows
-        rules = "" if place.engine == "sqlite" else f",values-v{CELLS_VERSION}"
-        return f"{dialect.name}:{version!s}{rules}"
+        dialect = DIALECTS[database.engine]
+        ((version,),) = self.query(database, dialect.version).rows
+        signature = f"{dialect.name}:{version!s}"
+        if database.engine == "sqlite":
+            return signature
+        # Values of other engines become those of SQLite by rules that have a version.
+        return f"{signature},values-v{CELLS_VERSION}"
 
     def close(self) -> None:
-        """Ends the workers; the next query would start new ones."""
+        """End the workers; the next query would start new ones."""
         self._pool.close()
 
     def __enter__(self) -> "Executor":
@@ -157,54 +179,63 @@ class Executor:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _score(self, examples: Iterator[Any], semantics: str) -> Iterator[Verdict]:
+    def _score(self, predictions: Iterator[_PredictionLike], semantics: str) -> Iterator[Verdict]:
+        """Yield verdicts in order, while jobs of later predictions are running."""
         window: deque[Verdict | Job] = deque()
         running: dict[ScoreJob, Job] = {}
         try:
             while True:
-                while len(window) < _LOOK_AHEAD and (example := next(examples, None)) is not None:
-                    window.append(self._begin(Prediction(*example), semantics, running))
+                for prediction in islice(predictions, _LOOK_AHEAD - len(window)):
+                    window.append(self._begin(Prediction(*prediction), semantics, running))
                 if not window:
                     return
-                first = window[0]
-                if isinstance(first, Job):
-                    while first.outcome is None:
-                        self._pool.step()
-                    first = self._end(first, running)
+                verdict = self._finish(window[0], running)
                 window.popleft()
-                yield first
+                yield verdict
         finally:
             self._pool.cancel(running.values())
 
     def _begin(
-        self, example: Prediction, semantics: str, running: dict[ScoreJob, Job]
+        self, prediction: Prediction, semantics: str, running: dict[ScoreJob, Job]
     ) -> Verdict | Job:
-        place = self._find(example.db_id)
-        if place is None:
-            return Verdict("database_missing", f"no database {example.db_id!r}")
+        """Return the verdict on a prediction if it is known, else its job, which is submitted."""
+        database = self._find(prediction.db_id)
+        if database is None:
+            return Verdict("database_missing", f"no database {prediction.db_id!r}")
         # A text over the limit is cut, and then refused.
-        most = self.limits.max_sql_bytes + 1
-        work = ScoreJob(place, example.gold[:most], example.predicted[:most], semantics)
-        if work in self._known:
-            return self._known[work]
-        if place in self._gone:
-            raise DataError(self._gone[place])
+        max_length = self.limits.max_sql_bytes + 1
+        gold, predicted = prediction.gold[:max_length], prediction.predicted[:max_length]
+        work = ScoreJob(database, gold, predicted, semantics)
+        if work in self._verdicts:
+            return self._verdicts[work]
+        if database in self._unavailable:
+            raise DataError(self._unavailable[database])
         if work not in running:
             running[work] = Job(work)
             self._pool.submit(running[work])
         return running[work]
 
-    def _end(self, job: Job, running: dict[ScoreJob, Job]) -> Verdict:
-        if isinstance(job.outcome, Failure):
-            self._gone[job.work.place] = job.outcome.message  # nothing more is tried there
-            raise DataError(job.outcome.message)
-        if not isinstance(job.outcome, Verdict) or not isinstance(job.work, ScoreJob):
-            raise TypeError(f"a score's outcome is {job.outcome!r}")
-        running.pop(job.work, None)
-        self._known[job.work] = job.outcome
-        return job.outcome
+    def _finish(self, pending: Verdict | Job, running: dict[ScoreJob, Job]) -> Verdict:
+        """Return a verdict, waiting for its job if it is not known yet."""
+        if isinstance(pending, Verdict):
+            return pending
+        while pending.outcome is None:
+            self._pool.step()
+        work, outcome = pending.work, pending.outcome
+        if isinstance(outcome, Failure):
+            self._unavailable[work.database] = outcome.message  # nothing more is tried there
+            raise DataError(outcome.message)
+        if not isinstance(outcome, Verdict) or not isinstance(work, ScoreJob):
+            raise TypeError(f"a score's outcome is {outcome!r}")
+        running.pop(work, None)
+        self._verdicts[work] = outcome
+        return outcome
 
     def _find(self, db_id: str) -> Place | None:
-        if db_id not in self._places:
-            self._places[db_id] = self.databases.find(db_id) if self.databases else None
-        return self._places[db_id]
+        """Return where a database is; None if there is no such database."""
+        if db_id not in self._addresses:
+            address = None
+            if self.databases is not None:
+                address = self.databases.find(db_id)
+            self._addresses[db_id] = address
+        return self._addresses[db_id]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from lm_eval_ext.atomic import sha256_of_json
-from lm_eval_ext.sql.compare import Gold, find_semantics
+from lm_eval_ext.sql.compare import Gold, Semantics, find_semantics
 from lm_eval_ext.sql.difference import Difference
 from lm_eval_ext.sql.engines.places import Databases, place_of
 from lm_eval_ext.sql.executor import DEFAULT_WORKERS, DatabaseFinder, Executor
@@ -30,7 +30,7 @@ _HASH_LENGTH = 12
 
 
 class SuiteDatabases(Protocol):
-    """What the judge needs of a suite; :class:`lm_eval_ext.sql.suite.Suite` has it."""
+    """The parts of a suite that the judge needs; :class:`lm_eval_ext.sql.suite.Suite` has it."""
 
     @property
     def databases(self) -> Mapping[str, str]:
@@ -103,7 +103,7 @@ class _Case:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a prediction and its gold return on the database that decided, and how that differs.
+    """The results of a prediction and its gold on the database that decided.
 
     Attributes:
         verdict: The verdict, with the database that decided.
@@ -121,12 +121,16 @@ class Explanation:
     @property
     def missing(self) -> Sequence[Row]:
         """The rows of the gold's result that the prediction's lacks."""
-        return self.difference.missing if self.difference else ()
+        if self.difference is None:
+            return ()
+        return self.difference.missing
 
     @property
     def extra(self) -> Sequence[Row]:
         """The rows of the prediction's result that the gold's lacks."""
-        return self.difference.extra if self.difference else ()
+        if self.difference is None:
+            return ()
+        return self.difference.extra
 
 
 class SqlJudge:
@@ -180,7 +184,7 @@ class SqlJudge:
 
     @property
     def signature(self) -> str:
-        """What verdicts depend on other than queries, originals and limits, as ``strict-v2``.
+        """Everything that verdicts depend on but queries, originals and limits, as ``strict-v2``.
 
         With suites also the rule on their databases and a hash of all their rows.
         """
@@ -242,8 +246,10 @@ class SqlJudge:
             for prediction, verdict in zip(behind, verdicts, strict=True):
                 yield self._verdict(_Case(prediction, (ORIGINAL,), [verdict]))
             return
-        while batch := list(islice(remaining, _BATCH)):
+        batch = list(islice(remaining, _BATCH))
+        while batch:
             yield from self.judge_all(batch, progress=None)
+            batch = list(islice(remaining, _BATCH))
 
     def explain(self, prediction: Prediction | tuple[str, str, str]) -> Explanation:
         """Return the results of a prediction and its gold on the database that decided.
@@ -293,9 +299,11 @@ class SqlJudge:
         """Run each case on the next one of its databases, and note the verdict."""
         from tqdm import tqdm
 
-        semantics = self.suite_semantics if step else self.semantics
+        semantics = self._semantics_on(step)
         named = (self._on_database(case.prediction, case.databases[step]) for case in cases)
-        description = f"{progress}, database {step + 1}" if step else progress
+        description = progress
+        if step:
+            description = f"{progress}, database {step + 1}"
         bar = tqdm(
             self.executor.score(named, semantics=semantics.name),
             total=len(cases),
@@ -310,10 +318,21 @@ class SqlJudge:
 
     def _judging(self, prediction: Prediction) -> tuple[str, ...]:
         suite = self._suites.get(prediction.db_id.casefold())
-        return () if suite is None else suite.judging(prediction.gold)
+        if suite is None:
+            return ()
+        return suite.judging(prediction.gold)
+
+    def _semantics_on(self, step: int) -> Semantics:
+        """Return the rule on the database of a step; the first one is the original."""
+        if step == 0:
+            return self.semantics
+        return self.suite_semantics
 
     def _on_database(self, prediction: Prediction, name: str) -> Prediction:
-        db_id = prediction.db_id if name == ORIGINAL else prediction.db_id.casefold()
+        """Return a prediction for the database of that name; suites have ids in lower case."""
+        db_id = prediction.db_id
+        if name != ORIGINAL:
+            db_id = db_id.casefold()
         return prediction._replace(db_id=f"{name}/{db_id}")
 
     def _verdict(self, case: _Case) -> Verdict:
@@ -326,7 +345,7 @@ class SqlJudge:
         reason = case.verdicts[deciding].reason
         if original.status == "database_missing":
             reason = f"no database {case.prediction.db_id!r}"
-        semantics = self.suite_semantics if deciding else self.semantics
+        semantics = self._semantics_on(deciding)
         return Verdict(
             case.verdicts[deciding].status,
             reason,

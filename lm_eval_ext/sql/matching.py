@@ -23,23 +23,23 @@ one holds where one of the two is as good as zero. Rounding that a query asks fo
 still counts as a difference."""
 
 
-def close(first: Value, second: Value) -> bool:
+def close(value: Value, partner: Value) -> bool:
     """Return whether two values are equal, with tolerance if one of them is a float.
 
     Integers equal floats of the same value; decimals are equal by all their digits. A text never
     equals a number or a blob; NULL equals NULL.
     """
-    if type(first) is float or type(second) is float:
-        if isinstance(first, (int, float)) and isinstance(second, (int, float)):
-            near_zero = ABSOLUTE if min(abs(first), abs(second)) < ZERO else 0.0
-            return math.isclose(first, second, rel_tol=RELATIVE, abs_tol=near_zero)
+    if type(value) is float or type(partner) is float:
+        if isinstance(value, (int, float)) and isinstance(partner, (int, float)):
+            near_zero = ABSOLUTE if min(abs(value), abs(partner)) < ZERO else 0.0
+            return math.isclose(value, partner, rel_tol=RELATIVE, abs_tol=near_zero)
         return False
-    return type(first) is type(second) and first == second
+    return type(value) is type(partner) and value == partner
 
 
-def close_rows(first: Row, second: Row) -> bool:
+def close_rows(row: Row, partner: Row) -> bool:
     """Return whether two rows are equal value by value, in the order of the columns."""
-    return len(first) == len(second) and all(map(close, first, second))
+    return len(row) == len(partner) and all(map(close, row, partner))
 
 
 def can_pair_all(rows: Sequence[Row], partners: Sequence[Row]) -> bool:
@@ -304,10 +304,12 @@ class _Cell:
         edges: list[list[int]] = []
         for row in self.rows:
             number = _as_float(row[column])
-            reach = _reach(abs(number)) if math.isfinite(number) else 0.0
-            first = bisect_left(numbers, number - reach)
-            last = bisect_right(numbers, number + reach)
-            near = range(first, last)
+            reach = 0.0
+            if math.isfinite(number):
+                reach = _reach(abs(number))
+            start = bisect_left(numbers, number - reach)
+            end = bisect_right(numbers, number + reach)
+            near = range(start, end)
             edges.append([index for index in near if close_rows(row, partners[index])])
         return edges
 

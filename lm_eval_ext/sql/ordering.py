@@ -10,34 +10,44 @@ without sqlglot.
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
-Kind = Literal["word", "quoted", "string", "number", "sign"]
+TokenKind = Literal["word", "quoted", "string", "number", "sign"]
 
 
 class Token(NamedTuple):
-    """A token other than a space or comment; ``text`` includes its quotes."""
+    """A token other than a space or comment.
 
-    kind: Kind
+    Attributes:
+        kind: Its kind.
+        text: Its text, with its quotation marks.
+        start: Where it starts in the query.
+        end: Where it ends in the query.
+        depth: Number of parentheses open around it; a parenthesis does not count itself.
+    """
+
+    kind: TokenKind
     text: str
     start: int
     end: int
     depth: int
-    """Number of parentheses open around it; a parenthesis does not count itself."""
 
     def is_word(self, *words: str) -> bool:
-        """Whether this is one of the words (given in upper case), outside of quotes."""
+        """Return whether this is one of the words (in upper case), outside of quotes."""
         return self.kind == "word" and self.text.upper() in words
 
     @property
     def name(self) -> str | None:
-        """The identifier without quotes; None if it is not one."""
+        """The identifier without quotes; None if this is no identifier."""
         if self.kind == "word":
             return self.text
-        if self.kind == "quoted":
-            mark = self.text[0]
-            return self.text[1:-1] if mark == "[" else self.text[1:-1].replace(mark * 2, mark)
-        return None
+        if self.kind != "quoted":
+            return None
+        mark, inner = self.text[0], self.text[1:-1]
+        if mark == "[":
+            return inner
+        return inner.replace(mark * 2, mark)
 
 
 _TOKEN = re.compile(
@@ -54,8 +64,8 @@ _TOKEN = re.compile(
 
 
 def tokens(sql: str) -> list[Token]:
-    """Returns the tokens of any text, without spaces and comments."""
-    found: list[Token] = []
+    """Return the tokens of any text, without spaces and comments."""
+    result: list[Token] = []
     depth = 0
     for match in _TOKEN.finditer(sql):
         kind, text = match.lastgroup, match.group()
@@ -63,10 +73,10 @@ def tokens(sql: str) -> list[Token]:
             continue
         if text == ")":
             depth -= 1
-        found.append(Token(kind, text, match.start(), match.end(), depth))  # type: ignore[arg-type]
+        result.append(Token(kind, text, match.start(), match.end(), depth))  # type: ignore[arg-type]
         if text == "(":
             depth += 1
-    return found
+    return result
 
 
 @dataclass(frozen=True)
@@ -96,7 +106,7 @@ _COMPOUND = ("UNION", "INTERSECT", "EXCEPT", "VALUES")
 
 
 def order_of(sql: str, columns: tuple[str, ...]) -> Order | None:
-    """Returns the order that a query asks for, or None if it has no outermost ORDER BY.
+    """Return the order that a query asks for, or None if it has no outermost ORDER BY.
 
     Args:
         sql: A query that SQLite accepts.
@@ -108,8 +118,8 @@ def order_of(sql: str, columns: tuple[str, ...]) -> Order | None:
     by = _find_order_by(outer)
     if by is None:
         return None
-    limit_at = next((i for i in range(by, len(outer)) if _at_top(outer[i], "LIMIT")), len(outer))
-    window = _limit(outer[limit_at + 1 :]) if limit_at < len(outer) else (0, None)
+    limit_at = _find_limit(outer, by)
+    window = _read_limit(outer[limit_at + 1 :])
     terms = _split(outer[by:limit_at])
     if window is None or not all(terms):
         return _UNKNOWN
@@ -141,16 +151,29 @@ def _at_top(token: Token, *words: str) -> bool:
 
 
 def _find_order_by(outer: list[Token]) -> int | None:
-    """Returns where the terms of the outermost ORDER BY begin."""
-    for i in range(len(outer) - 2, -1, -1):
-        if _at_top(outer[i], "ORDER") and _at_top(outer[i + 1], "BY"):
-            return i + 2
+    """Return where the terms of the outermost ORDER BY begin."""
+    for position in range(len(outer) - 2, -1, -1):
+        if _at_top(outer[position], "ORDER") and _at_top(outer[position + 1], "BY"):
+            return position + 2
     return None
 
 
-def _limit(rest: list[Token]) -> tuple[int, int | None] | None:
-    """Reads ``n``, ``n OFFSET m`` or ``m, n`` into (offset, limit); None if it is computed."""
-    match [token.text.upper() for token in rest]:
+def _find_limit(outer: list[Token], start: int) -> int:
+    """Return where the outermost LIMIT is, or where the query ends."""
+    for position in range(start, len(outer)):
+        if _at_top(outer[position], "LIMIT"):
+            return position
+    return len(outer)
+
+
+def _read_limit(numbers: list[Token]) -> tuple[int, int | None] | None:
+    """Return offset and limit of ``n``, ``n OFFSET m`` or ``m, n``; None if they are computed.
+
+    Without any tokens there is no limit.
+    """
+    match [token.text.upper() for token in numbers]:
+        case []:
+            return 0, None
         case [limit]:
             offset = "0"
         case [limit, "OFFSET", offset] | [offset, ",", limit]:
@@ -165,56 +188,77 @@ def _limit(rest: list[Token]) -> tuple[int, int | None] | None:
 
 
 def _split(terms: list[Token]) -> list[list[Token]]:
-    """Splits the terms at the commas between them."""
-    parts: list[list[Token]] = [[]]
+    """Split the terms at the commas between them."""
+    result: list[list[Token]] = [[]]
     for token in terms:
         if token.text == "," and token.depth == 0:
-            parts.append([])
+            result.append([])
         else:
-            parts[-1].append(token)
-    return parts
+            result[-1].append(token)
+    return result
 
 
 def _result_column(term: list[Token], columns: tuple[str, ...]) -> int | None:
-    """Returns the result column that a sort term names, by number or by name, as SQLite does.
+    """Return the result column that a sort term names, by number or by name, as SQLite does.
 
     None: it is an expression. A number out of range is returned as it is.
     """
-    rest = list(term)
-    if any(token.is_word("NULLS") for token in rest[1:][-2:-1]):  # NULLS FIRST
-        rest = rest[:-2]
-    if len(rest) > 1 and rest[-1].is_word("ASC", "DESC"):
-        rest.pop()
-    if any(token.is_word("COLLATE") for token in rest[1:][-2:-1]):  # COLLATE name
-        rest = rest[:-2]
-    # SQLite's parser drops parentheses and plus signs before it reads a term.
-    while len(rest) > 1 and (rest[0].text == "+" or _wrapped(rest)):
-        rest = rest[1:] if rest[0].text == "+" else rest[1:-1]
-    if len(rest) != 1:
+    operand = _without_modifiers(term)
+    if len(operand) != 1:
         return None
-    if rest[0].kind == "number":
-        text = rest[0].text
-        return int(text) - 1 if text.isdecimal() and int(text) else len(columns)
-    name = rest[0].name
+    if operand[0].kind == "number":
+        text = operand[0].text
+        if text.isdecimal() and int(text):
+            return int(text) - 1
+        return len(columns)
+    name = operand[0].name
     names = [column.lower() for column in columns]
-    return names.index(name.lower()) if name is not None and name.lower() in names else None
+    if name is None or name.lower() not in names:
+        return None
+    return names.index(name.lower())
 
 
-def _wrapped(part: list[Token]) -> bool:
-    """Whether one pair of parentheses surrounds the whole part."""
-    first, last = part[0], part[-1]
-    inner = all(token.depth > first.depth for token in part[1:-1])
-    return first.text == "(" and last.text == ")" and inner
+def _without_modifiers(term: list[Token]) -> list[Token]:
+    """Return a sort term without COLLATE, ASC, NULLS FIRST, and parentheses around it."""
+    operand = list(term)
+    if _ends_with_pair(operand, "NULLS"):
+        operand = operand[:-2]
+    if len(operand) > 1 and operand[-1].is_word("ASC", "DESC"):
+        operand.pop()
+    if _ends_with_pair(operand, "COLLATE"):
+        operand = operand[:-2]
+    # SQLite's parser drops parentheses and plus signs before it reads a term.
+    while len(operand) > 1:
+        if operand[0].text == "+":
+            operand = operand[1:]
+        elif _is_wrapped(operand):
+            operand = operand[1:-1]
+        else:
+            break
+    return operand
+
+
+def _ends_with_pair(term: list[Token], word: str) -> bool:
+    """Return whether a term has the word and another token behind its operand."""
+    return len(term) > 2 and term[-2].is_word(word)  # noqa: PLR2004 (an operand and the pair)
+
+
+def _is_wrapped(term: list[Token]) -> bool:
+    """Return whether one pair of parentheses surrounds the whole term."""
+    opening, closing = term[0], term[-1]
+    inside = all(token.depth > opening.depth for token in term[1:-1])
+    return opening.text == "(" and closing.text == ")" and inside
 
 
 def _end_of_columns(outer: list[Token]) -> int | None:
-    """Returns where a column can be added to a simple SELECT; None for a compound one."""
+    """Return where a column can be added to a simple SELECT; None for a compound one."""
     if any(_at_top(token, *_COMPOUND) for token in outer):
         return None
-    select = next((i for i, token in enumerate(outer) if _at_top(token, "SELECT")), None)
-    if select is None:
+    selects = [position for position, token in enumerate(outer) if _at_top(token, "SELECT")]
+    if not selects:
         return None
-    for before, token in zip(outer[select:], outer[select + 1 :], strict=False):
+    after_select = outer[selects[0] :]
+    for before, token in pairwise(after_select):
         # IS DISTINCT FROM is an operator.
         if _at_top(token, *_AFTER_COLUMNS) and not before.is_word("DISTINCT"):
             return token.start

@@ -16,8 +16,10 @@ def sorted_values(row: Row) -> Row:
 
 
 def _sort_key(value: Value) -> tuple[str, str]:
-    kind = "number" if isinstance(value, (int, float)) else type(value).__name__
-    return kind, repr(value)
+    if isinstance(value, (int, float)):
+        # An integer and a float that are equal have the same key.
+        return "number", repr(float(value))
+    return type(value).__name__, repr(value)
 
 
 MAX_EXTRA_CELLS = 10_000_000

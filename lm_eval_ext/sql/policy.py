@@ -50,12 +50,12 @@ ALLOWED_FUNCTIONS: Final = frozenset(
 load_extension, fts3_tokenizer, readfile, writefile, edit, sqlite_log, fsdir and similar ones."""
 
 
-_FEWEST = 2
+_MIN_VALUES = 2
 """Values from which a sample standard deviation is defined."""
 
 
 class Stdev:
-    """``stdev(x)``: the sample standard deviation, NULL for fewer than two values.
+    """The aggregate ``stdev(x)``: the sample standard deviation; NULL for fewer than two values.
 
     Divides by n - 1 and ignores NULLs. MAGNIFICo's golds for ``outlier_range`` call it, and
     SQLite has none. Welford's algorithm, as stable as two passes. Texts and blobs count as the
@@ -66,25 +66,27 @@ class Stdev:
         self._count, self._mean, self._squares = 0, 0.0, 0.0
 
     def step(self, value: Value) -> None:
-        """Adds one value."""
+        """Add a value."""
         if value is None:
             return
-        x = _number(value)
+        number = _number(value)
         self._count += 1
-        delta = x - self._mean
+        delta = number - self._mean
         self._mean += delta / self._count
-        self._squares += delta * (x - self._mean)
+        self._squares += delta * (number - self._mean)
 
     def finalize(self) -> float | None:
-        """Returns the result; NULL if it is not a number (infinite values)."""
-        if self._count < _FEWEST:
+        """Return the result; NULL if it is not a number (infinite values)."""
+        if self._count < _MIN_VALUES:
             return None
         result = math.sqrt(max(self._squares, 0.0) / (self._count - 1))
-        return None if math.isnan(result) else result
+        if math.isnan(result):
+            return None
+        return result
 
 
 def register(connection: sqlite3.Connection) -> None:
-    """Adds stdev to a connection, the only function beyond SQLite's own that is offered."""
+    """Add stdev to a connection, the only function beyond SQLite's own that is offered."""
     connection.create_aggregate("stdev", 1, Stdev)  # type: ignore[arg-type]
 
 
@@ -92,12 +94,15 @@ _PREFIX = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 
 
 def _number(value: int | float | str | bytes) -> float:
+    """Return the number that a text or blob begins with; 0 if there is none."""
     if isinstance(value, bytes):
         value = value.decode("ascii", errors="replace")
-    if isinstance(value, str):
-        found = _PREFIX.match(value)
-        return float(found[1]) if found else 0.0
-    return float(value)
+    if not isinstance(value, str):
+        return float(value)
+    prefix = _PREFIX.match(value)
+    if prefix is None:
+        return 0.0
+    return float(prefix[1])
 
 
 _MIB = 1 << 20
@@ -114,7 +119,7 @@ change if two processes share a processor."""
 
 @dataclass(frozen=True)
 class Limits:
-    """What one query may use. Golds have the same limits as predictions.
+    """The limits of one query; golds have the same as predictions.
 
     Attributes:
         timeout_s: Seconds of processor time, so that a busy machine does not change verdicts.
@@ -159,7 +164,7 @@ class Limits:
 
 
 def open_guarded(path: str, limits: Limits) -> sqlite3.Connection:
-    """Opens a database so that no statement can change it or anything else.
+    """Open a database so that no statement can change it or anything else.
 
     The file is opened read-only and immutable: SQLite takes no locks, writes no journal and
     never creates a missing file. It must not change while it is open.
@@ -189,7 +194,7 @@ def open_guarded(path: str, limits: Limits) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, limits: Limits) -> None:
-    """Sets what predictions must not change, then installs the authorizer."""
+    """Set what predictions must not change, then install the authorizer."""
     heap = limits.max_memory_bytes // 2
     for pragma in (
         f"hard_heap_limit={heap}",
@@ -208,11 +213,11 @@ def _prepare(connection: sqlite3.Connection, limits: Limits) -> None:
 
 
 def _configure(connection: sqlite3.Connection) -> None:
-    """Sets options that are available from Python 3.12 on."""
+    """Set options that are available from Python 3.12 on."""
     setconfig = getattr(connection, "setconfig", None)
     if setconfig is None:
         return
-    for name, wanted in (
+    for name, enabled in (
         ("SQLITE_DBCONFIG_DEFENSIVE", True),
         ("SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION", False),
         ("SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER", False),
@@ -222,24 +227,24 @@ def _configure(connection: sqlite3.Connection) -> None:
     ):
         option = getattr(sqlite3, name, None)
         if option is not None:
-            setconfig(option, wanted)
+            setconfig(option, enabled)
 
 
 def _open_virtual_tables(connection: sqlite3.Connection) -> None:
-    """Touches the virtual tables that queries may read.
+    """Read from the virtual tables that queries may read.
 
     On the first use of a virtual table SQLite asks the authorizer for permission to create a
     table, which it does not get later. Others (``pragma_*``, ``dbstat``) stay unavailable.
     Reading sqlite_master also loads the schema under SQLite's default limits, and raises if the
     file is not a database.
     """
-    found = connection.execute(
+    virtual_tables = connection.execute(
         "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
     ).fetchall()
     for query in (
         "json_each('[]') LIMIT 0",
         "json_tree('[]') LIMIT 0",
-        *(f"{quoted(name)} LIMIT 0" for (name,) in found),
+        *(f"{quoted(name)} LIMIT 0" for (name,) in virtual_tables),
     ):
         # A build without JSON, or a table whose module is unavailable: no query can read it.
         with contextlib.suppress(sqlite3.Error):
@@ -266,9 +271,9 @@ def _set_limits(connection: sqlite3.Connection, limits: Limits) -> None:
 
 
 def _authorize(
-    action: int, first: str | None, second: str | None, database: str | None, inner: str | None
+    action: int, argument: str | None, detail: str | None, database: str | None, inner: str | None
 ) -> int:
-    """Allows reading and known functions; SQLite asks at compile time, for every part.
+    """Allow reading and known functions; SQLite asks at compile time, for every part.
 
     An allow-list: unknown statements and functions are denied. VACUUM is denied because it
     attaches a database.
@@ -277,9 +282,9 @@ def _authorize(
     if action in _READING:
         return sqlite3.SQLITE_OK
     # FTS5 reads this counter in each search; it cannot be written.
-    if action == sqlite3.SQLITE_PRAGMA and first == "data_version" and second is None:
+    if action == sqlite3.SQLITE_PRAGMA and argument == "data_version" and detail is None:
         return sqlite3.SQLITE_OK
-    if action == sqlite3.SQLITE_FUNCTION and second and second.lower() in ALLOWED_FUNCTIONS:
+    if action == sqlite3.SQLITE_FUNCTION and detail and detail.lower() in ALLOWED_FUNCTIONS:
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
 

@@ -47,7 +47,13 @@ _BOOT = (
 
 
 class Job:
-    """A job; ``outcome`` is None until it is done, ``deaths`` counts workers that crashed at it."""
+    """A job of a pool.
+
+    Attributes:
+        work: What to do.
+        outcome: What came of it; None until it is done.
+        deaths: Workers that crashed at it.
+    """
 
     __slots__ = ("deaths", "outcome", "work")
 
@@ -62,7 +68,19 @@ Event = tuple["WorkerProcess", WorkerMessage | None]
 
 
 class WorkerProcess:
-    """A worker process: takes jobs, and puts its messages into the queue ``events``."""
+    """A worker process.
+
+    Args:
+        limits: What each query may use.
+        engine: The engine of its databases.
+        events: The queue that takes its messages.
+
+    Attributes:
+        jobs: Its jobs, the one it is working on first.
+        phase: Which query of that job it runs.
+        ready: Whether it has started.
+        fresh: Whether it has not finished any job.
+    """
 
     def __init__(
         self, limits: Limits, engine: EngineName, events: "queue.SimpleQueue[Event]"
@@ -83,7 +101,7 @@ class WorkerProcess:
                 "-c",
                 _BOOT,
                 str(Path(__file__).parents[2]),
-                *_extra(engine),
+                *_driver_folders(engine),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -103,23 +121,25 @@ class WorkerProcess:
         """When to kill the process unless it sends a message (``time.monotonic``)."""
         if not self.ready:
             return self._since + START_S
-        return self._since + self._limits.wall_s if self.jobs else float("inf")
+        if self.jobs:
+            return self._since + self._limits.wall_s
+        return float("inf")
 
     def give(self, jobs: list[Job]) -> None:
-        """Sends jobs, done in order, to a worker that has none: so it reads while this writes."""
+        """Send jobs, done in order, to a worker that has none: so it reads while this writes."""
         if self.ready:
             self._since = time.monotonic()
         self.jobs.extend(jobs)
         self._send([job.work for job in jobs])
 
     def take(self, message: WorkerMessage) -> None:
-        """Handles a message, and restarts the clock of the oldest job."""
+        """Handle a message, and restart the clock of the oldest job."""
         if message.kind == "fault":
             raise RuntimeError(f"defect in an SQL worker process:\n{message.content}")
         self._since = time.monotonic()
         if message.kind == "ready":
             self.ready = True
-        elif message.kind == "done":
+        elif message.kind == "done" and not isinstance(message.content, str):
             self.jobs.popleft().outcome = message.content
             self.fresh = False
         elif message.kind in ("gold", "prediction"):
@@ -131,7 +151,7 @@ class WorkerProcess:
         return self._process.poll() == EXIT_OUT_OF_MEMORY
 
     def kill(self) -> None:
-        """Ends the process at once."""
+        """End the process at once."""
         with contextlib.suppress(OSError):
             self._process.kill()
         self._process.wait()
@@ -140,12 +160,14 @@ class WorkerProcess:
                 self._process.stdin.close()
 
     def cause_of_death(self, *, killed: bool) -> Failure:
-        """Returns the failure of the job during which the process ended, or was killed by us."""
+        """Return the failure of the job during which the process ended, or was killed by us."""
         if killed:
             return Failure("timeout", f"killed after {self._limits.wall_s:g} s without an answer")
         code = self._process.wait()
+        if code == EXIT_OUT_OF_MEMORY:
+            return OUT_OF_MEMORY
         # Other than us, only the system's out-of-memory killer is expected to send SIGKILL.
-        if code in (EXIT_OUT_OF_MEMORY, -getattr(signal, "SIGKILL", 0) or None):
+        if hasattr(signal, "SIGKILL") and code == -signal.SIGKILL:
             return OUT_OF_MEMORY
         return Failure("error", f"the query crashed the database engine (status {code})")
 
@@ -180,14 +202,22 @@ _STARTS = 3
 """Workers in a row that may die before they are ready."""
 
 
+_Lane = dict[Place, dict[str, deque[Job]]]
+"""Queued jobs by database and gold; the first database is the one that is being worked on."""
+
+
 class Pool:
-    """Some worker processes, started when they are first needed; for one thread at a time."""
+    """Worker processes that are started when they are first needed; for one thread at a time.
+
+    Args:
+        workers: How many processes.
+        limits: What each query may use.
+    """
 
     def __init__(self, workers: int, limits: Limits) -> None:
         self._limits = limits
         self._workers: list[WorkerProcess | None] = [None] * workers
-        # The first database of a lane is the one that is being worked on.
-        self._lanes: list[dict[Place, dict[str, deque[Job]]]] = [{} for _ in range(workers)]
+        self._lanes: list[_Lane] = [{} for _ in range(workers)]
         self._events = queue.SimpleQueue[Event]()
         self._failed_starts = 0
         self._deadly_golds: dict[tuple[Place, str], Verdict] = {}
@@ -196,31 +226,37 @@ class Pool:
         self._finalizer = weakref.finalize(self, _kill_all, self._workers)
 
     def submit(self, job: Job) -> None:
-        """Queues a job for :meth:`step`."""
+        """Queue a job for :meth:`step`.
+
+        Raises:
+            OptionError: Its database has another engine than those of earlier jobs.
+        """
+        database = job.work.database
+        if self._engine not in (None, database.engine):
+            raise OptionError(
+                f"{database}: a database of {database.engine} among those of {self._engine}; score "
+                "them apart"
+            )
+        self._engine = database.engine
         # All jobs of a database go to one worker, one after the other, so that it is opened once
         # and its golds run once. CRC because hash() differs between processes.
-        place = job.work.place
-        if self._engine not in (None, place.engine):
-            raise OptionError(
-                f"{place}: a database of {place.engine} among those of {self._engine}; score them "
-                "apart"
-            )
-        self._engine = place.engine
-        lane = zlib.crc32(place.address.encode("utf-8", "surrogatepass")) % len(self._lanes)
+        address = database.address.encode("utf-8", "surrogatepass")
+        lane = zlib.crc32(address) % len(self._lanes)
         self._queued(lane, job).append(job)
         if self._workers[lane] is None:  # starts while the caller submits more
             self._feed()
 
     def step(self) -> None:
-        """Waits for the next event: a job done, a worker dead, or a deadline passed."""
+        """Wait for the next event: a job done, a worker dead, or a deadline passed."""
         self._feed()
-        if not any(worker.jobs for worker in self._workers if worker):
+        workers = [worker for worker in self._workers if worker is not None]
+        if not any(worker.jobs for worker in workers):
             return
-        deadline = min(worker.deadline for worker in self._workers if worker)
+        deadline = min(worker.deadline for worker in workers)
+        # In short periods, since Ctrl-C does not interrupt a wait on Windows.
+        wait = min(max(deadline - time.monotonic(), 0.0), 0.5)
         try:
-            # In short periods, since Ctrl-C does not interrupt a wait on Windows.
-            wait = min(max(deadline - time.monotonic(), 0.0), 0.5)
-            worker, message = self._events.get(timeout=wait) if wait else self._events.get_nowait()
+            worker, message = self._events.get(block=wait > 0, timeout=wait)
         except queue.Empty:
             # Only after all messages are handled does a late worker count as late.
             self._kill_late()
@@ -235,47 +271,58 @@ class Pool:
             self._failed_starts = 0
 
     def cancel(self, jobs: Iterable[Job]) -> None:
-        """Drops jobs that have not been sent."""
+        """Drop jobs that have not been sent."""
         for job in jobs:
             job.outcome = job.outcome or Failure("error", "cancelled")
 
     def close(self) -> None:
-        """Kills all workers; later jobs start new ones."""
+        """Kill all workers; later jobs start new ones."""
         _kill_all(self._workers)
         for lane in self._lanes:
             lane.clear()
 
     def _queued(self, lane: int, job: Job) -> deque[Job]:
-        gold = job.work.gold if isinstance(job.work, ScoreJob) else ""
-        return self._lanes[lane].setdefault(job.work.place, {}).setdefault(gold, deque())
+        """Return the queue of a job in a lane."""
+        gold = ""
+        if isinstance(job.work, ScoreJob):
+            gold = job.work.gold
+        return self._lanes[lane].setdefault(job.work.database, {}).setdefault(gold, deque())
 
     def _feed(self) -> None:
-        for index, worker in enumerate(self._workers):
+        """Send jobs to the workers that have none."""
+        for lane, worker in enumerate(self._workers):
             if worker is not None and worker.jobs:
                 continue
-            batch: list[Job] = []
-            while len(batch) < _BATCH and (job := self._next(index)) is not None:
-                batch.append(job)
+            batch = self._next_batch(lane)
             if not batch:
                 continue
             if worker is None:
-                engine = batch[0].work.place.engine
-                worker = self._workers[index] = WorkerProcess(self._limits, engine, self._events)  # noqa: PLW2901
-            worker.give(batch)
+                engine = batch[0].work.database.engine
+                new_worker = WorkerProcess(self._limits, engine, self._events)
+                self._workers[lane] = new_worker
+                new_worker.give(batch)
+            else:
+                worker.give(batch)
 
-    def _next(self, index: int) -> Job | None:
-        """Returns the next job of a worker's lane, or of the longest lane's last gold."""
-        while lane := self._lanes[index] or max(self._lanes, key=len):
-            order = iter if lane is self._lanes[index] else reversed
-            golds = lane[place := next(order(lane))]
-            queued = golds[gold := next(order(golds))]
-            job = queued.popleft()
-            if not queued:
-                del golds[gold]
-            if not golds:
-                del lane[place]
+    def _next_batch(self, lane: int) -> list[Job]:
+        """Return the next jobs of a worker."""
+        batch: list[Job] = []
+        while len(batch) < _BATCH:
+            job = self._next_job(lane)
+            if job is None:
+                break
+            batch.append(job)
+        return batch
+
+    def _next_job(self, lane: int) -> Job | None:
+        """Return the next job of a worker's lane, or of the longest lane's last gold."""
+        while any(self._lanes):
+            if self._lanes[lane]:
+                job = _take_first(self._lanes[lane])
+            else:
+                job = _take_last(max(self._lanes, key=len))
             if job.outcome is None and isinstance(job.work, ScoreJob):
-                job.outcome = self._deadly_golds.get((job.work.place, job.work.gold))
+                job.outcome = self._deadly_golds.get((job.work.database, job.work.gold))
             if job.outcome is None:
                 return job
         return None
@@ -288,42 +335,69 @@ class Pool:
                 self._handle_dead_worker(worker, killed=True)
 
     def _handle_dead_worker(self, worker: WorkerProcess, *, killed: bool) -> None:
-        """Decides a dead worker's current job, and queues its other jobs again."""
+        """Decide a dead worker's current job, and queue its other jobs again."""
         failure = worker.cause_of_death(killed=killed)
         worker.kill()
-        index = self._workers.index(worker)
-        self._workers[index] = None
+        lane = self._workers.index(worker)
+        self._workers[lane] = None
         if not worker.ready:
             self._failed_starts += 1
             if self._failed_starts >= _STARTS:
                 raise RuntimeError(f"SQL worker processes do not start: {failure.message}")
         elif worker.jobs:
-            worker.jobs[0].deaths += not killed
+            if not killed:
+                worker.jobs[0].deaths += 1
             decided = killed or (worker.fresh and worker.exhausted)
             if decided or worker.jobs[0].deaths > _SECOND_CHANCES:
                 self._settle(worker.jobs.popleft(), failure, in_gold=worker.phase == "gold")
         for job in reversed(worker.jobs):
-            self._queued(index, job).appendleft(job)
+            self._queued(lane, job).appendleft(job)
 
     def _settle(self, job: Job, failure: Failure, *, in_gold: bool) -> None:
         if not isinstance(job.work, ScoreJob):
             job.outcome = failure
         elif in_gold:
             job.outcome = Verdict("gold_error", f"{failure.kind}: {failure.message}")
-            self._deadly_golds[job.work.place, job.work.gold] = job.outcome
+            self._deadly_golds[job.work.database, job.work.gold] = job.outcome
         else:
             job.outcome = verdict_of(failure)
 
 
-def _extra(engine: EngineName) -> list[str]:
-    """The folder of the engine's driver, which a worker would not find: it starts without any."""
+def _take_first(lane: _Lane) -> Job:
+    """Remove and return the oldest job of the first gold of the first database."""
+    database = next(iter(lane))
+    return _take(lane, database, next(iter(lane[database])))
+
+
+def _take_last(lane: _Lane) -> Job:
+    """Remove and return the oldest job of the last gold of the last database."""
+    database = next(reversed(lane))
+    return _take(lane, database, next(reversed(lane[database])))
+
+
+def _take(lane: _Lane, database: Place, gold: str) -> Job:
+    golds = lane[database]
+    job = golds[gold].popleft()
+    if not golds[gold]:
+        del golds[gold]
+    if not golds:
+        del lane[database]
+    return job
+
+
+def _driver_folders(engine: EngineName) -> list[str]:
+    """Return the folder of the engine's driver: a worker starts without any, and needs this one."""
     driver = DIALECTS[engine].driver
-    spec = importlib.util.find_spec(driver) if driver else None
-    return [str(Path(spec.origin).parents[1])] if spec and spec.origin else []
+    if not driver:
+        return []
+    spec = importlib.util.find_spec(driver)
+    if spec is None or spec.origin is None:
+        return []
+    return [str(Path(spec.origin).parents[1])]
 
 
 def _kill_all(workers: list[WorkerProcess | None]) -> None:
-    for index, worker in enumerate(workers):
+    for lane, worker in enumerate(workers):
         if worker is not None:
             worker.kill()
-            workers[index] = None
+            workers[lane] = None

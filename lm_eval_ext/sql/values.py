@@ -7,25 +7,26 @@ need nothing outside the standard library.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.text import one_line
 
 
 class Exact(float):
-    """A decimal that is no integer: equal to another by its digits, to a float as the nearest one.
+    """A decimal that is no integer; it equals another decimal by its digits, and its nearest float.
 
-    Made from its text.
+    Args:
+        digits: The decimal as text, such as "0.10".
     """
 
     def __init__(self, digits: str) -> None:
         self.decimal = Decimal(digits)
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Exact):
-            return self.decimal == other.decimal
-        return float(self) == other
+    def __eq__(self, value: object) -> bool:
+        if isinstance(value, Exact):
+            return self.decimal == value.decimal
+        return float(self) == value
 
     __hash__ = float.__hash__
 
@@ -45,7 +46,7 @@ EngineName = Literal["sqlite", "duckdb", "postgresql"]
 
 
 class Place(NamedTuple):
-    """Where a database is: a file's path or a server's URL, without a password."""
+    """The engine of a database, and its file's path or its server's URL, without a password."""
 
     engine: EngineName
     address: str
@@ -55,13 +56,13 @@ class Place(NamedTuple):
 
 
 def quoted(name: str) -> str:
-    """Returns a name as an SQL identifier, whatever characters it has."""
+    """Return a name as an SQL identifier, whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quoted_all(names: Iterable[str]) -> str:
-    """Names as SQL identifiers, separated by commas."""
-    return ", ".join(map(quoted, names))
+    """Return names as SQL identifiers, separated by commas."""
+    return ", ".join(quoted(name) for name in names)
 
 
 class Rows(NamedTuple):
@@ -72,7 +73,7 @@ class Rows(NamedTuple):
 
 
 FailureKind = Literal["error", "timeout", "too_large", "unavailable"]
-"""``unavailable``: the database cannot be used, whatever the query."""
+"""Why a query gave no result. ``unavailable``: the database cannot be used, whatever the query."""
 
 
 class Failure(NamedTuple):
@@ -83,11 +84,15 @@ class Failure(NamedTuple):
 
 
 OUT_OF_MEMORY = Failure("too_large", "out of memory")
-"""Of the worker itself; after it the worker is replaced."""
+"""The failure of a worker whose own memory does not suffice; the worker is replaced."""
 
 
 class QueryError(LmEvalExtError):
-    """A query gave no result; ``failure`` says why."""
+    """A query gave no result.
+
+    Attributes:
+        failure: The reason.
+    """
 
     def __init__(self, failure: Failure, sql: str) -> None:
         super().__init__(f"{failure.message} (in the query: {one_line(sql, limit=SHOWN)})")
@@ -183,22 +188,36 @@ SHOWN = 300
 
 
 class ScoreJob(NamedTuple):
-    """Compare a prediction's result with the gold's."""
+    """The job of comparing a prediction's result with the gold's.
 
-    place: Place
+    Attributes:
+        database: The database to run both queries on.
+        gold: The gold query, as it was written.
+        predicted: The predicted query, as it was written.
+        semantics: The name of the rule of comparison.
+    """
+
+    database: Place
     gold: str
     predicted: str
     semantics: str
 
 
 class QueryJob(NamedTuple):
-    """Run one query and send its rows."""
+    """The job of running one query and sending its rows.
 
-    place: Place
+    Attributes:
+        database: The database to run it on.
+        sql: The query.
+    """
+
+    database: Place
     sql: str
 
 
 Outcome = Verdict | Rows | Failure
+"""What a job ends with: a verdict or a failure of the database, or the rows or failure of a query.
+"""
 
 NoteKind = Literal["ready", "gold", "prediction", "done", "fault"]
 
@@ -206,10 +225,12 @@ NoteKind = Literal["ready", "gold", "prediction", "done", "fault"]
 class WorkerMessage(NamedTuple):
     """A message from a worker process.
 
-    ``ready``: it has started. ``gold`` / ``prediction``: it now runs that part of its job, so that
-    the parent knows which one failed if no other message follows. ``done``: the outcome of its
-    oldest job. ``fault``: the traceback of a defect in this package.
+    Attributes:
+        kind: ``ready``: it has started. ``gold`` or ``prediction``: it now runs that part of its
+            job, so that the parent knows which part failed if no other message follows. ``done``:
+            its oldest job is done. ``fault``: there is a defect in this package.
+        content: The outcome of the job (``done``), or the traceback (``fault``).
     """
 
     kind: NoteKind
-    content: Any = None
+    content: Outcome | str | None = None

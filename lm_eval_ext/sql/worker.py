@@ -16,7 +16,7 @@ import time
 import traceback
 from collections import OrderedDict
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from lm_eval_ext.sql.compare import Expected, Gold, Semantics, find_semantics
 from lm_eval_ext.sql.engines.base import Engine
@@ -39,8 +39,11 @@ EXIT_OUT_OF_MEMORY = 77
 """Exit status of a worker that ran out of memory. It never goes on, since what it has left depends
 on what it ran before: the parent decides by a fresh worker."""
 
-_GOLDS, _GOLD_CELLS = 512, 200_000
-"""Gold results kept: about 20 MB at most, so that queries have enough memory."""
+_MAX_GOLDS = 512
+"""Gold results that a worker keeps."""
+
+_MAX_GOLD_CELLS = 200_000
+"""Cells of these results: about 20 MB at most, so that queries have enough memory."""
 
 _STATUS_OF: dict[str, Status] = {
     "error": "prediction_error",
@@ -50,7 +53,7 @@ _STATUS_OF: dict[str, Status] = {
 
 
 def main() -> None:
-    """Runs jobs until the parent closes stdin or dies."""
+    """Run jobs until the parent closes stdin or dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     source = sys.stdin.buffer
@@ -58,9 +61,9 @@ def main() -> None:
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-    limits, name = pickle.load(source)
+    limits, engine_name = pickle.load(source)
     # Before the limit of memory, which is on top of what the driver needs.
-    engine = DIALECTS[name].engine(limits)
+    engine = DIALECTS[engine_name].engine(limits)
     _limit_process(limits)
     # Rows are plain values: looking through thousands of them for cycles costs time for nothing.
     gc.set_threshold(100_000)
@@ -79,32 +82,58 @@ def main() -> None:
         os._exit(1)
 
 
+class _GoldKey(NamedTuple):
+    """What the expected result of a gold depends on.
+
+    Attributes:
+        database: The database it was run on.
+        gold: The gold query.
+        semantics: The name of the rule of comparison.
+    """
+
+    database: Place
+    gold: str
+    semantics: str
+
+
+class _KeptGold(NamedTuple):
+    """The expected result of a gold, or why it has none, with the number of its cells."""
+
+    expected: Expected | Failure
+    cells: int
+
+
 class Worker:
-    """Does jobs; keeps connections open, and the results of golds."""
+    """Does jobs; keeps connections open, and the results of golds.
+
+    Args:
+        engine: Runs the queries.
+        sink: The pipe for messages to the parent.
+    """
 
     def __init__(self, engine: Engine, sink: BinaryIO) -> None:
         self._engine = engine
         self._sink = sink
-        self._golds = OrderedDict[tuple[Place, str, str], tuple[int, Expected | Failure]]()
+        self._golds = OrderedDict[_GoldKey, _KeptGold]()
         self._cells = 0
 
     def send(self, message: WorkerMessage) -> None:
-        """Sends a message at once: the next query may kill this process."""
+        """Send a message at once: the next query may kill this process."""
         pickle.dump(message, self._sink, protocol=pickle.HIGHEST_PROTOCOL)
         self._sink.flush()
 
     def do(self, job: ScoreJob | QueryJob) -> Outcome:
-        """Returns the outcome of a job.
+        """Return the outcome of a job.
 
         Raises:
             MemoryError: The process ran out of memory.
         """
         if isinstance(job, ScoreJob):
             return self._score(job)
-        return self._run(job.place, job.sql)
+        return self._run(job.database, job.sql)
 
-    def _run(self, place: Place, sql: str) -> Rows | Failure:
-        result = self._engine.run(place.address, sql)
+    def _run(self, database: Place, sql: str) -> Rows | Failure:
+        result = self._engine.run(database.address, sql)
         if result is OUT_OF_MEMORY:
             raise MemoryError
         return result
@@ -116,32 +145,33 @@ class Worker:
                 return expected
             return Verdict("gold_error", f"{expected.kind}: {expected.message}")
         semantics = find_semantics(job.semantics)
-        result = self._run(job.place, self._rewritten(semantics, job.predicted))
+        result = self._run(job.database, self._rewritten(semantics, job.predicted))
         if isinstance(result, Failure):
-            return result if result.kind == "unavailable" else verdict_of(result)
+            if result.kind == "unavailable":
+                return result
+            return verdict_of(result)
         if expected.matches(result):
             return Verdict("correct")
         return Verdict("wrong", _reason(expected, result))
 
     def _expected(self, job: ScoreJob) -> Expected | Failure:
-        key = (job.place, job.gold, job.semantics)
+        key = _GoldKey(job.database, job.gold, job.semantics)
         if key in self._golds:
             self._golds.move_to_end(key)
-            return self._golds[key][1]
+            return self._golds[key].expected
         self.send(WorkerMessage("gold"))
         semantics = find_semantics(job.semantics)
         gold_sql = self._rewritten(semantics, job.gold)
-        result = self._run(job.place, gold_sql)
-        expected: Expected | Failure
+        result = self._run(job.database, gold_sql)
         if isinstance(result, Rows):
-            gold = Gold(gold_sql, result, lambda sql: self._run(job.place, sql))
-            expected = semantics.prepare(gold)
+            gold = Gold(gold_sql, result, lambda sql: self._run(job.database, sql))
             cells = len(result.rows) * len(result.columns)
+            kept = _KeptGold(semantics.prepare(gold), cells)
         else:
-            expected, cells = result, 0
-        self._keep(key, cells, expected)
+            kept = _KeptGold(result, 0)
+        self._keep(key, kept)
         self.send(WorkerMessage("prediction"))
-        return expected
+        return kept.expected
 
     def _rewritten(self, semantics: Semantics, sql: str) -> str:
         """Return the text to run; one over the limit, which is cut, stays as it is and fails."""
@@ -149,14 +179,16 @@ class Worker:
             return sql
         return semantics.rewrite(sql)
 
-    def _keep(self, key: tuple[Place, str, str], cells: int, expected: Expected | Failure) -> None:
-        unavailable = isinstance(expected, Failure) and expected.kind == "unavailable"
-        if cells > _GOLD_CELLS // 4 or unavailable:
+    def _keep(self, key: _GoldKey, gold: _KeptGold) -> None:
+        """Keep a gold for later jobs, unless it is large, and drop the oldest ones."""
+        unavailable = isinstance(gold.expected, Failure) and gold.expected.kind == "unavailable"
+        if gold.cells > _MAX_GOLD_CELLS // 4 or unavailable:
             return
-        self._golds[key] = (cells, expected)
-        self._cells += cells
-        while len(self._golds) > _GOLDS or self._cells > _GOLD_CELLS:
-            self._cells -= self._golds.popitem(last=False)[1][0]
+        self._golds[key] = gold
+        self._cells += gold.cells
+        while len(self._golds) > _MAX_GOLDS or self._cells > _MAX_GOLD_CELLS:
+            _, dropped = self._golds.popitem(last=False)
+            self._cells -= dropped.cells
 
 
 def _reason(expected: Expected, result: Rows) -> str:
@@ -168,12 +200,12 @@ def _reason(expected: Expected, result: Rows) -> str:
 
 
 def verdict_of(failure: Failure) -> Verdict:
-    """Returns the verdict on a prediction that gave no result."""
+    """Return the verdict on a prediction that gave no result."""
     return Verdict(_STATUS_OF[failure.kind], failure.message)
 
 
 def _end_with(parent: int) -> None:
-    """Ends the process when the parent has ended, even during a query.
+    """End the process when the parent has ended, even during a query.
 
     All drivers release the interpreter's lock, so this thread keeps running. On Windows the
     parent's id stays, and the process ends after its current job.
@@ -184,16 +216,17 @@ def _end_with(parent: int) -> None:
 
 
 def _limit_process(limits: Limits) -> None:
-    """Sets the system's limits, where available: memory, no file writes, no core dump."""
+    """Set the system's limits, where available: memory, no file writes, no core dump."""
     try:
         import resource
     except ImportError:  # Windows: only hard_heap_limit and the limits on results apply
         return
 
-    def limit(which: int, value: int) -> None:
-        _, hard = resource.getrlimit(which)
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(which, (value, value))
+    def limit(resource_name: int, value: int) -> None:
+        _, hard_limit = resource.getrlimit(resource_name)
+        if hard_limit != resource.RLIM_INFINITY:
+            value = min(value, hard_limit)
+        resource.setrlimit(resource_name, (value, value))
 
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_FSIZE, 0)  # pipes are not files

@@ -85,5 +85,5 @@ def check_hostile(case: Case, executor: Executor, folder: Path, memory: int) -> 
     assert verdict.reason.isprintable()
     assert len(verdict.reason) <= 1_000
     assert all(peak_bytes(pid) < memory for pid in pids(executor))
-    executor._known.clear()  # ask the worker, not the memory
+    executor._verdicts.clear()  # ask the worker, not the memory
     assert score_one(executor, "people", GOLD, "SELECT max(id) FROM people").correct

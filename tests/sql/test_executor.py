@@ -81,7 +81,7 @@ def test_a_worker_that_dies_while_idle_is_nobodys_fault(databases: Path) -> None
     with Executor(databases, workers=1, limits=PATIENT) as executor:
         for _ in range(5):
             assert score_one(executor, "people", GOLD, "SELECT 6").correct
-            executor._known.clear()
+            executor._verdicts.clear()
             (worker,) = executor._pool._workers
             assert worker is not None
             worker._process.terminate()
