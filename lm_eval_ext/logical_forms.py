@@ -87,6 +87,24 @@ def parse(text: str) -> LogicalForm:
     return LogicalForm(binders, tuple(atoms))
 
 
+_BETWEEN_CONJUNCTS = re.compile(r" (?:AND|;) | ;$")
+
+
+def is_part(part: str, form: str) -> bool:
+    """Return whether a text is a proper part of a form: fewer conjuncts, all of them in it.
+
+    Stars do not matter, since an explanation leaves them out.
+    """
+    conjuncts = _conjuncts(part)
+    whole = _conjuncts(form)
+    return conjuncts < whole or (conjuncts == whole and len(part) < len(form) and "*" not in part)
+
+
+def _conjuncts(text: str) -> set[str]:
+    pieces = _BETWEEN_CONJUNCTS.split(normalise(text))
+    return {piece.removeprefix("* ") for piece in pieces if piece}
+
+
 def equivalent(prediction: str, gold: str) -> bool:
     """Whether two texts are equivalent logical forms; False if the prediction is not a form.
 

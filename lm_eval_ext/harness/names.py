@@ -15,6 +15,10 @@ VERDICT = "verdict"
 :class:`lm_eval_ext.sql.Verdict` (``status``, ``reason``, ``rule``, ``database``, ...). Samples of
 earlier versions lack it."""
 
+READING = "reading"
+"""In a logged sample: for each response, the steps by which its answer was read, or that all of it
+is the answer by the rule of a paper."""
+
 BENCHMARK = "benchmark"
 """The key of a task's ``metadata`` with the card that its metrics are from, also for users' own
 tasks."""

@@ -14,7 +14,7 @@ signature depend on the loaded documents:
 ``excluded``           the examples that are in no metric, by cause
 ``sign``               changes the signature, for instance leaves out paths
 ``chat_instruction``   what a chat model is told before a prompt that says nothing itself
-``read_chat_answer``   the answer in what a chat model wrote
+``answer_reader``      what reads the answer out of a response
 =====================  =====================================================================
 """
 
@@ -26,6 +26,8 @@ from datasets import Dataset
 from lm_eval.api.instance import Instance
 from lm_eval.api.task import ConfigurableTask
 
+from lm_eval_ext.answers.reader import UNREAD, AnswerReader, ReadAnswer
+from lm_eval_ext.answers.reasoning import with_opened_thought
 from lm_eval_ext.cards import Card, Trial, card_in, cards
 from lm_eval_ext.errors import DataError, OptionError, author_errors
 from lm_eval_ext.harness import chat, missing, signature
@@ -34,7 +36,7 @@ from lm_eval_ext.harness.judged import verdict_record
 from lm_eval_ext.harness.lm_eval_types import Answer, Doc, TaskConfig
 from lm_eval_ext.harness.loading import Loader
 from lm_eval_ext.harness.metrics import Document, Metrics, Scored, metric_entry
-from lm_eval_ext.harness.names import BENCHMARK, CARD, INTERVALS, NOT_SCORABLE, VERDICT
+from lm_eval_ext.harness.names import BENCHMARK, CARD, INTERVALS, NOT_SCORABLE, READING, VERDICT
 from lm_eval_ext.harness.row_checks import check_rows
 from lm_eval_ext.harness.task_files import ABOUT, TASKS, task_config
 from lm_eval_ext.lexicon import FRESH
@@ -113,6 +115,7 @@ class ExtTask(ConfigurableTask):
         config["metric_list"] = [
             metric_entry(name, question) for name, question in self._metrics.questions.items()
         ]
+        chat.defer_generation_settings(config["task"])
         super().__init__(config=config)
         # As the file has them: --predict_only and --gen_kwargs replace them later.
         self._functions = {key: config.get(key) for key in FUNCTIONS}
@@ -190,9 +193,23 @@ class ExtTask(ConfigurableTask):
         """Hook: return what a chat model is told before the prompt; None if prompts say it."""
         return None
 
-    def read_chat_answer(self, answer: str) -> str:
-        """Hook: return the answer in what a chat model wrote; here all of it, for the filters."""
-        return answer
+    def answer_reader(self, doc: Doc, index: int) -> AnswerReader | None:
+        """Hook: return what reads the answer out of a response, with a template or without.
+
+        Args:
+            doc: The document.
+            index: The number of the request in it.
+
+        Returns:
+            None if the whole response is the answer. :attr:`has_chat_template` says whether a
+            chat template was applied.
+        """
+        return None
+
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether the prompts went through a chat template."""
+        return self._chat
 
     def set_config(self, key: str, value: object, update: bool = False) -> None:  # noqa: FBT001, FBT002 (lm-eval's signature)
         """Note that a user gave stop strings: this is how lm-eval merges ``--gen_kwargs``."""
@@ -228,6 +245,11 @@ class ExtTask(ConfigurableTask):
             limit=limit, samples=samples, apply_chat_template=apply_chat_template, **kwargs
         )
         drops_stops = self._generates_chat and self._user_stops is None
+        if self.OUTPUT_TYPE == "generate_until":
+            settings = dict(self.config.generation_kwargs)
+            if drops_stops:
+                settings["until"] = []
+            chat.log_generation_settings(self.config.task, settings)
         for request in self._instances:
             missing.allow(request)
             if drops_stops:
@@ -336,17 +358,30 @@ class ExtTask(ConfigurableTask):
             placeholder = missing.find(instance.resps)
             if placeholder is not None:
                 instance.filtered_resps = dict.fromkeys(instance.filtered_resps, placeholder)
-            elif self._generates_chat:
-                prompt = instance.arguments[0]
-                instance.filtered_resps = {
-                    name: self.read_chat_answer(chat.continued(prompt, answer))
-                    for name, answer in instance.filtered_resps.items()
-                }
+            elif self.OUTPUT_TYPE == "generate_until":
+                self._read_answers(instance)
         if self._generates_chat:
-            chat.warn_of_thoughts(self.config.task, self._instances)
+            chat.warn_of_unfinished_thoughts(self.config.task, self._instances)
         if callable(self.config.process_results):  # not under --predict_only
             self._judge_all()
         return filtered
+
+    def _read_answers(self, request: Instance) -> None:
+        """Replace the responses of a request by the answers in them."""
+        reader = self.answer_reader(request.doc, request.idx)
+        if reader is None:
+            return
+        prompt = request.arguments[0] if self._generates_chat else ""
+        for filter_name, response in request.filtered_resps.items():
+            reading = reader.explain(with_opened_thought(prompt, response))
+            answer = ReadAnswer(reading.answer, reading.summary)
+            request.filtered_resps[filter_name] = answer
+
+    def _readings(self, results: Sequence[Answer]) -> list[str]:
+        """Return for the log how each answer was read; nothing for a task without a reader."""
+        if type(self).answer_reader is ExtTask.answer_reader:
+            return []
+        return [result.summary if isinstance(result, ReadAnswer) else UNREAD for result in results]
 
     def _judge_all(self) -> None:
         """Have all complete answers judged, and keep each verdict with its answer."""
@@ -381,6 +416,9 @@ class ExtTask(ConfigurableTask):
         is_user_data = self.card.is_user_data(self.config.task)
         clusters = self.card.cluster.names(doc, is_user_data=is_user_data)
         scored = Scored(Document(str(doc.get("id", "")), clusters, rows), self._metrics.questions)
+        readings = self._readings(results)
+        if readings:
+            scored[READING] = readings
         verdict = verdict_record(answers)
         if verdict is not None:
             scored[VERDICT] = verdict

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from support.tasks import load_task
 
-from lm_eval_ext.benchmarks.cogs.chat import INSTRUCTION
-from lm_eval_ext.harness.chat import continued, fenced, said
+from lm_eval_ext.benchmarks.cogs.answers import INSTRUCTION
 
 TASKS = ("lieder_mini", "magnifico_mini", "cogs_mini_id", "cogs_mini_overestimation",
          "cogs_mini_icl_id", "conceptual_mini", "diner_mini_icl")  # fmt: skip
@@ -122,12 +121,3 @@ def test_thoughts_that_do_not_end_are_told(caplog: pytest.LogCaptureFixture) -> 
     assert first.filtered_resps["none"] == "", "the template opened a thought"
     assert second.filtered_resps["none"] == second.doc["form"]
     assert "1 of 2 answers end before the model has finished thinking" in caplog.text
-
-
-def test_what_is_said_and_fenced() -> None:
-    assert said("<think>a</think>b") == "b" == said("a</think>b") == said("b<|im_end|>c")
-    assert said("b<think>a") == "b" and said("<think>a") == "" == said("<think>a</think>")
-    assert said("b <think>a</think>") == "b " and said("`<think>` is a tag") == "`<think>` is a tag"
-    assert continued("x <think>\n", "a") == "<think>\na"
-    assert continued("<think>x", "a") == "a" == continued([{"role": "user"}], "a")
-    assert fenced("a\n```py\nb\n```\nc\n```\nd") == ["b", "d"] and fenced("a `b` c") == []

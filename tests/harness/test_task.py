@@ -231,5 +231,5 @@ def test_stops_are_the_tasks_or_none_in_a_chat_or_the_users(name: str, own: list
             signatures.append(dumped["metadata"]["signature"])
     plain, chat, plain_given, chat_given, *_ = signatures
     assert plain == plain_given
-    assert chat["answers"] == "chat-1" and chat == {**chat, **plain}
+    assert chat["answers"] == "chat-2" and chat == {**chat, **plain}
     assert chat_given == {**chat, "stops": "given"}, "its requests are others than chat's"

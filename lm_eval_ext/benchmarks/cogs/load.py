@@ -105,7 +105,7 @@ class Options(Style):
         split: ``id``, ``testlex``, ``gen`` or ``gen_small``.
         gen_revision: Which Gen: ``2020`` is the paper's, ``2022`` the corrected one.
         instruction: Whether a chat model gets an instruction before a bare sentence
-            (:mod:`~lm_eval_ext.benchmarks.cogs.chat`).
+            (:mod:`~lm_eval_ext.benchmarks.cogs.answers`).
     """
 
     split: Split = "gen"

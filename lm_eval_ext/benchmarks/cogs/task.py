@@ -5,10 +5,12 @@ from typing import Any
 
 from datasets import Dataset
 
+from lm_eval_ext.answers.reader import AnswerReader
 from lm_eval_ext.benchmarks.cogs import in_context
-from lm_eval_ext.benchmarks.cogs.chat import INSTRUCTION, form_in
+from lm_eval_ext.benchmarks.cogs.answers import INSTRUCTION, READER
 from lm_eval_ext.benchmarks.cogs.load import Options
 from lm_eval_ext.harness.fewshot import FewshotTask, Prompt, Turn
+from lm_eval_ext.harness.lm_eval_types import Doc
 from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask
 
 
@@ -18,16 +20,19 @@ class CogsTask(ExtTask):
     options: Options
 
     def chat_instruction(self) -> str | None:
-        """None for a prompt with words of its own or the user's, or if the user wants none."""
-        own = self.options.prefix or self.options.separator
-        return INSTRUCTION if self.options.instruction and not own else None
+        """Return None for a prompt with words of its own or the user's, or on the user's wish."""
+        has_words = bool(self.options.prefix or self.options.separator)
+        if has_words or not self.options.instruction:
+            return None
+        return INSTRUCTION
 
-    def read_chat_answer(self, answer: str) -> str:
-        """The logical form."""
-        return form_in(answer)
+    def answer_reader(self, doc: Doc, index: int) -> AnswerReader | None:
+        """Return the reader after a template; the paper compares whole responses."""
+        del doc, index
+        return READER if self.has_chat_template else None
 
     def sign(self, parts: dict[str, str]) -> None:
-        """Without the option of the instruction, which is signed where it is used."""
+        """Leave out the option of the instruction, which is signed where it is used."""
         parts.pop("instruction", None)
 
 
@@ -39,7 +44,12 @@ class InContextTask(CogsTask, FewshotTask):
     """A task that shows every sample demonstrations from the training set."""
 
     def chat_instruction(self) -> None:
-        """None: the prompt says what to do."""
+        """Return None, since the prompt says what to do."""
+
+    def answer_reader(self, doc: Doc, index: int) -> AnswerReader:
+        """Return the reader of logical forms, also without a template: the prompt is our own."""
+        del doc, index
+        return READER
 
     def prepare(self, config: Mapping[str, Any]) -> None:
         """Renders the training examples as demonstrations."""

@@ -6,24 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from lm_eval_ext.benchmarks.conceptual.records import Option, plain, words
-from lm_eval_ext.harness.chat import fenced, said
 
 ROUGE_L, ROUGE_L_F1, ACCURACY = "rouge_l", "rouge_l_f1", "accuracy"
 
 MOST_CHARACTERS = 20_000
 """Longest part of an answer that is compared; the cost of ROUGE-L grows with it."""
-
-_ANNOUNCED = re.compile(
-    r"(?:^|[.!?]\s)\W{0,4}(?:(?:so|thus|therefore|hence|no),?\s)?(?:(?:the|my)\s)?"
-    r"(?:(?:final|correct|right|best)\s)?(?:answer|prediction|output|label)\W{0,4}(?:is\b:?|:)",
-    re.IGNORECASE,
-)
-"""What announces an answer, at the beginning of a line or of a sentence."""
-
-_OPENING = re.compile(r"\W*(?:sure|certainly|of course|okay|ok)\b[^:]{0,60}[!.]\W*", re.IGNORECASE)
-
-_NEXT = re.compile(r"^\W{0,4}(?:input|user|human)\s*:", re.IGNORECASE | re.MULTILINE)
-"""Where a model goes on with an example of its own."""
 
 _LABELLED = re.compile(r"""[\s("'\[*]*(\w)(?:[\s)\]}.,:*"'-]+)(.+)""", re.DOTALL)
 """A label, something that ends it, and the text behind it: ``(B) ice`` or ``B. ice``."""
@@ -65,28 +52,6 @@ def score(
     }
 
 
-def in_chat(answer: str) -> str:
-    """The answer in what a chat model wrote: one line of it.
-
-    That is what the last line says that announces it ("The answer is ...", "Prediction: ..."); or
-    else the first line that is no opening ("Sure!", "Here is the answer:"). Of a fenced block the
-    same; thinking and what follows a further ``Input:`` are passed over.
-    """
-    text = said(answer)[:MOST_CHARACTERS]
-    blocks = fenced(text)
-    text = blocks[-1] if blocks else text
-    text = next((part for part in _NEXT.split(text) if part.strip()), "")
-    lines = [line.strip("*`_ \t") for line in text.split("\n")]
-    lines = [line for line in lines if line]
-    for line in reversed(lines):
-        *announced, answer = _ANNOUNCED.split(line)
-        if announced and answer:
-            return answer.strip("*`_ ")
-    while len(lines) > 1 and (lines[0].endswith(":") or _OPENING.fullmatch(lines[0])):
-        del lines[0]
-    return lines[0] if lines else ""
-
-
 def is_right(
     answer: str,
     gold: str,
@@ -103,26 +68,37 @@ def is_right(
     for decides.
     """
     if gold == right:
-        asked = {option.label for option in options if _is_label(answer, option.label)}
+        asked_for = {option.label for option in options if _is_label(answer, option.label)}
     else:
-        asked = {option.label for option in options if _same(answer, option.text)}
+        asked_for = {option.label for option in options if _same(answer, option.text)}
         if _same(answer, gold):
             return True
-    named = asked or {
-        option.label for option in options if _names(answer, option, labels_shown=labels_shown)
-    }
+    named = asked_for or named_options(answer, options, labels_shown=labels_shown)
     return named == {right}
+
+
+def named_options(answer: str, options: Sequence[Option], *, labels_shown: bool) -> set[str]:
+    """Return the labels of the options that all of a text names: by text, by label, or by both.
+
+    Args:
+        answer: A text without markup around it.
+        options: The question's options.
+        labels_shown: Whether a label alone names an option.
+    """
+    labels = set()
+    for option in options:
+        if _names(answer, option, labels_shown=labels_shown):
+            labels.add(option.label)
+    return labels
 
 
 def _names(answer: str, option: Option, *, labels_shown: bool) -> bool:
     if _same(answer, option.text) or (labels_shown and _is_label(answer, option.label)):
         return True
     labelled = _LABELLED.fullmatch(answer)
-    return (
-        labelled is not None
-        and _same(labelled[1], option.label)
-        and _same(labelled[2], option.text)
-    )
+    if labelled is None:
+        return False
+    return _same(labelled[1], option.label) and _same(labelled[2], option.text)
 
 
 def _is_label(answer: str, label: str) -> bool:

@@ -105,6 +105,14 @@ SHOW_LABELS = frozenset(("options", "letter"))
 """Templates that show options with their labels."""
 
 
+LABELS: Mapping[str, tuple[str, ...]] = {
+    "follows": ("yes", "no", "maybe"),
+    "true_or_false": ("true", "false", "undecided"),
+    "relation": ("entailment", "contradiction", "neutral"),
+}
+"""By template, the few answers that it asks for where a question has no options."""
+
+
 def answers_are_labels(dataset: DatasetName, template: str) -> bool:
     """Whether the template's answers are few and recur in many samples."""
     return dataset == "glue" or template == "letter"

@@ -5,13 +5,16 @@ from typing import Any
 
 from datasets import Dataset
 
+from lm_eval_ext.answers.reader import AnswerReader
 from lm_eval_ext.benchmarks.conceptual import fewshot, openbookqa, score
-from lm_eval_ext.benchmarks.conceptual.answers import in_chat
 from lm_eval_ext.benchmarks.conceptual.fewshot import SAME_LABELS, SELECTIONS
 from lm_eval_ext.benchmarks.conceptual.load import Options
 from lm_eval_ext.benchmarks.conceptual.prompt import ALL, framed, with_facts
+from lm_eval_ext.benchmarks.conceptual.reader import reader_for
+from lm_eval_ext.benchmarks.conceptual.records import Option
 from lm_eval_ext.harness import signature
 from lm_eval_ext.harness.fewshot import FewshotTask, Prompt, Turn
+from lm_eval_ext.harness.lm_eval_types import Doc
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.stats.table import Row
 
@@ -119,9 +122,16 @@ class ConceptualTask(FewshotTask):
         turns[0] = Turn(with_facts(facts, turns[0].input), turns[0].answer)
         return Prompt(tuple(turns), framed(own["inputs"][template]))
 
-    def read_chat_answer(self, answer: str) -> str:
-        """One line."""
-        return in_chat(answer)
+    def answer_reader(self, doc: Doc, index: int) -> AnswerReader | None:
+        """Return the reader of one question's answers after a template.
+
+        The paper compares whole responses, and so does a run without a template.
+        """
+        if not self.has_chat_template:
+            return None
+        options = tuple(Option(**option) for option in doc["options"])
+        selections = len(score.selections_of(doc))
+        return reader_for(options, self._templates[index // selections])
 
     def score(self, doc: dict[str, Any], answers: Sequence[Any]) -> list[Row]:
         """The model's scores, and those of stand-ins that copy the demonstrations' answers."""

@@ -3,7 +3,7 @@
 :func:`name_of` finds the name by these steps:
 
 1. *Text*: thinking is dropped, and what follows a special token
-   (:func:`~lm_eval_ext.harness.chat.said`). Of the first 4,000 characters, full-width letters,
+   (:func:`~lm_eval_ext.answers.turn.said`). Of the first 4,000 characters, full-width letters,
    digits and punctuation become ASCII (NFKC), control and invisible characters are removed,
    traditional characters become simplified ones, and Markdown markup is removed. Where the question
    (菜名是什么) is repeated, what precedes it is the answer, or what follows if nothing but the
@@ -31,6 +31,7 @@ A gold name given as the answer is returned unchanged.
 import re
 import unicodedata
 
+from lm_eval_ext.answers.turn import said
 from lm_eval_ext.benchmarks.diner.glossary import (
     CHINESE,
     NOT_CHINESE,
@@ -38,7 +39,6 @@ from lm_eval_ext.benchmarks.diner.glossary import (
     simplified,
     unbracketed,
 )
-from lm_eval_ext.harness.chat import said
 
 MAX_CHARS = 4_000
 """Characters of an answer that are searched for the name."""

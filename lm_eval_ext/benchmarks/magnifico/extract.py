@@ -63,6 +63,7 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import chain, islice
 
+from lm_eval_ext.answers.reasoning import outside_reasoning
 from lm_eval_ext.benchmarks.magnifico.sql_text import (
     COMPOUND,
     OPENING_CHARS,
@@ -73,7 +74,6 @@ from lm_eval_ext.benchmarks.magnifico.sql_text import (
     query_at,
     tokens,
 )
-from lm_eval_ext.harness.chat import without_thinking
 
 MAX_CHARS = 1_000_000
 """Length of answers that is read; the executor refuses much shorter queries."""
@@ -127,7 +127,7 @@ def query_of(answer: str) -> str | None:
 
 
 def _find(answer: str) -> str | None:
-    texts = [_unquoted(answer[start:end]) for start, end in without_thinking(answer)]
+    texts = [_unquoted(answer[start:end]) for start, end in outside_reasoning(answer)]
     doubtful: list[Place] = []
     for place in islice(chain.from_iterable(map(_places, texts)), _MAX_PLACES):
         inner = _in_parentheses(place)

@@ -13,7 +13,7 @@ import yaml
 from support.asking import ask
 
 from lm_eval_ext.benchmarks.cogs import load
-from lm_eval_ext.benchmarks.cogs.chat import INSTRUCTION, form_in
+from lm_eval_ext.benchmarks.cogs.answers import INSTRUCTION, READER
 from lm_eval_ext.benchmarks.cogs.records import LEXICAL, STRUCTURAL, kind_of
 from lm_eval_ext.benchmarks.cogs.score import EQUIVALENT, EXACT, process_results, score
 from lm_eval_ext.cards import cards
@@ -155,14 +155,15 @@ def test_each_family(right: str, why: str) -> None:
             cut=form.rpartition(" ")[0],
             listed=form.replace(" AND ", "\n").replace(" ; ", "\n") + "\nmat ( x _ 9 )",
             moved=form.replace("x _ 1 ", "x _ 7 "),
+            part=form.split(" AND ")[0].split(" ; ")[0].removeprefix("* "),
         )
-        found = form_in(answer)
+        found = READER.read(answer)
         assert score(found, form)[EXACT] is (right == "right"), found
 
 
 def test_a_long_answer_costs_little() -> None:
     for part in ("dog ( x _ 1 ) AND\n", "a : ", "```\n", "<think>", "Sentence:\n"):
-        form_in(part * (1_000_000 // len(part)))
+        READER.read(part * (1_000_000 // len(part)))
 
 
 def test_the_instruction_is_true_of_every_form() -> None:

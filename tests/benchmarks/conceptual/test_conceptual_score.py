@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 from support.asking import ask
 
-from lm_eval_ext.benchmarks.conceptual.answers import in_chat, is_right, score
+from lm_eval_ext.benchmarks.conceptual.answers import is_right, score
+from lm_eval_ext.benchmarks.conceptual.reader import reader_for
 from lm_eval_ext.benchmarks.conceptual.records import Option, words
 from lm_eval_ext.benchmarks.conceptual.score import SEEDS, copied, process_results, stand_ins
 from lm_eval_ext.cards import cards
@@ -229,7 +230,8 @@ def test_in_ascii_rouge_l_is_the_librarys(gold: str, answer: str) -> None:
 def test_no_answer_hurts_and_a_long_one_costs_little(part: str) -> None:
     answer = part * (1_000_000 // len(part))
     assert set(score(answer, "yes")) == set(SCORES)
-    in_chat(answer)
+    reader_for(tuple(WATER), "options").read(answer)
+    reader_for((), "text_first").read(answer)
 
 
 def test_an_answer_is_compared_up_to_a_length() -> None:
@@ -280,20 +282,61 @@ def test_where_no_labels_are_shown_a_label_alone_names_nothing() -> None:
     assert found == [0.0, 1.0, 0.0]
 
 
+FORMS = [
+    pytest.param(form, right == "right", id=f"{right}: {why}")
+    for right in ("right", "wrong")
+    for why, form in FAMILIES[right].items()
+]
+
+
+@pytest.mark.parametrize("template", ["options", "choose"])
 @pytest.mark.parametrize("option", WATER[:2], ids=["short", "long"])
+@pytest.mark.parametrize(("form", "is_read"), FORMS)
+def test_each_family_of_a_chat_with_options(
+    form: str, is_read: bool, option: Option, template: str
+) -> None:
+    response = form.format(a=option.text, A=option.text.capitalize())
+    answer = reader_for(tuple(WATER), template).read(response)
+    right = is_right(answer, option.text, WATER, option.label, labels_shown=template == "options")
+    assert right is is_read, answer
+
+
+@pytest.mark.parametrize(("form", "is_read"), FORMS)
 @pytest.mark.parametrize(
-    ("right", "why"), [(right, why) for right in ("right", "wrong") for why in FAMILIES[right]]
+    ("template", "gold", "wrong"),
+    [("follows", "yes", "no"), ("text_first", "Hugo Lamm", "Nora Pike")],
+    ids=["label", "words"],
 )
-def test_each_family_of_a_chat(right: str, why: str, option: Option) -> None:
-    answer = FAMILIES[right][why].format(a=option.text, A=option.text.capitalize())
-    read = in_chat(answer)
-    found = is_right(read, option.text, WATER, option.label, labels_shown=True)
-    assert found is (right == "right"), read
+def test_each_family_of_a_chat_without_options(
+    form: str, is_read: bool, template: str, gold: str, wrong: str
+) -> None:
+    response = form.replace("iron", wrong).replace("Iron", wrong).format(a=gold, A=gold)
+    answer = reader_for((), template).read(response)
+    assert is_right(answer, gold) is is_read, answer
 
 
-def test_in_a_chat_labels_are_read_like_texts_and_right_answers_stay() -> None:
-    for answer in ("The answer is (B).", "(B) warm water", "Answer: B", "**B**", "B. warm water"):
-        for gold in ("warm water", "B"):
-            assert is_right(in_chat(answer), gold, WATER, "B", labels_shown=True), answer
-    for gold in ("ice", "warm water", "B", "yes", "no", "Chief of Protocol", "3 + 4 = 7", "3-2"):
-        assert in_chat(gold) == gold
+@pytest.mark.parametrize(
+    "response",
+    [
+        "The answer is (B).",
+        "(B) warm water",
+        "Answer: B",
+        "**B**",
+        "B. warm water",
+        "Option B",
+        "The answer is option B: warm water.",
+        "B, because it is not cold",
+        "Answer: **B. warm water**",
+    ],
+)
+@pytest.mark.parametrize(("gold", "template"), [("warm water", "options"), ("B", "letter")])
+def test_labels_are_read_like_texts(response: str, gold: str, template: str) -> None:
+    answer = reader_for(tuple(WATER), template).read(response)
+    assert is_right(answer, gold, WATER, "B", labels_shown=True), answer
+
+
+@pytest.mark.parametrize(
+    "gold", ["yes", "no", "Chief of Protocol", "3 + 4 = 7", "3-2", "St. Louis"]
+)
+def test_an_answer_of_a_few_words_stays_as_it_is(gold: str) -> None:
+    assert reader_for((), "text_first").read(gold) == gold

@@ -11,6 +11,7 @@ import pytest
 from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.slog import load, score
+from lm_eval_ext.benchmarks.slog.answers import READERS
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.training.recipe import prepare
 
@@ -77,7 +78,8 @@ def test_scores(gold: str, answer: str, exact: int, closed: int, equivalent: int
     ],
 )
 def test_the_form_in_an_answer(answer: str, form: str) -> None:
-    assert score.form_in(answer) == form
+    notation = "cogs" if form == COGS else "varfree"
+    assert READERS[notation].read(answer) == form
 
 
 Change = Callable[[str, random.Random], str]

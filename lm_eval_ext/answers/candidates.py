@@ -1,0 +1,213 @@
+"""Candidates: stretches of a text that may be the answer, with the words that announce them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from lm_eval_ext.answers.markdown import boxes, fenced_blocks, json_texts, tagged_texts
+from lm_eval_ext.answers.phrases import Phrases
+
+MAX_CANDIDATES = 400
+"""Candidates of a text that are tried, the last ones of each kind."""
+
+MAX_LENGTH = 20_000
+"""Characters of the longest candidate."""
+
+_NEAR = 200
+"""Characters before a candidate among which a denial or an example is looked for."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A stretch of a text that may be the answer.
+
+    Attributes:
+        text: The stretch, with markup and maybe with more behind the answer.
+        start: Its position.
+        source: Where it stands: ``announcement``, ``box``, ``tag``, ``JSON``, ``fence``,
+            ``heading``, ``correction`` or ``line``.
+        words: The words that announce it.
+        words_start: Their position.
+        is_denied: Whether its words deny it ("the answer is not ...") or call it an example.
+    """
+
+    text: str
+    start: int
+    source: str
+    words: str = ""
+    words_start: int = 0
+    is_denied: bool = False
+
+
+def announced_candidates(text: str, phrases: Phrases) -> list[Candidate]:
+    """Return what a text announces, tags, or puts into a box, in the order of the text."""
+    candidates: list[Candidate] = []
+    for span in boxes(text):
+        candidates.append(Candidate(span.text, span.start, "box"))
+    for span in tagged_texts(text):
+        candidates.append(Candidate(span.text, span.start, "tag"))
+    for span in json_texts(text):
+        candidates.append(Candidate(span.text, span.start, "JSON"))
+    for pattern, source in (
+        (phrases.announcement, "announcement"),
+        (phrases.correction, "correction"),
+    ):
+        for announcement in list(pattern.finditer(text))[-MAX_CANDIDATES:]:
+            candidates.append(_announced(text, announcement, source))
+    last_heading = _last_heading(text)
+    if last_heading is not None:
+        candidates.append(last_heading)
+    checked = [check_candidate(text, candidate, phrases) for candidate in candidates]
+    return sorted(checked, key=lambda candidate: candidate.start)
+
+
+def fence_candidates(text: str, phrases: Phrases) -> list[Candidate]:
+    """Return the contents of fenced blocks in the order of the text."""
+    blocks = fenced_blocks(text)[-MAX_CANDIDATES:]
+    candidates = [Candidate(block.text, block.start, "fence") for block in blocks]
+    return [check_candidate(text, candidate, phrases) for candidate in candidates]
+
+
+def line_candidates(text: str, phrases: Phrases) -> list[Candidate]:
+    """Return the lines that have any text outside of fences, in the order of the text."""
+    blocks = fenced_blocks(text)
+    candidates: list[Candidate] = []
+    position = 0
+    for line in text.splitlines(keepends=True):
+        start = position
+        position += len(line)
+        while blocks and blocks[0].end <= start:
+            del blocks[0]
+        is_fenced = bool(blocks) and blocks[0].start <= start
+        if line.strip() and not is_fenced and len(candidates) < MAX_CANDIDATES:
+            candidates.append(Candidate(line.strip(), start, "line"))
+    return [check_candidate(text, candidate, phrases) for candidate in candidates]
+
+
+def _announced(text: str, announcement: re.Match[str], source: str) -> Candidate:
+    """Return what stands behind an announcement: the content of a fence, or a paragraph."""
+    words = " ".join(announcement[0].split()).strip("*_`#>: ")
+    words_start = announcement.start()
+    words_start += len(announcement[0]) - len(announcement[0].lstrip())
+    start = announcement.end()
+    behind = text[start : start + MAX_LENGTH]
+    # The end of bold type or of a heading belongs to the announcement.
+    closing = re.match(r"[*_]{0,3}[ \t]*[:：]?[ \t]*[*_]{0,3}[ \t]*(?=\n|\Z)", behind)  # noqa: RUF001
+    if closing is None and announcement[0].count("**") % 2:
+        closing = re.match(r"[ \t]*\*\*", behind)
+    if closing:
+        start += closing.end()
+        behind = behind[closing.end() :]
+    content = behind.lstrip()
+    start += len(behind) - len(content)
+    blocks = fenced_blocks(content) if content[:3] in ("```", "~~~") else []
+    if blocks and blocks[0].start == 0:
+        return Candidate(blocks[0].text.strip(), start, source, words, words_start)
+    paragraph = re.split(r"\n[ \t]*\n", content, maxsplit=1)[0]
+    return Candidate(paragraph, start, source, words, words_start)
+
+
+_HEADING = re.compile(r"^#{3,6}[ \t]+(?P<text>[^\n]{1,300})\s*\Z", re.MULTILINE)
+
+
+def _last_heading(text: str) -> Candidate | None:
+    """Return a heading that ends a text, as ``#### ice`` in the style of GSM8K."""
+    start = text.rstrip().rfind("\n") + 1
+    heading = _HEADING.match(text, start)
+    return Candidate(heading["text"], start, "heading") if heading else None
+
+
+def check_candidate(text: str, candidate: Candidate, phrases: Phrases) -> Candidate:
+    """Return a candidate with a note if it is denied, or called an example."""
+    start = candidate.start
+    is_announced = candidate.source in ("announcement", "correction")
+    if is_announced:
+        # The grammar sees "not" in the announced text itself.
+        start = candidate.words_start
+    clause = clause_before(text, start)
+    is_denied = not is_announced and phrases.denial.search(clause) is not None
+    if is_denied or phrases.example.search(clause):
+        return replace(candidate, is_denied=True)
+    return candidate
+
+
+def announces_line(text: str, candidate: Candidate) -> bool:
+    """Return whether the words that announce a candidate begin their line."""
+    start = candidate.words_start
+    line_start = text.rfind("\n", 0, start) + 1
+    return not text[line_start:start].strip(" \t*_#>-")
+
+
+_FENCE_LINE = re.compile(r"[ \t]*(?:`{3}|~{3})")
+
+
+def clause_before(text: str, start: int) -> str:
+    """Return the words before a position that belong to what follows.
+
+    They stand in its line, or else in the line before if that ends with a colon or is one word.
+    The opening of a fence in between does not count.
+    """
+    before = text[max(0, start - _NEAR) : start]
+    line = before.rpartition("\n")[2]
+    if line.strip(" \t>*#-`~"):
+        return line
+    lines = before.rstrip(" \t>*#-`~").splitlines()
+    while lines and (not lines[-1].strip() or _FENCE_LINE.match(lines[-1])):
+        del lines[-1]
+    if not lines:
+        return ""
+    is_lead = lines[-1].rstrip("*_ ").endswith((":", "：")) or len(lines[-1].split()) == 1  # noqa: RUF001
+    return lines[-1] if is_lead else ""
+
+
+_SENTENCE_END = re.compile(r"[.!?][\"'”)*]{0,2}\s+(?=[A-Z\"“(*])")
+_SHORT_WORD = re.compile(r"(?:\b[A-Z]|\b(?:St|Mr|Mrs|Dr|Ms|Jr|Sr|No|vs|U\.S|e\.g|i\.e))\Z")
+_MAX_LINES = 40
+
+
+def variants(candidate: Candidate, phrases: Phrases) -> Iterator[str]:
+    """Yield the stretches of a candidate that may be the answer, the longest first.
+
+    All of it on one line; its first line; that up to the end of the first sentence; and that up
+    to what continues the sentence (", because ...").
+    """
+    lines = [line.strip() for line in candidate.text.splitlines() if line.strip()]
+    if not lines:
+        return
+    if len(lines) > 1:
+        yield " ".join(lines)
+    for line in lines[:1]:
+        yield from line_variants(line, phrases)
+
+
+def line_variants(line: str, phrases: Phrases) -> Iterator[str]:
+    """Yield a line, its first sentence, and what precedes a continuation of the sentence."""
+    yield line
+    sentence = first_sentence(line)
+    if sentence != line:
+        yield sentence
+    remark_free = without_remark(sentence)
+    if remark_free != sentence:
+        yield remark_free
+    clause = phrases.ending.split(sentence, maxsplit=1)[0].strip(" ,;")
+    if clause and clause != sentence:
+        yield clause
+
+
+_REMARK = re.compile(
+    r"\s\((?!(?:or|not|and|but|maybe|possibly)\b)"
+    r"(?:[A-Za-z',-]{1,30}\s){2,30}[A-Za-z'-]{1,30}[.!]?\)\.?\Z"
+)
+
+
+def without_remark(line: str) -> str:
+    """Return a line without a remark of three words or more in brackets behind it."""
+    return _REMARK.sub("", line)
+
+
+def first_sentence(line: str) -> str:
+    """Return a line up to the end of its first sentence; "St." and "U.S." end none."""
+    for ending in _SENTENCE_END.finditer(line):
+        if not _SHORT_WORD.search(line[max(0, ending.start() - 8) : ending.start()]):
+            return line[: ending.end()].strip()
+    return line

@@ -1,0 +1,222 @@
+"""Answers in a formal notation, such as logical forms: a candidate is one if it parses."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from lm_eval_ext.answers.candidates import (
+    MAX_CANDIDATES,
+    Candidate,
+    announced_candidates,
+    announces_line,
+    check_candidate,
+    clause_before,
+    without_remark,
+)
+from lm_eval_ext.answers.choice import Accepted, CandidateGrammar, before_further_prompt
+from lm_eval_ext.answers.markdown import Block, Span, bare, fenced_blocks
+from lm_eval_ext.answers.phrases import Phrases
+from lm_eval_ext.answers.turn import Step
+
+
+@dataclass(frozen=True)
+class Notation:
+    """What a benchmark knows about its formal notation.
+
+    Attributes:
+        parses: Whether a text is an expression of the notation; a single word is none.
+        is_part: Whether an expression is a proper part of another one, and so may explain it.
+        is_name: Whether a text is an expression of one word.
+        loosely: What looks like an expression that does not parse; a line of it stands for the
+            answer if nothing parses.
+    """
+
+    parses: Callable[[str], bool]
+    is_part: Callable[[str, str], bool]
+    is_name: Callable[[str], bool]
+    loosely: re.Pattern[str] | None = None
+
+
+class FormalGrammar(CandidateGrammar):
+    """Finds an expression of a notation.
+
+    Expressions are looked for behind announcements, in fenced blocks, behind colons, in
+    paragraphs, lines and inline code. The last one counts that is announced, then the last one in
+    a fenced block, then the last one elsewhere. No expression counts that
+
+    - is denied, or called an example;
+    - stands in an explanation behind an expression, or is a part of an earlier one;
+    - is offered beside another one ("or"): then there is no answer.
+    """
+
+    def __init__(self, phrases: Phrases, notation: Notation) -> None:
+        super().__init__(phrases)
+        self.notation = notation
+
+    def accept(self, text: str) -> str | None:
+        """Return an expression, unchanged."""
+        return text if self.notation.parses(text) else None
+
+    def find(self, text: str) -> list[Step]:
+        """Return the steps from what a model says to the expression."""
+        stretch = before_further_prompt(text, self.phrases)
+        steps = [Step("up to a further prompt", stretch)]
+        expressions = self._expressions(stretch)
+        counting = self._without_explanations(stretch, expressions)
+        if self._offers_several(stretch, expressions):
+            steps.append(Step("several answers", stretch.strip()))
+        elif counting:
+            steps.append(_last_of_highest_rank(counting).step)
+        else:
+            steps.append(Step("no answer", self.fallback(stretch)))
+        return steps
+
+    def fallback(self, text: str) -> str:
+        """Return a single word that is announced or alone, a loose expression, or all of a text."""
+        for candidate in reversed(announced_candidates(text, self.phrases)):
+            name = bare(candidate.text)
+            if not candidate.is_denied and self.notation.is_name(name):
+                return name
+        if self.notation.is_name(bare(text)):
+            return bare(text)
+        if self.notation.loosely is not None:
+            for line in text.splitlines():
+                loose = bare(line)
+                # What parses was denied: it would be right for the wrong reason.
+                if self.notation.loosely.fullmatch(loose) and not self.notation.parses(loose):
+                    return loose
+        return text.strip()
+
+    def _expressions(self, text: str) -> list[Accepted]:
+        """Return everything in a text that parses, in the order of the text."""
+        expressions: dict[int, Accepted] = {}
+        for candidate in _candidates(text, self.phrases):
+            checked = check_candidate(text, candidate, self.phrases)
+            answer = self.accept_any(stretches(checked.text))
+            if answer is None or checked.is_denied:
+                continue
+            known = expressions.get(checked.start)
+            if known is None or _rank(checked) > _rank(known.candidate):
+                expressions[checked.start] = Accepted(checked, answer)
+        return [expressions[start] for start in sorted(expressions)]
+
+    def _without_explanations(self, text: str, expressions: Sequence[Accepted]) -> list[Accepted]:
+        """Return the expressions that do not explain an earlier one."""
+        explanations = [match.start() for match in self.phrases.explanation.finditer(text)]
+        counting: list[Accepted] = []
+        for accepted in expressions:
+            if not counting or not self._explains(text, accepted, counting, explanations):
+                counting.append(accepted)
+        return counting
+
+    def _explains(
+        self,
+        text: str,
+        accepted: Accepted,
+        earlier: Sequence[Accepted],
+        explanations: Sequence[int],
+    ) -> bool:
+        """Return whether an expression explains an earlier one.
+
+        Args:
+            text: What the model says.
+            accepted: The expression.
+            earlier: Those before it, one or more.
+            explanations: Where explanations begin.
+        """
+        candidate = accepted.candidate
+        if candidate.source == "correction":
+            return False
+        if any(self.notation.is_part(accepted.answer, whole.answer) for whole in earlier):
+            return True
+        if candidate.source == "announcement" and announces_line(text, candidate):
+            return False
+        answered = earlier[0].candidate.start
+        return any(answered < position <= candidate.start for position in explanations)
+
+    def _offers_several(self, text: str, expressions: Sequence[Accepted]) -> bool:
+        """Return whether an expression is offered beside an earlier, different one."""
+        for earlier, later in pairwise(expressions):
+            before = clause_before(text, later.candidate.start)
+            if earlier.answer != later.answer and self.phrases.alternative.search(before):
+                return True
+        return False
+
+
+def stretches(text: str) -> list[str]:
+    """Return a text on one line, also without a remark in brackets behind it."""
+    line = " ".join(text.split())
+    shorter = without_remark(line)
+    return [line] if shorter == line else [line, shorter]
+
+
+_RANKS = {"line": 0, "code": 0, "fence": 1}
+_ANNOUNCED_RANK = 2
+
+
+def _rank(candidate: Candidate) -> int:
+    return _RANKS.get(candidate.source, _ANNOUNCED_RANK)
+
+
+def _last_of_highest_rank(expressions: Sequence[Accepted]) -> Accepted:
+    highest = max(_rank(accepted.candidate) for accepted in expressions)
+    matching = [accepted for accepted in expressions if _rank(accepted.candidate) == highest]
+    return matching[-1]
+
+
+_COLON = re.compile(r"[:：]\s+|\b(?:is|becomes|be)\s+")  # noqa: RUF001
+_CODE = re.compile(r"(`{1,3})([^`\n]+)\1")
+
+
+_MAX_BEHIND_COLON = 8_000
+"""Characters behind a colon that may be an expression over several lines."""
+
+
+def _candidates(text: str, phrases: Phrases) -> Iterator[Candidate]:
+    """Yield what may be an expression: announced, fenced, in paragraphs, lines and inline code."""
+    for candidate in announced_candidates(text, phrases):
+        yield candidate
+        first_line = candidate.text.partition("\n")[0]
+        if first_line != candidate.text:
+            yield replace(candidate, text=first_line)
+    fences = fenced_blocks(text)[-MAX_CANDIDATES:]
+    for fence in fences:
+        yield from _pieces(Span(fence.content_start, fence.end, fence.text), "fence")
+    for paragraph in _paragraphs(text, fences):
+        yield from _pieces(paragraph, "line")
+        for code in _CODE.finditer(paragraph.text):
+            yield Candidate(code[2], paragraph.start + code.start(), "code")
+
+
+def _paragraphs(text: str, fences: Sequence[Block]) -> list[Span]:
+    """Return the paragraphs of a text outside of fenced blocks."""
+    edges = [0]
+    for fence in fences:
+        edges.extend((fence.start, fence.end))
+    edges.append(len(text))
+    paragraphs = []
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        position = start
+        for piece in re.split(r"(\n[ \t]*\n)", text[start:end]):
+            if piece.strip():
+                paragraphs.append(Span(position, position + len(piece), piece))
+            position += len(piece)
+    return paragraphs[:MAX_CANDIDATES]
+
+
+def _pieces(block: Span, source: str) -> Iterator[Candidate]:
+    """Yield a block, what stands behind its colons, and its lines, with the same for each."""
+    if len(block.text.splitlines()) > 1:
+        yield Candidate(block.text, block.start, source)
+        for colon in list(_COLON.finditer(block.text))[:MAX_CANDIDATES]:
+            start = block.start + colon.end()
+            behind = block.text[colon.end() : colon.end() + _MAX_BEHIND_COLON]
+            yield Candidate(behind, start, source)
+    position = block.start
+    for line in block.text.splitlines(keepends=True):
+        if line.strip():
+            yield Candidate(line, position, source)
+            for colon in list(_COLON.finditer(line))[-3:]:
+                yield Candidate(line[colon.end() :], position + colon.end(), source)
+        position += len(line)

@@ -1,0 +1,53 @@
+"""The stages that are the same for all benchmarks: from a response to what the model says."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lm_eval_ext.answers.reasoning import outside_reasoning
+from lm_eval_ext.answers.tokens import final_channel, remove_invisible, remove_special_tokens
+
+MAX_CHARACTERS = 100_000
+"""Characters of a response that are read."""
+
+
+class Step(NamedTuple):
+    """A step of reading: its name, and the text after it."""
+
+    name: str
+    text: str
+
+
+def turn_steps(response: str, further_tokens: Sequence[str] = ()) -> list[Step]:
+    """Return the steps to what a response says behind its last thought; the last step has it.
+
+    It is what stands before the thought if nothing follows, and "" if the model says nothing.
+    Steps that change nothing are left out.
+    """
+    steps = [Step("response", response[:MAX_CHARACTERS])]
+    channel = final_channel(steps[-1].text)
+    _add(steps, "final channel", channel)
+    stretch = turn = ""
+    for start, end in outside_reasoning(channel):
+        stretch = channel[start:end]
+        turn = remove_special_tokens(stretch, further_tokens)
+        if turn.strip():
+            break
+    _add(steps, "outside of reasoning", stretch)
+    _add(steps, "special tokens", turn)
+    _add(steps, "invisible characters", remove_invisible(turn))
+    return steps
+
+
+def _add(steps: list[Step], name: str, text: str) -> None:
+    if text != steps[-1].text:
+        steps.append(Step(name, text))
+
+
+def said(response: str, further_tokens: Sequence[str] = ()) -> str:
+    """Return what a response says, by the stages in :func:`turn_steps`."""
+    return turn_steps(response, further_tokens)[-1].text
+
+
+def is_unfinished(response: str) -> bool:
+    """Return whether a response is nothing but a thought that does not end."""
+    return bool(response.strip()) and not said(response).strip()
