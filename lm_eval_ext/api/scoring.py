@@ -132,47 +132,58 @@ def score_sql(
     databases: str | os.PathLike[str],
     *,
     semantics: str = "reference",
+    suites: str | os.PathLike[str] | None = None,
     timeout_s: float = 10.0,
     workers: int = 2,
 ) -> "DataFrame":
-    """Executes predicted queries safely and compares their results with those of gold queries.
+    """Execute predicted queries safely and compare their results with those of gold queries.
 
     Args:
-        frame: With the columns ``db_id``, ``gold_sql`` and ``predicted_sql``; a missing
+        frame: A frame with the columns ``db_id``, ``gold_sql`` and ``predicted_sql``; a missing
             prediction (None, NaN) counts as an empty one.
         databases: A folder of databases, ``<db_id>/<db_id>.sqlite`` or ``<db_id>.sqlite``, or one
             database by its path or URL (docs/sql.md).
-        semantics: When two results are equal: ``reference``, ``strict`` or ``sets`` (docs/sql.md).
+        semantics: The rule by which two results are equal: ``reference``, ``strict``, ``sets``,
+            ``spider``, ``spider-distinct`` or ``bird`` (docs/sql.md).
+        suites: A folder of test suites, as ``lm-eval-ext magnifico populate`` writes it; None: the
+            given databases alone judge.
         timeout_s: Seconds of processor time per query.
-        workers: Processes that execute queries.
+        workers: The number of processes that execute queries.
 
     Returns:
-        The same rows with the column ``status``: ``correct``, ``wrong``, and so on. The signature
-        of the comparison is in ``attrs["signature"]``.
+        The same rows with the columns ``status`` (``correct``, ``wrong``, and so on) and
+        ``reason``; with suites also ``deciding_database`` and ``original_status``. The signature
+        of the comparison is in ``attrs["signature"]``, and lines about predictions that no suite
+        judges in ``attrs["remarks"]``.
 
     Raises:
         OptionError: A column is missing, or an argument is invalid.
-        DataError: A database cannot be read or used.
+        DataError: A database or suite cannot be read or used.
     """
-    from lm_eval_ext.sql import Example, Executor, Limits, databases_at, find_semantics
     from lm_eval_ext.sql.predictions import COLUMNS
-    from lm_eval_ext.sql.scoring import engine_of
+    from lm_eval_ext.sql.scoring import JudgeOptions, opened_judge, verdict_columns, verdict_record
+    from lm_eval_ext.sql.suite_choice import SuiteSource
+    from lm_eval_ext.sql.values import Prediction
 
-    if missing := [name for name in COLUMNS if name not in frame]:
+    missing = [name for name in COLUMNS if name not in frame]
+    if missing:
         raise OptionError(
             f"the frame has no column {', '.join(missing)}; needed are {', '.join(COLUMNS)}"
         )
-    rule = find_semantics(semantics)
-    limits = Limits(timeout_s=timeout_s)
-    needed = frame[list(COLUMNS)].astype("string").fillna("")
-    known = databases_at(os.fspath(databases))
-    with Executor(known, workers=workers, limits=limits) as executor:
-        engine = engine_of(executor, known, needed["db_id"])
-        asked = (Example(*row) for row in needed.itertuples(index=False))
-        statuses = [verdict.status for verdict in executor.score(asked, semantics=rule.name)]
-    scored = frame.assign(status=statuses)
-    signature = f"{rule.signature}|timeout:{limits.timeout_s:g}s"
-    # Of SQLite, whose version is the machine's, sql-score says it.
-    other = "" if engine.startswith("sqlite:") else f"|{engine}"
-    scored.attrs["signature"] = signature + other
+    source = None if suites is None else SuiteSource(Path(suites))
+    options = JudgeOptions(os.fspath(databases), semantics, source, timeout_s, workers)
+    texts = frame[list(COLUMNS)].astype("string").fillna("")
+    predictions = [Prediction(*row) for row in texts.itertuples(index=False)]
+    with opened_judge(options, predictions) as open_judge:
+        verdicts = open_judge.judge.judge_all(predictions, progress=None)
+    records = [verdict_record(verdict) for verdict in verdicts]
+    scored = frame.copy()
+    for name in verdict_columns(has_suite=open_judge.has_suite):
+        scored[name] = [record[name] for record in records]
+    signature = open_judge.signature
+    # The version of SQLite, which is the machine's, is in the signature of sql-score only.
+    scored.attrs["signature"] = "|".join(
+        part for part in signature.split("|") if not part.startswith("sqlite:")
+    )
+    scored.attrs["remarks"] = list(open_judge.remarks)
     return scored

@@ -3,7 +3,7 @@
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -339,27 +339,31 @@ def _write_rows(
     Raises:
         OptionError: The file cannot be written.
     """
-    added = [STATUS, REASON]
-    if has_suite:
-        added += [DECIDING_DATABASE, ORIGINAL_STATUS]
+    added = verdict_columns(has_suite=has_suite)
     if options.read_query is not None:
-        added.append(EXTRACTED)
+        added = (*added, EXTRACTED)
     columns = [*file.columns, *(name for name in added if name not in file.columns)]
     with atomic_text(out, errors="surrogateescape") as handle:
         writer = RecordWriter(handle, kind, columns)
         for row in rows:
-            written = _verdict_columns(row)
-            writer.write({**row.row.record, **{name: written[name] for name in added}})
+            values = {**verdict_record(row.verdict), EXTRACTED: row.judged.predicted}
+            writer.write({**row.row.record, **{name: values[name] for name in added}})
 
 
-def _verdict_columns(row: JudgedRow) -> Mapping[str, object]:
-    verdict = row.verdict
+def verdict_columns(*, has_suite: bool) -> tuple[str, ...]:
+    """Return the names of the columns that say something about a verdict."""
+    if has_suite:
+        return (STATUS, REASON, DECIDING_DATABASE, ORIGINAL_STATUS)
+    return (STATUS, REASON)
+
+
+def verdict_record(verdict: Verdict) -> dict[str, str | None]:
+    """Return what a table says about a verdict, by column."""
     return {
         STATUS: verdict.status,
         REASON: verdict.reason,
         DECIDING_DATABASE: verdict.database,
         ORIGINAL_STATUS: verdict.original_status,
-        EXTRACTED: row.judged.predicted,
     }
 
 
