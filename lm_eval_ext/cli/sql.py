@@ -1,7 +1,6 @@
 """``lm-eval-ext sql``: judging SQL of any system, comparing two systems, explaining a verdict."""
 
 import json
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -9,9 +8,11 @@ import typer
 
 from lm_eval_ext.cli.questions import Json
 from lm_eval_ext.cli.sql_options import (
+    DEFAULT_SEMANTICS,
     BuildSuiteOption,
     ByOption,
     DatabasesOption,
+    ExplainCommand,
     ExtractOption,
     NoQuotesOption,
     SemanticsOption,
@@ -42,7 +43,7 @@ def compare(
     ],
     *,
     databases: DatabasesOption,
-    semantics: SemanticsOption = "reference",
+    semantics: SemanticsOption = DEFAULT_SEMANTICS,
     suite: SuiteOption = None,
     build_suite: BuildSuiteOption = False,
     extract: ExtractOption = False,
@@ -91,15 +92,8 @@ def compare(
     if as_json:
         typer.echo(json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False))
         return
-    command = ["lm-eval-ext", "sql", "explain", "--databases", databases, "--semantics", semantics]
-    if suite is not None:
-        command += ["--suite", str(suite)]
-    if build_suite:
-        command.append("--build-suite")
-    if extract:
-        command.append("--extract")
-    command += ["--predictions", str(first), "--row"]
-    typer.echo(comparison_screen(comparison, shlex.join(command)), nl=False)
+    command = ExplainCommand(databases, first, semantics, suite, build_suite, extract, no_quotes)
+    typer.echo(comparison_screen(comparison, command), nl=False)
 
 
 @app.command("explain")
@@ -119,7 +113,7 @@ def explain(
     db_id: Annotated[
         str, typer.Option("--db-id", help="The database, where DB is a folder of several.")
     ] = "",
-    semantics: SemanticsOption = "reference",
+    semantics: SemanticsOption = DEFAULT_SEMANTICS,
     suite: SuiteOption = None,
     build_suite: BuildSuiteOption = False,
     extract: ExtractOption = False,

@@ -1,6 +1,8 @@
 """Options that the commands about SQL have in common."""
 
 import os
+import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +11,8 @@ import typer
 if TYPE_CHECKING:
     from lm_eval_ext.sql.suite_choice import SuiteSource
     from lm_eval_ext.sql.values import EngineName
+
+DEFAULT_SEMANTICS = "reference"
 
 DatabasesOption = Annotated[
     str,
@@ -95,6 +99,36 @@ def suite_source(suite: Path | None, *, build: bool, databases: str) -> "SuiteSo
         return SuiteSource(suite, build=build, workers=workers)
     digest = sha256_of_text(str(Path(databases).expanduser().resolve()))[:12]
     return SuiteSource(cache_dir() / "suites" / digest, build=True, per_golds=True, workers=workers)
+
+
+@dataclass(frozen=True)
+class ExplainCommand:
+    """The command that explains a row of a file under the options of another command."""
+
+    databases: str
+    predictions: Path
+    semantics: str
+    suite: Path | None
+    build_suite: bool
+    extract: bool
+    no_quotes: bool
+
+    def text(self, row: int) -> str:
+        """Return the command for the row with this number."""
+        words = ["lm-eval-ext", "sql", "explain", "--databases", self.databases]
+        words += ["--predictions", str(self.predictions), "--row", str(row)]
+        if self.semantics != DEFAULT_SEMANTICS:
+            words += ["--semantics", self.semantics]
+        if self.suite is not None:
+            words += ["--suite", str(self.suite)]
+        for flag, is_set in (
+            ("--build-suite", self.build_suite),
+            ("--extract", self.extract),
+            ("--no-quotes", self.no_quotes),
+        ):
+            if is_set:
+                words.append(flag)
+        return shlex.join(words)
 
 
 def read_query(answer: str, engine: "EngineName") -> str | None:

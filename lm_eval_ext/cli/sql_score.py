@@ -8,9 +8,11 @@ import typer
 
 from lm_eval_ext.cli.questions import Json
 from lm_eval_ext.cli.sql_options import (
+    DEFAULT_SEMANTICS,
     BuildSuiteOption,
     ByOption,
     DatabasesOption,
+    ExplainCommand,
     ExtractOption,
     NoQuotesOption,
     SemanticsOption,
@@ -37,7 +39,7 @@ def sql_score(
             help="The file to write, .csv, .tsv or .jsonl: the rows with status and reason.",
         ),
     ],
-    semantics: SemanticsOption = "reference",
+    semantics: SemanticsOption = DEFAULT_SEMANTICS,
     suite: SuiteOption = None,
     build_suite: BuildSuiteOption = False,
     extract: ExtractOption = False,
@@ -69,4 +71,7 @@ def sql_score(
     if as_json:
         typer.echo(json.dumps(summary.as_dict(), indent=2, ensure_ascii=False))
     else:
-        typer.echo(score_screen(summary), nl=False)
+        command = ExplainCommand(
+            databases, predictions, semantics, suite, build_suite, extract, no_quotes
+        )
+        typer.echo(score_screen(summary, command), nl=False)

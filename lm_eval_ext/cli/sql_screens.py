@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from lm_eval_ext.cli.sql_options import ExplainCommand
 from lm_eval_ext.results.grid import Section, interval, notes, text, value
 from lm_eval_ext.sql.comparing import Comparison
 from lm_eval_ext.sql.explaining import ExplainedRow
@@ -26,11 +27,11 @@ _QUERY_LENGTH = 4_000
 _SHOWN_NUMBERS = 8
 
 UNSCORED = ("gold_error", "database_missing")
-UNIT, DIFFERENCE_UNIT = "share", "points"
+PERCENT = "percent"
 
 
-def score_screen(summary: Summary) -> str:
-    """Return the result of ``sql-score``."""
+def score_screen(summary: Summary, command: ExplainCommand) -> str:
+    """Return the result of ``sql-score``; the command explains a row that is wrong."""
     lines = [f"accuracy: {_percent(summary.total)}"]
     not_scored = summary.rows - summary.scored
     if not_scored:
@@ -52,13 +53,17 @@ def score_screen(summary: Summary) -> str:
     screen = "\n".join(lines) + "\n"
     if summary.parts or summary.remarks:
         screen += "\n" + text(_score_sections(summary))
+    if summary.wrong_row is not None:
+        # In one line, however long, so that it can be copied.
+        screen += f"\nsee why a row is wrong: {command.text(summary.wrong_row)}\n"
     return screen
 
 
 def _score_sections(summary: Summary) -> Iterator[Section]:
     if summary.parts:
         yield _part_table(summary.parts)
-        yield notes(_part_notes([part.accuracy for part in summary.parts]))
+        if not summary.total.note:  # which says it already
+            yield notes(_part_notes([part.accuracy for part in summary.parts]))
     yield notes(one_line(remark) for remark in summary.remarks)
 
 
@@ -75,11 +80,19 @@ def _part_table(parts: Sequence[PartAccuracy]) -> Section:
 
 def _accuracy_cells(accuracy: Accuracy) -> list[str]:
     return [
-        value(accuracy.accuracy, UNIT),
-        interval(accuracy.low, accuracy.high, UNIT),
+        value(_in_percent(accuracy.accuracy), PERCENT),
+        _interval(accuracy.low, accuracy.high),
         f"{accuracy.correct:,}",
         f"{accuracy.scored:,}",
     ]
+
+
+def _in_percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def _interval(low: float | None, high: float | None, *, signed: bool = False) -> str:
+    return interval(_in_percent(low), _in_percent(high), PERCENT, signed=signed)
 
 
 def _part_notes(accuracies: Sequence[Accuracy]) -> Iterator[str]:
@@ -115,18 +128,12 @@ def _part_name(part: Mapping[str, str]) -> str:
 # Two systems.
 
 
-def comparison_screen(comparison: Comparison, command: str) -> str:
-    """Return the result of ``sql compare``.
-
-    Args:
-        comparison: The comparison.
-        command: A command that explains the row of the first file whose number follows it.
-    """
+def comparison_screen(comparison: Comparison, command: ExplainCommand) -> str:
+    """Return the result of ``sql compare``; the command explains a row of the first file."""
     screen = text(_comparison_sections(comparison))
-    differing = comparison.only(first=True) or comparison.only(first=False)
+    differing = comparison.only(first=False) or comparison.only(first=True)
     if differing:
-        # In one line, however long, so that it can be copied.
-        screen += f"\nsee one of them: {command} {differing[0].first.row.number}\n"
+        screen += f"\nsee one of them: {command.text(differing[0].first.row.number)}\n"
     return screen
 
 
@@ -163,10 +170,10 @@ def _comparison_sections(comparison: Comparison) -> Iterator[Section]:
 def _difference_cells(paired: PairedAccuracy) -> list[str]:
     difference = paired.difference
     return [
-        value(paired.first.accuracy, UNIT),
-        value(paired.second.accuracy, UNIT),
-        number(difference.value, DIFFERENCE_UNIT, signed=True),
-        interval(difference.low, difference.high, DIFFERENCE_UNIT, signed=True),
+        value(_in_percent(paired.first.accuracy), PERCENT),
+        value(_in_percent(paired.second.accuracy), PERCENT),
+        number(_in_percent(difference.value), PERCENT, signed=True),
+        _interval(difference.low, difference.high, signed=True),
         probability(difference.p),
         probability(paired.mcnemar_p),
     ]

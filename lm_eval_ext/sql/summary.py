@@ -85,6 +85,8 @@ class Summary:
         original_correct: Rows that are right on the original; None without a suite.
         counts: Rows per status, every status named.
         parts: Accuracies of parts, in the order of the file.
+        wrong_row: The number of the first row with the status wrong, as an example, rather of one
+            that is right on the original; None if there is none.
         seconds: Real time from the first query to the last verdict, with the start of workers.
         signature: What the verdicts depend on other than the files.
         remarks: Lines about what a user should know, such as golds that no suite judges.
@@ -94,6 +96,7 @@ class Summary:
     original_correct: int | None
     counts: Mapping[Status, int]
     parts: Sequence[PartAccuracy]
+    wrong_row: int | None
     seconds: float
     signature: str
     remarks: Sequence[str] = field(default=())
@@ -212,10 +215,19 @@ def summary_of(
         original_correct=original_correct,
         counts={status: found[status] for status in STATUSES},
         parts=parts,
+        wrong_row=_first_wrong(rows),
         seconds=seconds,
         signature=signature,
         remarks=remarks,
     )
+
+
+def _first_wrong(rows: Sequence[JudgedRow]) -> int | None:
+    wrong = [row for row in rows if row.verdict.status == "wrong"]
+    by_chance = [row for row in wrong if row.verdict.original_status == "correct"]
+    for row in [*by_chance, *wrong]:
+        return row.row.number
+    return None
 
 
 @dataclass(frozen=True)
