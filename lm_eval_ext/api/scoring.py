@@ -25,7 +25,7 @@ def load_documents(task: str, **metadata: Any) -> list[dict[str, Any]]:
         OptionError: There is no such task, or an option is not legal.
         DataError: Data are missing or broken.
     """
-    return [dict(doc) for doc in _load(task, metadata).eval_docs]
+    return [dict(doc) for doc in load_task(task, metadata).eval_docs]
 
 
 def score(
@@ -69,7 +69,7 @@ def score(
     from lm_eval_ext.models.given import GivenLM
     from lm_eval_ext.results.models import read_models
 
-    loaded = _load(task, metadata)
+    loaded = load_task(task, metadata)
     given = _by_place(task, list(loaded.eval_docs), documents, answers)
     places = sorted(given)
     some = None if len(places) == len(loaded.eval_docs) else {task: places}
@@ -94,8 +94,17 @@ def score(
     return Results(read_models([folder / f"results_{tracker.date_id}.json"]), temporary)
 
 
-def _load(name: str, metadata: Mapping[str, Any]) -> Any:
-    """The task itself, checked as before a run."""
+def load_task(name: str, metadata: Mapping[str, Any]) -> Any:
+    """Return a task, checked as before a run.
+
+    Args:
+        name: The name of one of our tasks.
+        metadata: The task's options, as for ``lm_eval --metadata``.
+
+    Raises:
+        OptionError: There is no such task, or an option is not legal.
+        DataError: Data are missing or broken.
+    """
     from lm_eval_ext.harness import preflight
     from lm_eval_ext.runs.tasks import own_manager
 

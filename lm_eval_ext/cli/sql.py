@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,6 +25,11 @@ from lm_eval_ext.cli.sql_options import (
 from lm_eval_ext.cli.sql_score import sql_score
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.text import names_in
+
+if TYPE_CHECKING:
+    from lm_eval_ext.sql.explaining import ExplainedRow
+    from lm_eval_ext.sql.scoring import JudgeOptions
+    from lm_eval_ext.sql.values import Prediction
 
 app = typer.Typer(
     help="SQL of any system: score it, compare two systems, explain one verdict.",
@@ -99,7 +104,12 @@ def compare(
 @app.command("explain")
 def explain(
     *,
-    databases: DatabasesOption,
+    databases: Annotated[
+        str,
+        typer.Option(
+            metavar="DB", help="A database or a folder of several, as for score; not for --results."
+        ),
+    ] = "",
     predictions: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A file of predictions, as for score; with --row."),
@@ -113,6 +123,15 @@ def explain(
     db_id: Annotated[
         str, typer.Option("--db-id", help="The database, where DB is a folder of several.")
     ] = "",
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="Results of a MAGNIFICo task with logged samples; with --doc."
+        ),
+    ] = None,
+    doc: Annotated[str, typer.Option(metavar="ID", help="A document of the task.")] = "",
+    task: Annotated[str, typer.Option(help="The task, if the results have several.")] = "",
+    model: Annotated[str, typer.Option(help="The model, if the results have several.")] = "",
     semantics: SemanticsOption = DEFAULT_SEMANTICS,
     suite: SuiteOption = None,
     build_suite: BuildSuiteOption = False,
@@ -123,32 +142,53 @@ def explain(
 ) -> None:
     """Show what a prediction and its gold return, and the smallest rows on which they differ."""
     from lm_eval_ext.cli.sql_screens import explanation_screen
-    from lm_eval_ext.sql import explaining
-    from lm_eval_ext.sql.scoring import JudgeOptions, read_file
+    from lm_eval_ext.sql.scoring import JudgeOptions
+    from lm_eval_ext.sql.values import Prediction
 
-    options = JudgeOptions(
-        databases,
-        semantics,
-        suite_source(suite, build=build_suite, databases=databases),
-        timeout,
-        workers=1,
-        quotes=not no_quotes,
-        read_query=read_query if extract else None,
-    )
-    file = None
-    if predictions is not None and row is not None and not gold:
-        file = read_file(predictions, options)
-        prediction = explaining.row_of(file, row)
-        title = f"row {row} of {predictions.name}"
-    elif gold and predicted and predictions is None and row is None:
-        prediction = explaining.prediction_of(gold, predicted, db_id, options)
-        title = "the prediction"
+    if results is not None:
+        explained = _explained_sample(results, doc, task, model)
     else:
-        raise OptionError(
-            "name --predictions FILE with --row N, or --gold SQL with --predicted SQL"
+        options = JudgeOptions(
+            databases,
+            semantics,
+            suite_source(suite, build=build_suite, databases=databases),
+            timeout,
+            workers=1,
+            quotes=not no_quotes,
+            read_query=read_query if extract else None,
         )
-    explained = explaining.explain(prediction, title, options, file)
+        explained = _explained(options, predictions, row, Prediction(db_id, gold, predicted))
     if as_json:
         typer.echo(json.dumps(explained.as_dict(), indent=2, ensure_ascii=False))
     else:
         typer.echo(explanation_screen(explained), nl=False)
+
+
+def _explained_sample(results: Path, document: str, task: str, model: str) -> "ExplainedRow":
+    from lm_eval_ext.api.explaining import SampleRef, explain_sample
+
+    if not document:
+        raise OptionError("--results needs --doc ID; lm-eval-ext samples lists documents")
+    return explain_sample([results], SampleRef(document, task, model))
+
+
+def _explained(
+    options: "JudgeOptions", predictions: Path | None, row: int | None, texts: "Prediction"
+) -> "ExplainedRow":
+    """Explain a row of a file, or a prediction of which all texts are options."""
+    from lm_eval_ext.sql import explaining
+    from lm_eval_ext.sql.scoring import read_file
+
+    if not options.databases:
+        raise OptionError("--databases DB is missing, or --results PATH with --doc ID")
+    if predictions is not None and row is not None and not texts.gold:
+        file = read_file(predictions, options)
+        prediction = explaining.row_of(file, row)
+        return explaining.explain(prediction, f"row {row} of {predictions.name}", options, file)
+    if texts.gold and texts.predicted and predictions is None and row is None:
+        prediction = explaining.prediction_of(texts.gold, texts.predicted, texts.db_id, options)
+        return explaining.explain(prediction, "the prediction", options)
+    raise OptionError(
+        "name --predictions FILE with --row N, or --gold SQL with --predicted SQL, or --results "
+        "PATH with --doc ID"
+    )

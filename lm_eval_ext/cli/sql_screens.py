@@ -19,7 +19,7 @@ SHOWN_ROWS = 8
 """The most rows of a result that are shown."""
 
 SHOWN_COLUMNS = 12
-_CELL_WIDTH = 32
+_CELL_WIDTH, _NAME_WIDTH = 32, 24
 _STAR = re.compile(r"(?:select|,|\.)\s*\*")
 """A star that stands for all columns, not that of COUNT(*)."""
 
@@ -264,7 +264,7 @@ def _result(heading: str, result: Rows | Failure) -> Iterator[Section]:
 
 def _table(heading: str, columns: Sequence[str], rows: Sequence[Row]) -> Iterator[Section]:
     """Yield a table of the first rows and columns."""
-    names = [_cell(name) for name in columns[:SHOWN_COLUMNS]]
+    names = [one_line(name, limit=_NAME_WIDTH) for name in columns[:SHOWN_COLUMNS]]
     lines = [[_cell(cell) for cell in row[:SHOWN_COLUMNS]] for row in rows[:SHOWN_ROWS]]
     hidden = []
     if len(rows) > SHOWN_ROWS:

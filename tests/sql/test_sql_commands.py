@@ -257,7 +257,7 @@ def test_a_comparison_names_the_rows_that_differ(
     assert "no interval from 1 database, fewer than 6" in words
     command = re.search(r"see one of them: (.*)", text)
     assert command is not None
-    assert command[1].endswith(f"--predictions {two_systems[0]} --row 2")
+    assert command[1].endswith(f"--predictions {two_systems[0]} --row 6")
 
 
 @pytest.mark.parametrize(

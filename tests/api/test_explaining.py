@@ -1,0 +1,66 @@
+"""``sql explain --results``: the verdict on a logged sample, with the rows that show it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import lm_eval_ext
+from lm_eval_ext.cli.app import app
+from lm_eval_ext.errors import LmEvalExtError
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("explained samples")]
+
+TASK = "magnifico_mini"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results on four documents: a right answer, one with another comparison, an error, none."""
+    docs = [doc for doc in lm_eval_ext.load_documents(TASK) if " = " in doc["query"]][:4]
+    right, wrong = docs[0]["query"], docs[1]["query"].replace(" = ", " > ", 1)
+    folder = tmp_path_factory.mktemp("results")
+    lm_eval_ext.score(TASK, docs, [right, wrong, "SELECT x FROM y", "No idea."], output=folder)
+    return folder
+
+
+def logged(results: Path) -> list[dict[str, dict[str, str]]]:
+    (file,) = results.rglob("samples_*.jsonl")
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def explain(*arguments: str | Path) -> str:
+    texts = [str(argument) for argument in arguments]
+    result = CliRunner().invoke(app, ["sql", "explain", *texts])
+    if result.exception is not None:
+        raise result.exception
+    return result.stdout
+
+
+@pytest.mark.parametrize("position", range(4), ids=["right", "wrong", "error", "no-query"])
+def test_the_verdict_is_that_of_the_run(results: Path, position: int) -> None:
+    """A sample judged again has the logged verdict, and a wrong one the rows that show it."""
+    sample = logged(results)[position]
+    document = sample["doc"]["id"]
+    found = json.loads(explain("--results", results, "--doc", document, "--json"))
+    assert {key: found[key] for key in sample["verdict"]} == sample["verdict"]
+    assert document in found["title"]
+    assert (found["smallest"] is not None) is (found["status"] == "wrong")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "--results needs --doc ID"),
+        (["--doc", "nothing/0/base"], "--doc nothing/0/base: magnifico_mini has no such sample"),
+        (["--doc", "0", "--model", "x"], "--model x: not in the results, which have answers"),
+        (["--doc", "0", "--task", "x"], "--task x: not in the results, which have magnifico_mini"),
+    ],
+)
+def test_a_sample_that_is_not_there_is_one_line(
+    results: Path, options: list[str], message: str
+) -> None:
+    """The line says what the results have."""
+    with pytest.raises(LmEvalExtError, match=message):
+        explain("--results", results, *options)
