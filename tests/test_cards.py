@@ -54,6 +54,34 @@ def test_a_malformed_card_is_refused(change: dict[str, Any]) -> None:
         Card.model_validate({**CARD, **change})
 
 
+OLD_SPELLINGS = {
+    "asks_own": (
+        {"tasks": {"some_task": {"asks_own": True}}},
+        {"tasks": {"some_task": {"is_user_data": True}}},
+    ),
+    "across": ({"trial": {"across": ("item",)}}, {"trial": {"stratify_by": ("item",)}}),
+    "together": (
+        {"trial": {"across": ("item",), "together": "part"}},
+        {"trial": {"stratify_by": ("item",), "keep_together": "part"}},
+    ),
+    "own_within": (
+        {"cluster": {**CARD["cluster"], "own_within": ({"unit": "part", "column": "part"},)}},
+        {
+            "cluster": {
+                **CARD["cluster"],
+                "user_cluster_levels": ({"unit": "part", "column": "part"},),
+            }
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), OLD_SPELLINGS.values(), ids=OLD_SPELLINGS)
+def test_cards_in_old_results_are_still_read(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Results files of users' benchmarks hold a copy of the card, with the keys of its time."""
+    assert Card.model_validate({**CARD, **old}) == Card.model_validate({**CARD, **new})
+
+
 def test_one_metric_stands_for_a_task() -> None:
     card = Card.model_validate(CARD)
     assert card.item == () and not card.cluster.any_case

@@ -150,6 +150,17 @@ def test_it_has_the_size_that_its_card_says(task: Any, monkeypatch: pytest.Monke
     assert set(built.values()) == {per_document}
 
 
+def test_it_keeps_lm_evals_contract(task: Any) -> None:
+    """Prompt and target of a document are texts, and each request's prompt is one, too."""
+    document = next(iter(task.eval_docs))
+    assert isinstance(task.doc_to_text(document), str)
+    assert isinstance(task.doc_to_target(document), str | int | list)
+    task.build_all_requests(limit=1, rank=0, world_size=1)
+    assert all(isinstance(request.args[0], str) for request in task.instances)
+    if isinstance(document.get("context"), list):
+        assert all(context in task.doc_to_text(document) for context in document["context"])
+
+
 def test_it_has_a_version_and_a_signature(task: Any) -> None:
     assert isinstance(task.VERSION, str), "1.10 as a number would be 1.1"
     own = task.dump_config()["metadata"]["signature"]
