@@ -141,10 +141,11 @@ def _index_tasks(index: ModuleType) -> None:
     from lm_eval_ext.task_folder import tasks_folder
 
     our_folder = Path(tasks_folder())
-    lm_eval_folder = Path(index.__file__ or "").parent
 
     def build(original: Any, paths: Any, **options: Any) -> Any:
         folders = [Path(path) for path in paths]
+        # Read at each call, since tests move it.
+        lm_eval_folder = Path(index.__file__ or "").parent
         if lm_eval_folder in folders and our_folder not in folders:
             folders.insert(folders.index(lm_eval_folder) + 1, our_folder)
         return original(folders, **options)

@@ -194,6 +194,7 @@ class TaskFacts(Exact):
         cites: Works on other data, by key in ``citations.bib``.
         is_user_data: Whether the documents are the user's own. Task files and results of earlier
             versions call it ``asks_own``.
+        cluster: The task's clusters, where the benchmark's are too few in it for an interval.
     """
 
     title: str = ""
@@ -205,6 +206,7 @@ class TaskFacts(Exact):
     is_user_data: bool = Field(
         default=False, validation_alias=AliasChoices("is_user_data", "asks_own")
     )
+    cluster: Cluster | None = None
 
     @property
     def available(self) -> bool:
@@ -303,6 +305,13 @@ class Card(Exact):
             if name not in self.metrics:
                 raise ValueError(f"headlines has {name}, which is none of the metrics")
         return self
+
+    def for_task(self, task: str) -> "Card":
+        """Return the card as it holds for a task, which may have its own clusters."""
+        facts = self.tasks.get(task)
+        if facts is None or facts.cluster is None:
+            return self
+        return self.model_copy(update={"cluster": facts.cluster})
 
     def is_user_data(self, task: str) -> bool:
         """Return whether a task is about the user's own documents, as a user's own task may be."""
@@ -445,5 +454,5 @@ def card_of(task: str) -> Card | None:
     """Return the card of the benchmark that a task belongs to; None if the task is not ours."""
     for card in cards().values():
         if task in card.tasks:
-            return card
+            return card.for_task(task)
     return None

@@ -336,7 +336,8 @@ class ExtTask(ConfigurableTask):
             NOT_SCORABLE: self.excluded(),
             INTERVALS: self._metrics.intervals([filter_.name for filter_ in self._filters]),
         }
-        if self.card != shipped_card:  # an option may change what is measured
+        if not shipped_card or self.card != shipped_card.for_task(self.config.task):
+            # The task's own card, or an option that changed what is measured.
             notes[CARD] = self.card.model_dump(mode="json", exclude_defaults=True)
         for key, note in notes.items():
             if note:
@@ -431,8 +432,10 @@ def _take_card(config: TaskConfig, loader: Loader[Any]) -> Card:
     # A file without a card, as magnifico generate writes, may use a loader that ships.
     shipped_card = cards().get(loader.prefix.rstrip("_"))
     if shipped_card and not own_keys[CARD]:
-        return shipped_card
-    return card_in({**own_keys, "task": config["task"]})
+        card = shipped_card
+    else:
+        card = card_in({**own_keys, "task": config["task"]})
+    return card.for_task(config["task"])
 
 
 class GroupedTask(ExtTask):
