@@ -54,7 +54,8 @@ def _main(
 for panel, commands in {
     "Evaluate": (results.tasks, runs.run, sql_score.sql_score),
     "Report": (
-        results.show, runs.compare, runs.leaderboard, plots.plot, power.power, cite.cite,
+        results.show, results.samples, runs.compare, runs.leaderboard, plots.plot, power.power,
+        cite.cite,
     ),
     "Train": (train.train,),
 }.items():  # fmt: skip

@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -51,6 +51,68 @@ def show(
     for task in choose_tasks(models, named, least=1) if signatures else ():
         for model, run in having(models, task).items():
             typer.echo(f"{model}: " * (len(models) > 1) + run.signature)
+
+
+def samples(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH", help="Files results_*.json, or folders given as --output_path."
+        ),
+    ],
+    *,
+    task: Annotated[
+        str, typer.Option(help="The task. Not needed if the results have only one.")
+    ] = "",
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A model, by its name or a part of it. Repeat it to see two models side by side.",
+        ),
+    ] = None,
+    wrong: Annotated[
+        bool, typer.Option("--wrong", help="Only samples that the first model has not right.")
+    ] = False,
+    differ: Annotated[
+        bool,
+        typer.Option("--differ", help="Only samples that two models have different scores of."),
+    ] = False,
+    metric: Annotated[
+        str, typer.Option(metavar="NAME", help="The score; default: the one behind the headline.")
+    ] = "",
+    by: By = "",
+    where: Where = None,
+    id_: Annotated[
+        list[str] | None,
+        typer.Option("--id", metavar="ID", help="Only the sample with this id; repeatable."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(min=0, help="Most samples to show, of each part with --by; 0 for all.")
+    ] = 10,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Show long texts whole, and the prompts.")
+    ] = False,
+    format_: Annotated[
+        Literal["text", "markdown", "jsonl"], typer.Option("--format", help="Output format.")
+    ] = "text",
+) -> None:
+    """Show samples: question, right answer, response, what was read from it, score, and why."""
+    from lm_eval_ext.results.models import read_models
+    from lm_eval_ext.results.query import ScoreQuery
+    from lm_eval_ext.results.sample_report import SampleQuery, samples_report
+
+    metrics = (metric,) if metric else ()
+    wanted = SampleQuery(
+        query=ScoreQuery(metrics, "", tuple(where or ()), by),
+        models=tuple(model or ()),
+        is_wrong=wrong,
+        is_different=differ,
+        ids=tuple(id_ or ()),
+        limit=limit,
+        is_whole=whole,
+    )
+    typer.echo(samples_report(read_models(paths), task, wanted, format_), nl=False)
 
 
 def tasks(

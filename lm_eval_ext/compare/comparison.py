@@ -12,6 +12,7 @@ from lm_eval_ext.results.align import align, align_tasks
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.results.query import ScoreQuery, check, recomputes, reference_run
+from lm_eval_ext.results.table import NoSamplesError
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS, Interval, interval, mean_estimate
 from lm_eval_ext.stats.marks import ColumnTests, Standing, column_tests, standings
 from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, Measure, Question
@@ -98,12 +99,14 @@ class Report:
         tables: One for each question about each task, and part.
         refused: Why a task or a run could not be compared.
         signatures: Of each task.
+        without_samples: By model, the tasks whose samples were not logged.
     """
 
     systems: Sequence[str]
     tables: list[Table] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     signatures: dict[str, str] = field(default_factory=dict)
+    without_samples: dict[str, list[str]] = field(default_factory=dict)
 
 
 _SEED = re.compile(r"[\s,·_-]*\(?seed[\s_=:-]*(\d+)\)?$", re.IGNORECASE)
@@ -160,6 +163,8 @@ def compare(
                 report.refused.append(str(error))
             else:  # of many tasks only some have the metric or the facet
                 wrong = error
+    for label, missing in report.without_samples.items():
+        report.refused.append(f"{label}, {', '.join(missing)}: {NoSamplesError.reason}")
     if wrong and not report.tables and not report.refused:
         raise wrong
     if within:
@@ -189,7 +194,11 @@ def _compared(
         systems = align_tasks(runs)
     else:
         systems, refused = align(runs, across_settings=across_settings)
-        report.refused += map(str, refused.values())
+        for label, error in refused.items():
+            if isinstance(error, NoSamplesError):
+                report.without_samples.setdefault(label, []).append(name)
+            else:
+                report.refused.append(str(error))
         if len(systems) < min(2, len(runs)):
             return []
     together = pd.concat(list(systems.values()))

@@ -37,6 +37,7 @@ from lm_eval_ext.harness.lm_eval_types import Answer, Doc, TaskConfig
 from lm_eval_ext.harness.loading import Loader
 from lm_eval_ext.harness.metrics import Document, Metrics, Scored, metric_entry
 from lm_eval_ext.harness.names import BENCHMARK, CARD, INTERVALS, NOT_SCORABLE, READING, VERDICT
+from lm_eval_ext.harness.responses import escape_half_pairs
 from lm_eval_ext.harness.row_checks import check_rows
 from lm_eval_ext.harness.task_files import ABOUT, TASKS, task_config
 from lm_eval_ext.lexicon import FRESH
@@ -354,6 +355,7 @@ class ExtTask(ConfigurableTask):
 
     def apply_filters(self) -> list[Instance] | None:
         """Filter the answers, keep the placeholders of missing ones, and have all judged."""
+        escape_half_pairs(self._instances)
         filtered: list[Instance] | None = super().apply_filters()
         for instance in self._instances:
             placeholder = missing.find(instance.resps)

@@ -17,7 +17,7 @@ from lm_eval_ext.leaderboard.cells import (
     headline_table,
     task_table,
 )
-from lm_eval_ext.leaderboard.samples import logged, pack, scores_of
+from lm_eval_ext.leaderboard.samples import pack, select_samples
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.figures import Figure, figures
 from lm_eval_ext.results.align import majority_setup
@@ -32,6 +32,8 @@ from lm_eval_ext.results.overview import (
     frame_of,
     representatives,
 )
+from lm_eval_ext.results.sample_scores import scores_of
+from lm_eval_ext.results.show import named_briefly
 from lm_eval_ext.results.table import NoSamplesError, rows
 from lm_eval_ext.stats.statistics import number
 from lm_eval_ext.text import one_line, size_text
@@ -125,7 +127,7 @@ def _read(
         if most:
             samples += _samples_of(task, having(models, task), read, most, problems)
     for problem, names in problems.items():
-        _log.warning("samples are not shown: %s: %s", ", ".join(names), problem)
+        _log.warning("samples are not shown: %s: %s", named_briefly(names), problem)
     return columns, samples
 
 
@@ -143,14 +145,14 @@ def _samples_of(
     scores, kept = scores_of(first), {}
     for label, run in runs.items():
         try:
-            logged_samples = logged(run, read(run), scores, most)
+            selected = select_samples(run, read(run), scores, most)
         except NoSamplesError as error:
             problems.setdefault(error.reason, []).append(f"{label} on {task}")
-        except (LmEvalExtError, KeyError, TypeError) as error:
+        except LmEvalExtError as error:
             problems.setdefault(str(error), []).append(f"{label} on {task}")
         else:
-            if logged_samples.samples:
-                kept[label] = logged_samples
+            if selected.samples:
+                kept[label] = selected
     if not kept:
         return
     card = first.card
@@ -161,7 +163,7 @@ def _samples_of(
         "scores": [vars(score) for score in scores],
         "total": first.documents[0],
     }
-    yield TaskSamples(facts, pack(card, task, kept))
+    yield TaskSamples(facts, pack(first, kept))
 
 
 def _asset(name: str) -> Any:

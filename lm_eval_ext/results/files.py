@@ -160,6 +160,11 @@ class Run:
         return own or next(iter(self.scores), "")
 
     @property
+    def is_unscored(self) -> bool:
+        """Whether the responses were not scored (``--predict_only``)."""
+        return bool(self.scores) and all(name.startswith("bypass") for name in self.scores)
+
+    @property
     def is_whole(self) -> bool:
         """Whether all documents were asked: without ``--limit``, or with one that took all."""
         settings = self.file.content["config"]

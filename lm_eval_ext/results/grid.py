@@ -56,17 +56,17 @@ _GAP, _NUMBER = "  ", "+-[<0123456789N"
 
 
 def legend(shown: Iterable[Standing]) -> list[str]:
-    """Explain the marks of a table in which values stand like this; [] if there is no test."""
+    """Explain the marks of a table in which values stand like this; [] if there are none."""
     there = set(shown)
-    if not there & {"best", "unproven", "beaten"}:
-        return []
     signs = []
     for standing in ("best", "unproven", "untested"):
         if standing in there:
             signs.append(f"{MARKS[standing]} {MEANINGS[standing]}")
     if "beaten" in there:
         signs.append(f"no mark: {MEANINGS['beaten']}")
-    return [*signs, CHANCE]
+    if there & {"best", "unproven"}:
+        signs.append(CHANCE)
+    return signs
 
 
 def value(found: float | None, unit: str, standing: Standing = "") -> str:
@@ -153,7 +153,7 @@ def markdown(found: Iterable[Section]) -> str:
     """Sections for a document."""
     lines: list[str] = []
     for heading, columns, rows in found:
-        lines += map(_escaped, heading.splitlines())
+        lines += map(escape_markdown, heading.splitlines())
         if columns:
             lines += ["", _line(columns), f"|{' --- |' * len(columns)}", *map(_line, rows)]
         lines.append("")
@@ -161,10 +161,10 @@ def markdown(found: Iterable[Section]) -> str:
 
 
 def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(map(_escaped, cells))} |"
+    return f"| {' | '.join(map(escape_markdown, cells))} |"
 
 
-def _escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escapes text for Markdown, so that a model's name is neither mark-up nor HTML."""
     return re.sub(r"[\\`*_\[\]<>|#~]", r"\\\g<0>", text)
 

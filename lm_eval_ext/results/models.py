@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lm_eval_ext.cards import cards
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.files import (
     Run,
     find,
@@ -18,6 +19,8 @@ from lm_eval_ext.results.files import (
     model_file_path,
 )
 from lm_eval_ext.text import one_line
+
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
         DataError: If no file can be read; others are left out with a warning.
     """
     found: dict[tuple[str, str, int | None], tuple[Path, dict[str, Run]]] = {}
+    unscored: dict[str, list[str]] = {}
     for argument, path in enumerate(paths):
         for results in find(path):
             name, which = label(results), identity(results.content["config"])
@@ -60,8 +64,19 @@ def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
             key = (name, which, None if joined else argument)
             _, runs = found.setdefault(key, (results.path.parent, {}))
             for run in results.runs:
-                if run.task not in runs or _rank(run) > _rank(runs[run.task]):
+                if run.is_unscored:
+                    unscored.setdefault(name, []).append(run.task)
+                elif run.task not in runs or _rank(run) > _rank(runs[run.task]):
                     runs[run.task] = run
+    for name, tasks in unscored.items():
+        _log.warning(
+            "left out: %s on %s: responses without scores (--predict_only); run again without it",
+            name,
+            one_line(", ".join(dict.fromkeys(tasks)), limit=200),
+        )
+    found = {key: entry for key, entry in found.items() if entry[1]}
+    if not found:
+        raise DataError("these results have no scores: they are of --predict_only")
     counts = Counter(name for name, *_ in found)
     seen: Counter[str] = Counter()
     models = []

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.results.align import parts_of
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import LOWER, Section, interval, legend, matrix, notes, value
 from lm_eval_ext.results.models import Model, choose_tasks, having
@@ -76,6 +77,8 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
         told += grouped(names, len(found))
     if absent := {model.label for model in models}.difference(found["model"]):
         told.append(f"without results of these: {', '.join(sorted(absent))}")
+    for task in dict.fromkeys(found["task"]):
+        told += version_notes(having(models, task))
     lacking = found[found["value"].isna()].itertuples()
     told += grouped(((f"{one.model} ({one.benchmark})", one.why) for one in lacking), len(found))
     told.append(
@@ -123,6 +126,7 @@ def _task(runs: Mapping[str, Run], asked: ScoreQuery) -> Iterator[Section]:
     columns = asked.by.replace(",", ", ") or "metric", "value", "95 % interval"
     yield " · ".join(heading), columns if lines else (), lines
     told = published if lines else ["no document was scored"]
+    told += version_notes(runs)
     levels = [one.figure.level for _, one in every if one.figure.low is not None]
     if card and levels:
         told.append(f"intervals are clustered by {card.cluster.unit_at(max(levels))}")
@@ -156,9 +160,29 @@ def grouped(notes: Iterable[tuple[str, str]], every: int) -> Iterator[str]:
         found.setdefault(note, []).append(name)
     found.pop("", None)
     for note, own in found.items():
-        names = list(dict.fromkeys(own))
-        more = f" and {len(names) - _SOME} more" * (len(names) > _SOME)
-        yield f"{', '.join(names[:_SOME])}{more}: {note}" if len(own) < every else note
+        yield f"{named_briefly(own)}: {note}" if len(own) < every else note
+
+
+def named_briefly(names: Iterable[str]) -> str:
+    """Return some of the names, and how many more there are."""
+    different = list(dict.fromkeys(names))
+    text = ", ".join(different[:_SOME])
+    if len(different) > _SOME:
+        text += f" and {len(different) - _SOME} more"
+    return text
+
+
+def version_notes(runs: Mapping[str, Run]) -> list[str]:
+    """Say that a table has results of several versions of a task, whose scores differ."""
+    models_of: dict[str, list[str]] = {}
+    for model, run in runs.items():
+        models_of.setdefault(parts_of(run.signature).get("version", "?"), []).append(model)
+    if len(models_of) < 2:  # noqa: PLR2004
+        return []
+    task = one_line(next(iter(runs.values())).task)
+    versions = [f"{version}.x of {named_briefly(models)}" for version, models in models_of.items()]
+    newest = f"{task}: versions {' and '.join(versions)} are not comparable; run the older again"
+    return [newest]
 
 
 def _figures(run: Run, asked: ScoreQuery) -> Iterator[Answer]:

@@ -6,6 +6,7 @@ Columns: ``filter``; ``document`` (lm-eval's hash of it, and how often the same 
 without rows, have a row for each document, with lm-eval's metrics as values.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,24 +65,35 @@ def keyed_samples(run: Run) -> "Iterator[KeyedSample]":
         counts[document] += 1
 
 
-def rows(run: Run, *, items: tuple[str, ...] = ()) -> "DataFrame":
+def rows(run: Run, *, items: tuple[str, ...] = (), is_part_allowed: bool = False) -> "DataFrame":
     """Return the long table of a run.
 
     Args:
         run: Its samples are read.
         items: Columns of the documents that name a document instead of the sample's key; "" where
             one is missing.
+        is_part_allowed: Whether samples may be missing.
 
     Raises:
-        DataError: Samples were not logged, or one cannot be read; file and line are named.
+        DataError: Samples were not logged, one cannot be read (file and line are named), or the
+            file has fewer than the run had documents.
     """
     scored = []
+    counts: Counter[str] = Counter()
     for sample in keyed_samples(run):
+        counts[str(sample.content["filter"])] += 1
         try:
             if sample.content["metrics"]:  # otherwise an answer was missing
                 scored.append(_scored(run, sample, items))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _no_sample(sample.place, error) from None
+    documents, _ = run.documents
+    count = min(counts.values(), default=0)
+    if count < documents and not is_part_allowed:
+        raise DataError(
+            f"{samples_file(run)}: has samples of {count:,} of the {documents:,} documents that "
+            "were scored, so that values from it would be others; run again"
+        )
     return frame(scored)
 
 
@@ -110,6 +122,8 @@ def _scored(run: Run, keyed: KeyedSample, items: tuple[str, ...]) -> Scored:
     if items:
         document = "\n".join(str(doc.get(name, "")) for name in items)
     metrics = sample["metrics"]
+    if run.is_current and card and ROWS not in metrics:
+        raise ValueError(f"no {ROWS} of scores, which {run.task} logs; run again")
     # Without rows, lm-eval's metrics of a document are its values.
     scored = [{name: finite(sample[name]) for name in metrics}]
     if ROWS in metrics:
@@ -141,6 +155,21 @@ def samples(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
         )
     for place, line in lines_of(file):
         try:
-            yield place, from_json(line)
+            sample = from_json(line)
         except ValueError as error:
-            raise DataError(f"{place}: not JSON ({one_line(str(error), limit=200)})") from None
+            sample = _with_half_pairs(line)
+            if sample is None:
+                problem = one_line(str(error), limit=200)
+                raise DataError(
+                    f"{place}: not JSON ({problem}); if the file is cut off here, run again"
+                ) from None
+        yield place, sample
+
+
+def _with_half_pairs(line: str | bytes) -> dict[str, Any] | None:
+    """Return a sample with half a surrogate pair, which pydantic refuses; None if it is no JSON."""
+    try:
+        sample = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return sample if isinstance(sample, dict) else None

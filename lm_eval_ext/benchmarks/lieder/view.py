@@ -52,17 +52,29 @@ def _log_probability(answer: str) -> float | None:
 def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
     words = cards()["lieder"].words
     known = dict(zip(doc["condition"], map(_log_probability, answers), strict=False))
+    counted = cards()["lieder"].measures["direct"].where["requirement"]
     rows = []
-    for one in comparisons_of(doc["experiment"]):
-        better, worse = known.get(one.better), known.get(one.worse)
-        if better is not None and worse is not None:
-            nats = better - worse
-            what = words[one.name].replace("dog", doc["item"])
-            rows.append((nats, ("right" if nats > 0 else "wrong", what, f"{nats:+.2f}")))
+    scored = right = 0
+    for comparison in comparisons_of(doc["experiment"]):
+        better, worse = known.get(comparison.better), known.get(comparison.worse)
+        if better is None or worse is None:
+            continue
+        nats = better - worse
+        outcome = "right" if nats > 0 else "wrong"
+        if comparison.requirement in counted:
+            scored += 1
+            right += nats > 0
+        else:
+            outcome += ", apart"
+        what = words[comparison.name].replace("dog", doc["item"])
+        rows.append((nats, (outcome, what, f"{nats:+.2f}")))
     if not rows:
         return AnswerView("(no log-probabilities)")
     table = [row for _, row in sorted(rows)]
-    wrong = sum(row[0] == "wrong" for row in table)
+    wrong = sum(nats <= 0 for nats, _ in rows)
     head = ("", "more probable > less probable", "nats")
     part = Part("Comparisons", table=(head, *table), marked=tuple(range(wrong)))
-    return AnswerView(f"{len(rows) - wrong} of {len(rows)} comparisons right", (part,))
+    text = f"{right} of {scored} comparisons right"
+    if scored < len(rows):
+        text += f"; {len(rows) - scored} more count apart"
+    return AnswerView(text, (part,))

@@ -250,14 +250,22 @@ const browser = (() => {
     }
     if (opened === null) { detail.replaceChildren(make("p", "No sample is like this.", { class: "legend" })); return; }
     const [title, id, gold, parts, prompts] = content.documents[place];
+    const folded = (title, text) => make("details", undefined, { class: "folded" }, make("summary", title), make("pre", text, { dir: "auto", tabindex: "0" }));
     const answers = models().map((model) => {
+      const response = content.models[model].responses[place];
+      const reason = content.models[model].reasons[place];
       const nodes = texts(model, ...marked(answer(model, place), gold)[0]);
       nodes[0].prepend(badge(says(model, place)), " ");
       nodes[0].append(make("small", `${here().scores[score.selectedIndex].title}: ${value(model, place) ?? "none"}`));
+      if (reason) nodes.push(make("p", reason, { class: "reason", dir: "auto" }));
+      if (response) nodes.push(folded(`Whole response, ${response.length.toLocaleString("en")} characters`, response));
       return make("div", undefined, {}, ...nodes, ...(content.models[model].parts[place] ?? []).flatMap(part));
     });
     const own = make("div", undefined, {}, ...texts("Right answer", gold), ...parts.filter((one) => one.beside).flatMap(part));
-    const asked = prompts.flatMap((text, number) => texts(prompts.length > 1 ? `Prompt ${number + 1}` : "Prompt", text));
+    const asked = prompts.flatMap((turns, number) => turns.flatMap(([role, text], step) => {
+      const prompt = prompts.length > 1 ? `Prompt ${number + 1}` : "Prompt";
+      return texts(role ? `${prompt}, turn ${step + 1}: ${role}` : prompt, text);
+    }));
     detail.replaceChildren(
       steps(place), make("h3", title || `sample ${place + 1}`), ...(id ? [make("p", `Sample ${id}`, { class: "legend" })] : []),
       make("div", undefined, { class: "answers" }, own, ...answers), ...parts.filter((one) => !one.beside).flatMap(part),

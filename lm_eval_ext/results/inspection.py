@@ -1,0 +1,304 @@
+"""Logged samples as people read them: question, right answer, response, answer, score, and why.
+
+The command ``samples`` and the page show the same, from :func:`inspect_document` and
+:func:`inspect_answer`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.harness.names import READING, VERDICT
+from lm_eval_ext.log import get_logger
+from lm_eval_ext.registry import BENCHMARKS
+from lm_eval_ext.results.files import Run
+from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
+from lm_eval_ext.results.table import keyed_samples
+from lm_eval_ext.results.turns import Turn, turns_of
+from lm_eval_ext.text import one_line
+
+_log = get_logger(__name__)
+
+_TITLE = 120
+"""Characters of the end of a prompt that names a document without a view."""
+
+STATUS_WORDS: Mapping[str, str] = {
+    "correct": "the result is right",
+    "wrong": "the result is wrong",
+    "prediction_error": "the query fails",
+    "prediction_timeout": "the query takes too long",
+    "prediction_too_large": "the result is too large",
+    "gold_error": "the right query fails",
+    "no_query": "no query in the answer",
+}
+
+
+class Views(Protocol):
+    """The module ``view`` of a benchmark."""
+
+    def documents(
+        self, docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
+    ) -> Sequence[DocumentView]:
+        """Return how documents look."""
+        ...
+
+    def answers(
+        self, docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
+    ) -> Sequence[AnswerView]:
+        """Return how the answers of one model look."""
+        ...
+
+
+@dataclass(frozen=True)
+class LoggedSample:
+    """A sample as lm-eval logged it.
+
+    Attributes:
+        key: What matches it with the samples of other models.
+        filter: The filter that read its answers.
+        doc: The document.
+        prompts: What the model got, one per request.
+        target: The right answer as lm-eval logged it.
+        responses: What the model wrote, or log-probabilities, one per request.
+        answers: What was read from the responses.
+        readings: The steps by which each answer was read; () where they were not logged.
+        verdict: The judge's verdict of an executed answer; {} where there is none.
+        is_generated: Whether the model wrote the responses; otherwise they are log-probabilities.
+    """
+
+    key: str
+    filter: str
+    doc: Mapping[str, Any]
+    prompts: tuple[str, ...]
+    target: str
+    responses: tuple[str, ...]
+    answers: tuple[str, ...]
+    readings: tuple[str, ...]
+    verdict: Mapping[str, Any]
+    is_generated: bool
+
+
+@dataclass(frozen=True)
+class InspectedDocument:
+    """What all models were asked: a title, the right answer, further parts, and the prompts."""
+
+    title: str
+    id: str
+    gold: str
+    parts: tuple[Part, ...]
+    prompts: tuple[tuple[Turn, ...], ...]
+
+
+@dataclass(frozen=True)
+class InspectedAnswer:
+    """What a model answered.
+
+    Attributes:
+        response: The whole response, as the model wrote it.
+        answer: What was read from it.
+        rule: By which rule it was read.
+        reason: Why it is right or wrong, in one line; "" where only the parts say it.
+        parts: What explains the score.
+    """
+
+    response: str
+    answer: str
+    rule: str
+    reason: str
+    parts: tuple[Part, ...]
+
+
+def logged_samples(run: Run) -> Iterator[LoggedSample]:
+    """Yield a task's samples of its first filter.
+
+    Raises:
+        DataError: Samples were not logged, or one cannot be read; file and line are named.
+    """
+    first_filter = None
+    for sample in keyed_samples(run):
+        content = sample.content
+        if first_filter is None:
+            first_filter = content["filter"]
+        if content["filter"] != first_filter:
+            continue
+        try:
+            yield _logged(sample.key, content)
+        except (KeyError, TypeError, AttributeError) as error:
+            problem = one_line(f"{type(error).__name__}: {error}", limit=200)
+            raise DataError(
+                f"{sample.place}: not a sample that lm_eval logged ({problem})"
+            ) from None
+
+
+def _logged(key: str, content: Mapping[str, Any]) -> LoggedSample:
+    verdict = content.get(VERDICT)
+    requests = list(content["arguments"].values())
+    return LoggedSample(
+        key=key,
+        filter=str(content["filter"]),
+        doc=content["doc"] if isinstance(content["doc"], dict) else {},
+        prompts=tuple(_prompt(request) for request in requests),
+        target=response_text(content["target"]),
+        responses=tuple(response_text(response) for response in content.get("resps") or ()),
+        answers=tuple(response_text(answer) for answer in content["filtered_resps"]),
+        readings=tuple(str(reading) for reading in content.get(READING) or ()),
+        verdict=verdict if isinstance(verdict, dict) else {},
+        is_generated=not any(isinstance(request.get("arg_1"), str) for request in requests),
+    )
+
+
+def response_text(value: Any) -> str:
+    """Return a response as text: generated, or a logged pair of log-probability and "is greedy"."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and len(value) == 1:
+        return response_text(value[0])
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _prompt(request: Mapping[str, Any]) -> str:
+    context, continuation = response_text(request.get("arg_0", "")), request.get("arg_1")
+    return f"{context}⟨…⟩{continuation}" if isinstance(continuation, str) else context
+
+
+def views_of(run: Run) -> Views | None:
+    """Return the view of a run's benchmark; None if it has none."""
+    if run.card is None or run.card.name not in BENCHMARKS:
+        return None
+    return cast("Views | None", BENCHMARKS[run.card.name].view())
+
+
+def inspect_documents(
+    samples: Sequence[LoggedSample], views: Views | None, task: str
+) -> tuple[Views | None, list[InspectedDocument]]:
+    """Return the documents as people read them, and the view if it can read these samples.
+
+    Documents of another version that the view cannot read are shown as plain text.
+    """
+    shown: Sequence[DocumentView] = [
+        DocumentView("".join(sample.prompts[:1])[-_TITLE:], sample.target) for sample in samples
+    ]
+    if views is not None:
+        docs = [sample.doc for sample in samples]
+        try:
+            shown = views.documents(docs, [sample.prompts for sample in samples])
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            problem = one_line(f"{type(error).__name__}: {error}", limit=100)
+            _log.warning(
+                "%s: documents of another version? Shown as plain text (%s)", task, problem
+            )
+            views = None
+    documents = []
+    for sample, view in zip(samples, shown, strict=True):
+        prompts = tuple(tuple(turns_of(prompt)) for prompt in dict.fromkeys(sample.prompts))
+        id_ = str(sample.doc.get("id", ""))
+        documents.append(InspectedDocument(view.title, id_, view.gold, view.parts, prompts))
+    return views, documents
+
+
+def inspect_answers(
+    samples: Sequence[LoggedSample], documents: Sequence[InspectedDocument], views: Views | None
+) -> list[InspectedAnswer]:
+    """Return the answers of one model to these documents as people read them."""
+    shown: Sequence[AnswerView] = [AnswerView("\n".join(sample.answers)) for sample in samples]
+    if views is not None:
+        docs = [sample.doc for sample in samples]
+        shown = views.answers(docs, [sample.answers for sample in samples])
+    answers = []
+    for sample, document, view in zip(samples, documents, shown, strict=True):
+        answers.append(
+            InspectedAnswer(
+                response=_response(sample),
+                answer=view.answer,
+                rule=_rule(sample),
+                reason=_reason(sample, document, view),
+                parts=view.parts,
+            )
+        )
+    return answers
+
+
+def _response(sample: LoggedSample) -> str:
+    """Return all that a model wrote; "" for log-probabilities, which the answer explains."""
+    if not sample.is_generated:
+        return ""
+    if len(sample.responses) < 2:  # noqa: PLR2004
+        return "".join(sample.responses)
+    numbered = enumerate(sample.responses, start=1)
+    return "\n".join(f"({number}) {response}" for number, response in numbered)
+
+
+def _rule(sample: LoggedSample) -> str:
+    """Return by which rules the answer was read, or what can be seen of them."""
+    if sample.readings:
+        return "; ".join(dict.fromkeys(sample.readings))
+    if not _response(sample) or len(sample.responses) != 1 or len(sample.answers) != 1:
+        return ""
+    (response,), (answer,) = sample.responses, sample.answers
+    if answer == response:
+        return "the whole response"
+    if not answer.strip():
+        return "no answer was found"
+    start = response.find(answer)
+    if start < 0:
+        return "a part of the response, cleaned"
+    return f"characters {start + 1:,} to {start + len(answer):,} of {len(response):,}"
+
+
+def _reason(sample: LoggedSample, document: InspectedDocument, view: AnswerView) -> str:
+    """Return why an answer is right or wrong, if something says it."""
+    if not any(answer.strip() for answer in sample.answers):
+        return "no answer was found in the response"
+    if sample.verdict:
+        return verdict_text(sample.verdict)
+    if view.parts or len(sample.answers) > 1:
+        return ""  # the parts say it
+    if "db_id" in sample.doc:
+        return "not known: these samples have no verdict, and the database is not available here"
+    if view.answer.strip() == document.gold.strip():
+        return ""
+    return first_difference(document.gold, view.answer)
+
+
+def verdict_text(verdict: Mapping[str, Any]) -> str:
+    """Return a judge's verdict as one line: the status, the reason, the database and the rule."""
+    status = str(verdict.get("status", ""))
+    text = STATUS_WORDS.get(status, status.replace("_", " "))
+    reason = one_line(str(verdict.get("reason") or ""), limit=400)
+    if reason:
+        text += f": {reason}"
+    decided = []
+    database = str(verdict.get("database") or "")
+    if database:
+        decided.append(f"on the {database} database")
+    rule = str(verdict.get("rule") or "")
+    if rule:
+        decided.append(f"by {rule}")
+    if decided:
+        text += f" (decided {' '.join(decided)})"
+    original = verdict.get("original_status")
+    if original and original != status:
+        words = STATUS_WORDS.get(str(original), str(original))
+        text += f"; on the original database {words}"
+    return text
+
+
+def first_difference(gold: str, answer: str) -> str:
+    """Return where two texts of words first differ; "" if one of them has no words."""
+    right, written = gold.split(), answer.split()
+    if not right or not written:
+        return ""
+    for place, (expected, word) in enumerate(zip(right, written, strict=False), start=1):
+        if expected != word:
+            return f"word {place} is {_quoted(word)}, not {_quoted(expected)}"
+    if len(written) > len(right):
+        return f"{len(written) - len(right)} words too many, from {_quoted(written[len(right)])}"
+    if len(written) < len(right):
+        return f"{len(right) - len(written)} words are missing, from {_quoted(right[len(written)])}"
+    return ""
+
+
+def _quoted(word: str) -> str:
+    return f"“{one_line(word, limit=40)}”"

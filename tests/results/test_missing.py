@@ -1,0 +1,135 @@
+"""What is missing in results is said in one line with the remedy, and changes no other number."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.asking import run_in
+from support.results_files import rows as made_rows
+from support.results_files import write_run
+
+from lm_eval_ext.compare.command import run as compare
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.leaderboard.site import build
+from lm_eval_ext.results.grid import text
+from lm_eval_ext.results.models import read_models
+from lm_eval_ext.results.overview import overview
+from lm_eval_ext.results.query import ScoreQuery
+from lm_eval_ext.results.show import tables
+from lm_eval_ext.results.table import rows
+
+TASK = "cogs_mini_gen"
+
+
+def write(folder: Path, name: str, right: int = 30) -> Path:
+    """Results of one model on forty documents; returns the results file."""
+    made = [{**row, "facets": {"type": "t"}} for row in made_rows(40, right)]
+    return write_run(folder / name, name, TASK, made)
+
+
+def samples_of(file: Path) -> Path:
+    """The samples beside a results file."""
+    (samples,) = file.parent.glob("samples_*")
+    return samples
+
+
+def cut_in_half(samples: Path) -> None:
+    """Leave the first half of the lines."""
+    lines = samples.read_text().splitlines(keepends=True)
+    samples.write_text("".join(lines[: len(lines) // 2]))
+
+
+def drop_rows(samples: Path) -> None:
+    """Leave lm-eval's own keys only."""
+    lines = [json.loads(line) for line in samples.read_text().splitlines()]
+    for line in lines:
+        line["metrics"] = ["exact_match"]
+        line["exact_match"] = 1.0
+    samples.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def cut_a_line(samples: Path) -> None:
+    """End in the middle of a line, as a writer that fails does."""
+    content = samples.read_text()
+    samples.write_text(content[: len(content) - 30])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        pytest.param(
+            cut_in_half, "has samples of 20 of the 40 documents .* run again", id="too few"
+        ),
+        pytest.param(cut_a_line, "not JSON .* if the file is cut off here, run again", id="cut"),
+        pytest.param(drop_rows, "no rows of scores, .* run again", id="without rows"),
+        pytest.param(Path.unlink, "with --log_samples", id="none"),
+    ],
+)
+def test_damaged_samples_are_never_scored_as_the_whole(
+    tmp_path: Path, damage: object, message: str
+) -> None:
+    """Half a file gave another value under "40 of 40 documents"; now the others still show."""
+    assert callable(damage)
+    damage(samples_of(write(tmp_path, "a")))
+    write(tmp_path, "b", 20)
+    write(tmp_path, "c", 10)
+    with pytest.raises(DataError, match=message):
+        rows(run_in(tmp_path / "a", TASK))
+    models = read_models([tmp_path])
+    shown = text(tables(models, ScoreQuery(by="type"), [TASK]))
+    assert "0.500" in shown and "0.250" in shown and "0.750" not in shown
+    found = overview(models).set_index("model")
+    assert list(found["value"]) == [0.75, 0.5, 0.25], "the values of the results files stay"
+    assert list(found["standing"]) == ["untested", "best", "beaten"]
+    assert found["untested"]["a"] == "no readable samples"
+
+
+def test_responses_without_scores_are_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """``--predict_only`` printed 999.000, emptied other models' cells, and ended comparisons."""
+    file = write(tmp_path, "a")
+    content = json.loads(file.read_text())
+    content["results"] = {TASK: {"bypass,none": 999, "bypass_stderr,none": "N/A"}}
+    file.write_text(json.dumps(content))
+    write(tmp_path, "b", 30)
+    write(tmp_path, "c", 5)
+    models = read_models([tmp_path])
+    assert [model.label for model in models] == ["b", "c"]
+    assert "left out: a on cogs_mini_gen: responses without scores (--predict_only)" in caplog.text
+    assert list(overview(models)["standing"]) == ["best", "beaten"]
+    with pytest.raises(DataError, match="have no scores: they are of --predict_only"):
+        read_models([tmp_path / "a"])
+
+
+def test_two_versions_in_one_table_are_said(tmp_path: Path) -> None:
+    """Scores of another version of a task stood beside each other without a word."""
+    for name, version in (("a", "1.0"), ("b", "2.1"), ("c", "2.0")):
+        file = write(tmp_path, name)
+        content = json.loads(file.read_text())
+        content["configs"][TASK]["metadata"]["signature"]["version"] = version
+        file.write_text(json.dumps(content))
+    shown = text(tables(read_models([tmp_path]), ScoreQuery(), [TASK]), 200)
+    assert "versions 1.x of a and 2.x of b, c are not comparable; run the older again" in shown
+    same = text(tables(read_models([tmp_path / "b", tmp_path / "c"]), ScoreQuery(), [TASK]))
+    assert "comparable" not in same
+
+
+def test_samples_missing_for_several_tasks_are_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same message stood there once for each task, with the path of each file."""
+    for place, task in enumerate((TASK, "cogs_mini_id", "slog_mini")):
+        for name in "ab":
+            file = write_run(
+                tmp_path / name, name, task, made_rows(40, 20), date=f"2026-01-0{place + 1}"
+            )
+            if name == "a":
+                for samples in file.parent.glob("samples_*"):
+                    samples.unlink()
+    tasks = "a, cogs_mini_gen, cogs_mini_id, slog_mini"
+    with pytest.raises(DataError, match=f"^{tasks}: no samples beside the results; run again"):
+        compare([tmp_path], ScoreQuery(), tasks="*")
+    build([tmp_path], tmp_path / "site")
+    lines = [record.message for record in caplog.records if "not shown" in record.message]
+    assert len(lines) == 1 and "3 " not in lines[0]
