@@ -87,7 +87,9 @@ _COMMAND = re.compile(
 )
 _TAGGED = re.compile(r"<([A-Za-z][\w:-]{0,40})(?:\s[^<>\n]{0,80})?>(.*)</\1\s*>\Z", re.DOTALL)
 _TRAILING = re.compile(r"(?:[.。!;；]|\\\\|<br ?/?>)\Z")  # noqa: RUF001
-_HALF = re.compile(r"\A(?:\*\*|__)(?!.*(?:\*\*|__))|(?<!\s)(?:\*\*|__)\Z")
+_HALF = re.compile(r"\A\*\*(?!.*\*\*)|(?<!\s)(?<!\*)\*\*\Z")
+"""Bold type that was cut off, or begun before the text."""
+
 _LANGUAGE = re.compile(r"\A(?:text|plaintext|txt|plain|sql|json|python|xml|md|markdown)\n")
 
 _MAX_LAYERS = 10
@@ -130,7 +132,10 @@ def _without_layer(text: str) -> str:
     if tagged:
         return tagged[2].strip()
     # A star that begins a form is no bullet: what stands behind the form goes before it.
-    for pattern in (_LANGUAGE, _TRAILING, *_LEADING, _HALF):
+    patterns = [_LANGUAGE, _TRAILING, *_LEADING]
+    if text.count("**") == 1:
+        patterns.append(_HALF)
+    for pattern in patterns:
         shorter = pattern.sub("", text, count=1).strip()
         if shorter != text:
             return shorter

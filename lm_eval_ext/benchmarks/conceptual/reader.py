@@ -20,6 +20,7 @@ PHRASES = read_phrases(Path(__file__).with_name("phrases.yaml"))
 _CHOICE_WORD = re.compile(
     r"(?:the\s)?(?:option|choice|letter|label|answer)\s+(?=\S)", re.IGNORECASE
 )
+_LABEL_BEHIND = re.compile(r"(.+?)\s*\((\w)\)\.?", re.DOTALL)
 _LEADING_LABEL = re.compile(r"\W{0,3}(\w{1,20})\W{0,3}?(?:[,.;:)!—–-]|\s-)\s*(?=\w)")  # noqa: RUF001
 _EMPHASIS = re.compile(r"\*\*([^*\n]{1,300})\*\*|(?<!`)`([^`\n]{1,300})`")
 
@@ -76,6 +77,9 @@ class OptionGrammar(_QuestionGrammar):
             return None
         if self.option_named(text) is not None:
             return text
+        behind = _LABEL_BEHIND.fullmatch(text)
+        if behind and self.option_named(f"({behind[2]}) {behind[1]}") is not None:
+            return behind[1]
         word = _CHOICE_WORD.match(text)
         if word and self.option_named(text[word.end() :]) is not None:
             return text[word.end() :]

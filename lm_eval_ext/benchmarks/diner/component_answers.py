@@ -14,7 +14,14 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from lm_eval_ext.benchmarks.diner.extract import plain
+from lm_eval_ext.answers.reader import AnswerReader, ReaderOptions
+from lm_eval_ext.answers.turn import Step
+from lm_eval_ext.benchmarks.diner.extract import (
+    NameGrammar,
+    normal_characters,
+    plain,
+    without_markup,
+)
 from lm_eval_ext.benchmarks.diner.glossary import Component, Glossary, clean_name
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS, LABELS, NAME_LABEL
 from lm_eval_ext.benchmarks.diner.records import Recipe
@@ -92,7 +99,7 @@ def _without_kind(text: str, glossary: Glossary) -> tuple[Component, ...]:
 
 
 def name_after_components(answer: str) -> str:
-    """The part of a four-line answer that contains the name; "" if there is none.
+    """Return the part of a four-line answer that contains the name; "" if there is none.
 
     It is the text after the last 菜名 with a colon, or else the last line, unless that line
     states components.
@@ -102,8 +109,34 @@ def name_after_components(answer: str) -> str:
     if labelled:
         return text[labelled[-1].end() :]
     lines = [line for line in text.splitlines() if line.strip()]
-    last = lines[-1] if lines else ""
-    return "" if any(label in last for label in LABELS.values()) else last
+    last_line = lines[-1] if lines else ""
+    states_components = any(label in last_line for label in LABELS.values())
+    return "" if states_components else last_line
+
+
+class NamedLastGrammar(NameGrammar):
+    """Finds the name behind the components of a four-line answer."""
+
+    def find(self, text: str) -> list[Step]:
+        """Return the steps from what a model says to the name."""
+        name_line = name_after_components(text)
+        return [Step("line of the name", name_line), *super().find(name_line)]
+
+
+class ComponentGrammar:
+    """Takes the markup off an answer to a component question; scoring reads its parts."""
+
+    def find(self, text: str) -> list[Step]:
+        """Return the steps to an answer without markup and without the question."""
+        normal = normal_characters(text)
+        return [
+            Step("normal characters", normal),
+            Step("without markup and question", without_markup(normal)),
+        ]
+
+
+NAMED_LAST_READER = AnswerReader(ReaderOptions(NamedLastGrammar()))
+COMPONENT_READER = AnswerReader(ReaderOptions(ComponentGrammar()))
 
 
 WANTED = (

@@ -6,23 +6,19 @@ from typing import Any
 
 from datasets import Dataset
 
+from lm_eval_ext.answers.reader import AnswerReader
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.diner.component_answers import name_after_components
+from lm_eval_ext.benchmarks.diner.component_answers import COMPONENT_READER, NAMED_LAST_READER
 from lm_eval_ext.benchmarks.diner.demonstrations import INSTRUCTION, ORACLE, choose
-from lm_eval_ext.benchmarks.diner.extract import name_of
+from lm_eval_ext.benchmarks.diner.extract import NAME_READER
 from lm_eval_ext.benchmarks.diner.load import Options
 from lm_eval_ext.benchmarks.diner.prompt import name_prompt
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Recipe, Split
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.fewshot import FewshotTask, Prompt, Turn
-from lm_eval_ext.harness.filters import register_text_filter
+from lm_eval_ext.harness.lm_eval_types import Doc
 from lm_eval_ext.harness.names import TOO_FEW
 from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask
-
-register_text_filter("diner_name", name_of)
-register_text_filter(
-    "diner_name_after_components", lambda answer: name_of(name_after_components(answer))
-)
 
 
 class NameTask(ExtTask):
@@ -31,38 +27,49 @@ class NameTask(ExtTask):
     Attributes:
         asks: The only legal ``diner_ask``: what the class can score.
         shows: The only legal ``diner_demonstrations``.
+        reader: Reads the answer out of a response, with a chat template and without.
     """
 
     options: Options
     resources: Split
     asks: str = "name"
     shows: str | None = None
+    reader: AnswerReader = NAME_READER
 
     def prepare(self, config: Mapping[str, Any]) -> None:
         """Refuse options that the class cannot score."""
-        for option, own in (("ask", self.asks), ("demonstrations", self.shows)):
-            if (given := getattr(self.options, option)) != own:
+        fixed_options = (
+            ("ask", self.options.ask, self.asks),
+            ("demonstrations", self.options.demonstrations, self.shows),
+        )
+        for name, value, fixed in fixed_options:
+            if value != fixed:
                 raise OptionError(
-                    f"diner_{option} is {given!r}, but {config['task']} has {own!r} of "
+                    f"diner_{name} is {value!r}, but {config['task']} has {fixed!r} of "
                     "its own; leave it out"
                 )
 
     def metrics(self) -> list[str] | None:
-        """The card's, without the categories that no document has; the YAML's for components."""
+        """Return the card's, without the categories that no document has; None for components."""
         if self.asks == "components":
             return None
         present = set(self.dataset["test"]["category"][:])
         absent = set(CATEGORIES) - (present if len(present) > 1 else set())
         return [name for name in self.card.metrics if name.rpartition("/")[2] not in absent]
 
+    def answer_reader(self, doc: Doc, index: int) -> AnswerReader:
+        """Return the reader of the class, since the paper does not say how answers were read."""
+        del doc, index
+        return self.reader
+
     def scoring_arguments(self) -> dict[str, object]:
-        """For :func:`~lm_eval_ext.benchmarks.diner.score.by_glossary`."""
+        """Return keywords of :func:`~lm_eval_ext.benchmarks.diner.score.by_glossary`."""
         return {"glossary": self.resources.glossary}
 
     def sign(self, parts: dict[str, str]) -> None:
-        """Replaces the paths of the user's files by digests of their content."""
-        for place in ("dir", "components_file"):
-            parts.pop(place)
+        """Replace the paths of the user's files by digests of their content."""
+        parts.pop("dir")
+        parts.pop("components_file")
         if self.options.components_file is not None:
             digest = sha256_of(Path(self.options.components_file).expanduser())
             parts["components"] = digest[:16]
@@ -73,12 +80,14 @@ class CompositionalTask(NameTask):
     """Asks for the components first, or states them, and then for the name."""
 
     asks = "cp"
+    reader = NAMED_LAST_READER
 
 
 class ComponentsTask(NameTask, GroupedGenerationTask):
     """Asks for the components of the name, one kind after the other."""
 
     asks = "components"
+    reader = COMPONENT_READER
 
 
 class InContextTask(NameTask, FewshotTask):
@@ -89,7 +98,7 @@ class InContextTask(NameTask, FewshotTask):
     def choose(
         self, samples: Dataset, k: int, seed: int
     ) -> tuple[list[dict[str, Any]], dict[str, Iterable[str]]]:
-        """Makes documents that record the demonstrations and the reason for each."""
+        """Make documents that record the demonstrations and the reason for each."""
         rows = list(samples)
         recipes = [Recipe(row["id"], row["instruction"], row["answer"]) for row in rows]
         choices = choose(self.resources, recipes, self.shows, k, seed)
@@ -105,7 +114,7 @@ class InContextTask(NameTask, FewshotTask):
         return documents, {TOO_FEW: choices.not_enough}
 
     def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
-        """The recipe after its demonstrations."""
+        """Return the recipe after its demonstrations."""
         shown = (self.resources.by_id[name] for name in doc["demonstrations"])
         turns = tuple(Turn(name_prompt(one.instruction), one.name) for one in shown)
         return [Prompt(turns, doc["input"])]

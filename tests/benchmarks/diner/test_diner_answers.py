@@ -172,6 +172,23 @@ def test_real_names_and_words_come_back_as_they_are(
     assert [name for name in names if name_of(f"这个菜谱的菜名是“{name}”。") != name] == []
 
 
+CHAT = yaml.safe_load(Path(__file__).with_name("diner_chat_cases.yaml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("form", [form for forms in CHAT["right"].values() for form in forms])
+def test_forms_of_chat_models_are_read(form: str) -> None:
+    """Markup, announcements and reasoning around a name, in the forms of chat models."""
+    for name in ("红烧土豆", "可乐鸡翅"):
+        assert name_of(form.replace("@", name)) == name
+
+
+@pytest.mark.parametrize("form", [form for forms in CHAT["wrong"].values() for form in forms])
+def test_near_forms_are_not_read(form: str) -> None:
+    """Denied names, several names, examples, and names in the reasoning alone are no answer."""
+    for name in ("红烧土豆", "可乐鸡翅"):
+        assert name_of(form.replace("@", name)) != name
+
+
 @pytest.mark.parametrize("family", FOUND)
 def test_every_form_of_a_family_gives_every_name(family: str, diner_names: list[str]) -> None:
     names = {name for part in mini.split("tmcd").values() for name in part["names"]}

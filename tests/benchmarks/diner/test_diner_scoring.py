@@ -185,7 +185,7 @@ def test_in_context_prompts_hold_two_recipes_and_the_question() -> None:
     loaded.build_all_requests(limit=5, rank=0, world_size=1)
     for instance in loaded.instances:
         text, generation = instance.args
-        shown = (loaded.split.by_id[name] for name in instance.doc["demonstrations"])
+        shown = (loaded.resources.by_id[name] for name in instance.doc["demonstrations"])
         turns = (f"“{one.instruction}” 这个菜谱的菜名是什么？ {one.name}\n\n" for one in shown)
         assert text == "".join(turns) + instance.doc["input"]
         assert generation["until"] == ["\n"]
