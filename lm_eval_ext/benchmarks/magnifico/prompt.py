@@ -6,8 +6,9 @@ never shortened: if they do not fit into the model's window, lm-eval truncates t
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from lm_eval_ext.benchmarks.magnifico.records import Database, Example, Position
@@ -20,7 +21,7 @@ from lm_eval_ext.sql.described import described
 _log = get_logger(__name__)
 
 INSTRUCTION = "-- Using valid {}, answer the following questions for the tables provided above."
-"""With the name of the database's engine."""
+"""The instruction, with a slot for the name of the database's engine."""
 
 SQLITE = "SQLite"
 START = "SELECT"
@@ -42,23 +43,28 @@ def for_question(
     support: Iterable[Example] = (),
     dialect: str = SQLITE,
 ) -> str:
-    """Renders a prompt from the blocks of :func:`schema`.
+    """Return a prompt made from the blocks of :func:`schema`.
 
     Descriptions are before the tables ("start"), after half of them, rounded down, but at least
     one ("mid"), or after the instruction ("end"). Support examples follow.
     """
-    parts = [*blocks, INSTRUCTION.format(dialect)]
-    if text := " ".join(descriptions):
-        place = {"start": 0, "mid": max(1, len(blocks) // 2), "end": len(parts)}[position]
-        parts.insert(place, f"-- {text}" if position == "end" else text)
-    parts += [f"-- {example.question}\n{example.query}" for example in support]
-    return "\n\n".join([*parts, f"-- {question}\n{START}"])
+    paragraphs = [*blocks, INSTRUCTION.format(dialect)]
+    text = " ".join(descriptions)
+    if text and position == "end":
+        paragraphs.append(f"-- {text}")
+    elif text:
+        index = 0 if position == "start" else max(1, len(blocks) // 2)
+        paragraphs.insert(index, text)
+    for example in support:
+        paragraphs.append(f"-- {example.question}\n{example.query}")
+    paragraphs.append(f"-- {question}\n{START}")
+    return "\n\n".join(paragraphs)
 
 
 def in_dialogue(
     dialogue: str, blocks: Sequence[str], question: str, *, dialect: str = SQLITE
 ) -> str:
-    """Renders a prompt that continues a dialogue (paper, figure 22)."""
+    """Return a prompt that continues a dialogue (paper, figure 22)."""
     asks, answers = SPEAKERS
     turns = [
         dialogue.strip(),
@@ -72,7 +78,7 @@ def in_dialogue(
 
 
 def description(form: str, meaning: str) -> str:
-    """Our own description of a word (in the manner of the paper's figure 20)."""
+    """Return our own description of a word (in the manner of the paper's figure 20)."""
     kind = "phrase" if " " in form else "word"
     return f"The {kind} '{form}' refers to {meaning}."
 
@@ -84,14 +90,46 @@ _CREATE = re.compile(
     r"""(?P<spelt>"([^"]+)"|`([^`]+)`|\[([^\]]+)\]|'([^']+)'|([\w$]+))""",
     re.IGNORECASE,
 )
-_KEPT = (
+_TABLES_AND_VIEWS = (
     "SELECT name, sql, type FROM sqlite_master WHERE type IN ('table', 'view') "
     "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
 )
 
 
+@dataclass(frozen=True)
+class _Table:
+    """A table or view of a SQLite database.
+
+    Attributes:
+        is_view: Whether it is a view.
+        statement: SQLite's own CREATE statement.
+        columns: The names of its columns.
+        rows: Its first rows.
+    """
+
+    is_view: bool
+    statement: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+@dataclass(frozen=True)
+class _ListedTable:
+    """A table as prompts show it.
+
+    Attributes:
+        name: Its name in the database.
+        spelling: Its spelling in the SELECT statement.
+        create: The CREATE statement; None if prompts show none.
+    """
+
+    name: str
+    spelling: str
+    create: str | None
+
+
 def schema(database: Database) -> list[str]:
-    """The tables as blocks of text, in their order; rows are those of the original database.
+    """Return the tables as blocks of text, in their order; rows are those of the original database.
 
     Views that do not work, and tables that SQLite cannot read, are left out. Of DuckDB and
     PostgreSQL the engine's own statements are shown, and values as the engine writes them.
@@ -102,27 +140,35 @@ def schema(database: Database) -> list[str]:
     if database.location.engine != "sqlite":
         with Executor(workers=1) as executor:
             return [
-                _block(one.name, one.create, one.header, one.rows)
-                for one in described(executor, database.location, SHOWN_ROWS)
+                _block(table.name, table.create, table.header, table.rows)
+                for table in described(executor, database.location, SHOWN_ROWS)
             ]
     try:
-        with closing(_open(database.path)) as connection:
-            kept: dict[str, tuple[str, str]] = {}
-            found = {}
-            for name, statement, kind in connection.execute(_KEPT).fetchall():
-                try:
-                    found[name] = _first_rows(connection, name, is_table=kind == "table")
-                except sqlite3.OperationalError as error:
-                    if kind == "table":
-                        _log.warning("the table %s is not shown: %s", name, error)
-                    continue
-                kept[name] = (kind, statement.strip().rstrip(";").rstrip())
-            return [
-                _block(spelt, create, *found[name])
-                for name, spelt, create in _listed(database, kept)
-            ]
+        tables = _read_tables(database.path)
+        blocks = []
+        for listed in _listed_tables(database, tables):
+            table = tables[listed.name]
+            blocks.append(_block(listed.spelling, listed.create, table.columns, table.rows))
     except (sqlite3.Error, OSError) as error:
         raise DataError(f"{database.path}: cannot be read ({error})") from None
+    return blocks
+
+
+def _read_tables(path: Path) -> dict[str, _Table]:
+    """Return the tables of a SQLite file that can be read, and its views that work, by name."""
+    tables = {}
+    with closing(_open(path)) as connection:
+        for name, statement, kind in connection.execute(_TABLES_AND_VIEWS).fetchall():
+            is_view = kind == "view"
+            try:
+                columns, rows = _first_rows(connection, name, is_table=not is_view)
+            except sqlite3.OperationalError as error:
+                if not is_view:
+                    _log.warning("the table %s is not shown: %s", name, error)
+                continue
+            plain_statement = statement.strip().rstrip(";").rstrip()
+            tables[name] = _Table(is_view, plain_statement, columns, rows)
+    return tables
 
 
 def _first_rows(
@@ -147,65 +193,92 @@ def _first_rows(
         return [column[1] for column in columns], []
 
 
-def _listed(
-    database: Database, kept: dict[str, tuple[str, str]]
-) -> Iterator[tuple[str, str, str | None]]:
-    """Yields the name of each table, its spelling in the SELECT statement, and its statement.
+def _listed_tables(database: Database, tables: Mapping[str, _Table]) -> Iterator[_ListedTable]:
+    """Yield the tables in the order and spelling of prompts.
 
     The script is split at every semicolon, even one in a comment or a text, and a table is spelt
     as its statement spells it, without double quotes. Without a script, the tables are those that
     the dataset's questions list. A database of one's own that has neither, and views, are shown
-    with SQLite's own statements (``kept``).
+    with SQLite's own statements.
     """
-    by_name = {name.casefold(): name for name in kept}
     shown = set()
-    script = database.script
-    text = script.read_text(encoding="utf-8", errors="replace") if script else ""
-    for piece in text.split(";"):
-        match = _CREATE.search(piece)
-        found = next(filter(None, match.groups()[2:])) if match else ""
-        name = by_name.get(found.casefold())
-        if match and name and name not in shown:
-            shown.add(name)
-            spelt = match["spelt"]
-            if spelt.startswith('"'):
-                spelt = _spelt(found)
-            yield name, spelt, f"{match['create']} {piece[match.end('create') :].strip()}"
-    listed = {one.casefold(): one for one in database.listed_tables if one.casefold() in by_name}
-    if not shown and listed:
-        for folded, spelt in listed.items():
-            yield by_name[folded], _spelt(spelt), None
-        return
-    for name, (kind, statement) in kept.items():
+    for listed in _tables_in_script(database, tables):
+        shown.add(listed.name)
+        yield listed
+    if not shown:
+        by_name = {name.casefold(): name for name in tables}
+        spellings = {table.casefold(): table for table in database.listed_tables}
+        known = [folded for folded in spellings if folded in by_name]
+        for folded in known:
+            yield _ListedTable(by_name[folded], _quoted_if_needed(spellings[folded]), None)
+        if known:
+            return
+    for name, table in tables.items():
         if name not in shown:
-            yield name, _spelt(name), statement if kind == "view" or not script else None
+            shows_statement = table.is_view or not database.script
+            create = table.statement if shows_statement else None
+            yield _ListedTable(name, _quoted_if_needed(name), create)
 
 
-def _spelt(name: str) -> str:
+def _tables_in_script(database: Database, tables: Mapping[str, _Table]) -> Iterator[_ListedTable]:
+    """Yield the tables that a database's script creates, each once."""
+    if database.script is None:
+        return
+    by_name = {name.casefold(): name for name in tables}
+    shown = set()
+    text = database.script.read_text(encoding="utf-8", errors="replace")
+    for statement in text.split(";"):
+        match = _CREATE.search(statement)
+        if match is None:
+            continue
+        _, _, *unquoted_names = match.groups()
+        unquoted = next(name for name in unquoted_names if name)
+        name = by_name.get(unquoted.casefold())
+        if name is None or name in shown:
+            continue
+        shown.add(name)
+        spelling = match["spelt"]
+        if spelling.startswith('"'):
+            spelling = _quoted_if_needed(unquoted)
+        rest = statement[match.end("create") :].strip()
+        yield _ListedTable(name, spelling, f"{match['create']} {rest}")
+
+
+def _quoted_if_needed(name: str) -> str:
     return name if name.isidentifier() else sql.quoted(name)
 
 
 def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-    # Some texts in Spider's databases are not UTF-8.
-    connection.text_factory = lambda data: data.decode("utf-8", errors="replace")
+    connection.text_factory = _decoded
     return connection
 
 
-def _block(
-    spelt: str, create: str | None, header: Sequence[str], rows: Sequence[Sequence[object]]
-) -> str:
-    """Values are Python's ``str()``; blanks at the ends of a line are gone, as with the authors.
+def _decoded(text: bytes) -> str:
+    """Return a text of a database; some in Spider's databases are not UTF-8."""
+    return text.decode("utf-8", errors="replace")
 
-    A table without rows has an empty line in their place.
+
+def _block(
+    spelling: str, create: str | None, header: Sequence[str], rows: Sequence[Sequence[object]]
+) -> str:
+    """Return a table as prompts show it.
+
+    Values are Python's ``str()``; blanks at the ends of a line are gone, as with the authors. A
+    table without rows has an empty line in their place.
     """
-    of = f" of table {spelt}" if create is None else ""
-    lines = [
-        *([create] if create else []),
-        f"/*\n{SHOWN_ROWS} example rows{of}:",
-        f"SELECT * FROM {spelt} LIMIT {SHOWN_ROWS};",
+    lines = []
+    title = f"{SHOWN_ROWS} example rows:"
+    if create is None:
+        title = f"{SHOWN_ROWS} example rows of table {spelling}:"
+    else:
+        lines.append(create)
+    row_lines = ["\t".join(map(str, row)).strip() for row in rows]
+    lines += [
+        f"/*\n{title}",
+        f"SELECT * FROM {spelling} LIMIT {SHOWN_ROWS};",
         "\t".join(header).strip(),
-        "\n".join("\t".join(map(str, row)).strip() for row in rows).strip(),
+        "\n".join(row_lines).strip(),
         "*/",
     ]
     return "\n".join(lines)

@@ -3,113 +3,126 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
+from lm_eval_ext.sql.values import Row, Rows
 
 MOST_ROWS = 8
-_CELL = 80
+"""Rows of a result that are shown."""
+
+_CELL_CHARACTERS = 80
 _RETURNS = "What it returns"
+
+LoggedDocument: TypeAlias = Mapping[str, Any]
+"""A document as lm-eval logged it."""
+
+Result: TypeAlias = "Rows | str | None"
+"""What a query returns, or why it failed, as text; None where its database is not available."""
 
 
 def documents(
-    docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
+    docs: Sequence[LoggedDocument], prompts: Sequence[Sequence[str]]
 ) -> list[DocumentView]:
-    """Shows the question, the gold query and what it returns."""
+    """Show the question, the gold query and what it returns."""
     del prompts
     queries = [str(doc["query"]) for doc in docs]
-    return [
-        DocumentView(
-            title=f"{doc['question']} ({doc['form']}: {doc['interpretation'].replace('_', ' ')})",
-            gold=query,
-            parts=() if result is None else (replace(_part(result), beside=True),),
-        )
-        for doc, query, result in zip(docs, queries, _results(docs, queries), strict=True)
-    ]
+    views = []
+    for doc, query, result in zip(docs, queries, _results(docs, queries), strict=True):
+        interpretation = doc["interpretation"].replace("_", " ")
+        parts: tuple[Part, ...] = ()
+        if result is not None:
+            parts = (replace(_part(result), beside=True),)
+        title = f"{doc['question']} ({doc['form']}: {interpretation})"
+        views.append(DocumentView(title=title, gold=query, parts=parts))
+    return views
 
 
-def answers(
-    docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
-) -> list[AnswerView]:
-    """Shows the query found in each answer, and its rows, those that the gold lacks marked."""
-    queries = [one[0] if one else "" for one in answers]
-    golds = _results(docs, [str(doc["query"]) for doc in docs])
-    return [
-        AnswerView(
-            query or "(no query in the answer)",
-            () if not query or result is None else (_compared(gold, result),),
-        )
-        for query, gold, result in zip(queries, golds, _results(docs, queries), strict=True)
-    ]
+def answers(docs: Sequence[LoggedDocument], answers: Sequence[Sequence[str]]) -> list[AnswerView]:
+    """Show the query found in each answer, and its rows, those that the gold lacks marked."""
+    queries = [texts[0] if texts else "" for texts in answers]
+    gold_results = _results(docs, [str(doc["query"]) for doc in docs])
+    views = []
+    for query, gold_result, result in zip(
+        queries, gold_results, _results(docs, queries), strict=True
+    ):
+        parts: tuple[Part, ...] = ()
+        if query and result is not None:
+            parts = (_compared(gold_result, result),)
+        views.append(AnswerView(query or "(no query in the answer)", parts))
+    return views
 
 
-def _results(docs: Sequence[Mapping[str, Any]], queries: Sequence[str]) -> list[Any]:
-    """What each query returns on the original database; None where that is not available."""
+def _results(docs: Sequence[LoggedDocument], queries: Sequence[str]) -> list[Result]:
+    """Return what each query returns on the original database of its document."""
     from lm_eval_ext.sql import Executor, QueryError
 
-    places = _databases()
+    paths = _databases()
+    known: dict[tuple[str, str], Result] = {}
+    results: list[Result] = []
     with Executor(workers=1) as executor:
+        for doc, query in zip(docs, queries, strict=True):
+            db_id = str(doc["db_id"]).casefold()
+            if not query or db_id not in paths:
+                results.append(None)
+                continue
+            key = (db_id, query)
+            if key not in known:
+                try:
+                    known[key] = executor.query(paths[db_id], query)
+                except QueryError as error:
+                    known[key] = str(error)
+            results.append(known[key])
+    return results
 
-        @cache
-        def run(db_id: str, query: str) -> Any:
-            """What a query returns, or why it failed, as text."""
-            try:
-                return executor.query(places[db_id], query)
-            except QueryError as error:
-                return str(error)
 
-        names = [str(doc["db_id"]).casefold() for doc in docs]
-        return [
-            run(name, query) if query and name in places else None
-            for name, query in zip(names, queries, strict=True)
-        ]
-
-
-def _compared(gold: Any, answer: Any) -> Part:
-    if isinstance(gold, str) or isinstance(answer, str):
+def _compared(gold: Result, answer: Rows | str) -> Part:
+    """Return an answer's result with the rows marked that the gold's lacks."""
+    if isinstance(answer, str) or not isinstance(gold, Rows):
         return _part(answer)
-    lacking = len(_differing(gold.rows, answer.rows))
-    part = _part(answer, _differing(answer.rows, gold.rows))
-    more = f"; {lacking} of the gold's are missing" if lacking else ""
-    return replace(part, title=part.title + more)
+    part = _part(answer, _surplus(answer.rows, gold.rows))
+    missing_count = len(_surplus(gold.rows, answer.rows))
+    if missing_count:
+        return replace(part, title=f"{part.title}; {missing_count} of the gold's are missing")
+    return part
 
 
-def _differing(rows: Sequence[Sequence[Any]], others: Sequence[Sequence[Any]]) -> set[int]:
-    """The places of the rows that the others lack; of equal rows, those that are too many."""
-    left, found = Counter(others), set()
-    for place, row in enumerate(rows):
-        left[row] -= 1
-        if left[row] < 0:
-            found.add(place)
-    return found
+def _surplus(rows: Sequence[Row], expected: Sequence[Row]) -> set[int]:
+    """Return the numbers of the rows that are not expected; of equal rows, those too many."""
+    unmatched = Counter(expected)
+    numbers = set()
+    for number, row in enumerate(rows):
+        unmatched[row] -= 1
+        if unmatched[row] < 0:
+            numbers.add(number)
+    return numbers
 
 
-def _part(result: Any, marked: Collection[int] = ()) -> Part:
-    """Shows the first rows of a result, those that are marked before the others."""
+def _part(result: Rows | str, marked: Collection[int] = ()) -> Part:
+    """Show the first rows of a result, those that are marked before the others."""
     if isinstance(result, str):
         return Part(_RETURNS, text=result)
     count = len(result.rows)
-    shown = sorted(sorted(range(count), key=lambda place: place not in marked)[:MOST_ROWS])
-    rows = [tuple(str(value)[:_CELL] for value in result.rows[place]) for place in shown]
-    title = _RETURNS + (f", {count:,} rows" if count != 1 else ", 1 row")
+    marked_first = sorted(range(count), key=lambda number: number not in marked)
+    shown = sorted(marked_first[:MOST_ROWS])
+    table = [tuple(map(str, result.columns))]
+    for number in shown:
+        table.append(tuple(str(value)[:_CELL_CHARACTERS] for value in result.rows[number]))
+    title = f"{_RETURNS}, 1 row" if count == 1 else f"{_RETURNS}, {count:,} rows"
     if count > len(shown):
         title += f" of which {len(shown)} are shown"
-    return Part(
-        title,
-        table=(tuple(map(str, result.columns)), *rows),
-        marked=tuple(place for place, row in enumerate(shown) if row in marked),
-    )
+    marked_rows = tuple(index for index, number in enumerate(shown) if number in marked)
+    return Part(title, table=tuple(table), marked=marked_rows)
 
 
 def _databases() -> dict[str, Path]:
-    """The embedded databases and, if available locally, Spider's; by id in lower case."""
+    """Return the embedded databases and, if available locally, Spider's; by id in lower case."""
     from lm_eval_ext import data
     from lm_eval_ext.benchmarks.magnifico import corpora, mini
 
-    found = {db_id.casefold(): one.path for db_id, one in mini.databases().items()}
+    paths = {db_id.casefold(): database.path for db_id, database in mini.databases().items()}
     if data.available(corpora.DATABASES):
         for file in sorted(data.require_all(corpora.DATABASES).path.rglob("*.sqlite")):
-            found.setdefault(file.stem.casefold(), file)
-    return found
+            paths.setdefault(file.stem.casefold(), file)
+    return paths

@@ -12,7 +12,7 @@ from support.databases import read_schema
 
 from lm_eval_ext.benchmarks.magnifico import corpora, mini
 from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Corpus
-from lm_eval_ext.sql import SEMANTICS, Executor
+from lm_eval_ext.sql import Executor
 from lm_eval_ext.sql.mutants import mutants
 
 CONTENT = mini.content()
@@ -88,7 +88,7 @@ def test_golds_give_rows_and_no_mutant_gives_the_same(corpus: Corpus) -> None:
     ]
     folder = next(iter(corpus.databases.values())).path.parents[1]
     with Executor(folder, workers=1) as executor:
-        for semantics in SEMANTICS:
+        for semantics in ("reference", "strict", "sets"):  # the other ones drop DISTINCT
             verdicts = zip(misses, executor.score(misses, semantics=semantics), strict=True)
             wrong = {"wrong", "prediction_error"}
             assert not [miss for miss, verdict in verdicts if verdict.status not in wrong]

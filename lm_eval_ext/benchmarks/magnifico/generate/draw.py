@@ -27,11 +27,35 @@ from lm_eval_ext.lexicon import WORDLIKE, draw_words, is_english
 from lm_eval_ext.sql.values import Value
 
 Node: TypeAlias = Clause | Aggregate | Top
-_Item = TypeVar("_Item")
+ItemT = TypeVar("ItemT")
 
-_FEWEST, _MOST_GROUPS, _MOST_TEXT = 4, 30, 32
-_FIXED: tuple[Role, ...] = ("category", "place")
+_MIN_DISTINCT = 4
+"""Different values of a column that questions are about."""
+_MIN_GROUPS = 2
+"""Different values of a column that rows are grouped by, or that are listed."""
+_MAX_GROUPS = 30
+_MAX_TEXT = 32
+"""Characters of a value in a sentence."""
+_COMMON_VALUES = 8
+"""Values of a column, the most frequent first, that conditions name."""
+_STYLES = 6
+
+_CATEGORIES: tuple[Role, ...] = ("category", "place")
 _NUMBERS: tuple[Role, ...] = ("amount", "total")
+_SUMMABLE: tuple[Role, ...] = ("total",)
+_NAME_ROLES = frozenset({"first", "last", "name"})
+_THRESHOLD_RULES = frozenset({">", "<", ">=", "<=", "after", "before"})
+_QUOTING = frozenset("\\\"'`;{}")
+"""Characters that no value in a sentence has."""
+
+# Chances of what is drawn.
+_MAX_OF_TOP = 0.6
+_VALUE_OF_SECOND = 0.3
+_HAS_FURTHER = 0.65
+_FURTHER_ON_ENTITY = 0.7
+_FURTHER_ON_CHILDREN = 1 / 3
+_ONLY_NAMES = 1 / 2
+_NAMES_AND_MORE = 3 / 4
 
 
 class Impossible(Exception):  # noqa: N818 (caught by callers, no error)
@@ -46,7 +70,7 @@ class Meaning:
         text: Completes "The word '...' refers to".
         words: The word or phrase by form.
         entity: The table that it is bound to; None if it is about any.
-        node: What it is in a tree, if it is bound.
+        node: Its node in a tree, if it is bound.
     """
 
     text: str
@@ -56,62 +80,105 @@ class Meaning:
 
 
 def meanings_of(profile: Profile, seed: int) -> dict[str, Meaning]:
-    """The interpretations that the schema allows, with their words, by kind."""
-    entities = list(profile.entities.values())
-    names = {n.casefold() for one in entities for n in (one.table, one.one, one.many)} | {
-        n.casefold() for one in entities for f in one.fields for n in (f.name, f.phrase)
-    }
-    rng, kinds = random.Random(f"{seed} words"), known()["meanings"]
-    drawn = draw_words(WORDLIKE, len(kinds), rng, taken=names, refused=is_english)
-    made = {}
-    for (kind, rule), foreign in zip(kinds.items(), drawn, strict=True):
-        # Words that stand in names are the last choice.
-        free = [one for one in rule["words"] if not any(w in n for w in one for n in names)]
-        plausible, *adversarial = rng.choice(free or rule["words"])
-        forms: dict[Form, str] = {"plausible": plausible}
-        if adversarial:
-            forms |= {"foreign": foreign, "adversarial": adversarial[0]}
+    """Return the interpretations that the schema allows, with their words, by kind."""
+    names = _names_in(profile)
+    rng = random.Random(f"{seed} words")
+    rules = known()["meanings"]
+    foreign_words = draw_words(WORDLIKE, len(rules), rng, taken=names, refused=is_english)
+    meanings = {}
+    for (kind, rule), foreign in zip(rules.items(), foreign_words, strict=True):
+        forms = _draw_forms(rule["words"], foreign, names, rng)
         if "means" in rule:
-            made[kind] = Meaning(rule["means"], forms)
+            meanings[kind] = Meaning(rule["means"], forms)
             continue
         drawer = Drawer(profile, random.Random(f"{seed} {kind}"))
-        if found := [(one, node) for one in entities for node in drawer.nodes(kind, one)]:
-            # Tables of which more can be asked give more questions.
-            weights = [len(one.fields) ** 2 or 1 for one, _ in found]
-            entity, node = drawer.rng.choices(found, weights)[0]
+        bound = drawer.bind(kind)
+        if bound is not None:
+            entity, node = bound
             text = f"those {node.words({})}"
-            text = text.partition(rule["behind"])[2] if "behind" in rule else text
-            made[kind] = Meaning(text, forms, entity, replace(node, kind=kind))
-    return made
+            if "behind" in rule:
+                text = text.partition(rule["behind"])[2]
+            meanings[kind] = Meaning(text, forms, entity, replace(node, kind=kind))
+    return meanings
+
+
+def _names_in(profile: Profile) -> set[str]:
+    """Return all names of tables and columns, as declared and in words."""
+    names: set[str] = set()
+    for entity in profile.entities.values():
+        names |= {entity.table, entity.one, entity.many}
+        for field in entity.fields:
+            names |= {field.name, field.phrase}
+    return {name.casefold() for name in names}
+
+
+def _draw_forms(
+    choices: Sequence[Sequence[str]], foreign: str, names: Collection[str], rng: random.Random
+) -> dict[Form, str]:
+    """Draw the words of a meaning; words that stand in names are the last choice.
+
+    Args:
+        choices: Plausible words, each with its adversarial one; phrases have none.
+        foreign: The foreign word.
+        names: Names of tables and columns.
+        rng: The generator.
+    """
+    unused = []
+    for words in choices:
+        stands_in_name = any(word in name for word in words for name in names)
+        if not stands_in_name:
+            unused.append(words)
+    plausible, *adversarial = rng.choice(unused or choices)
+    forms: dict[Form, str] = {"plausible": plausible}
+    if adversarial:
+        forms["foreign"] = foreign
+        forms["adversarial"] = adversarial[0]
+    return forms
 
 
 class Drawer:
     """Draws nodes and questions on one database."""
 
     def __init__(self, profile: Profile, rng: random.Random) -> None:
-        self.profile, self.rng = profile, rng
+        self.profile = profile
+        self.rng = rng
+
+    def bind(self, kind: str) -> tuple[Entity, Node] | None:
+        """Draw a table and a node that express a kind of meaning; None if there is none."""
+        bindings = []
+        for entity in self.profile.entities.values():
+            bindings += [(entity, node) for node in self.nodes(kind, entity)]
+        if not bindings:
+            return None
+        # Tables of which more can be asked give more questions.
+        weights = [len(entity.fields) ** 2 or 1 for entity, _ in bindings]
+        return self.rng.choices(bindings, weights)[0]
 
     def nodes(self, kind: str, entity: Entity) -> Iterator[Node]:
-        """What a word of a kind can mean on a table; values are drawn."""
+        """Yield what a word of a kind can mean on a table; values are drawn."""
         rule: Mapping[str, Any] = known()["meanings"][kind]
-        for how in rule["as"]:
-            if how == "COUNT":
+        for expression in rule["as"]:
+            if expression == "COUNT":
                 yield COUNT
-            elif how in known()["groups"]:
-                yield Top(COUNT, rank=known()["groups"][how])
+            elif expression in known()["groups"]:
+                yield Top(COUNT, rank=known()["groups"][expression])
             elif rule["of"] == "link":
-                yield from self._linked(how, entity)
+                yield from self._linked(expression, entity)
             else:
-                for of in self._columns(entity, *rule["of"].split()):
-                    if how in known()["functions"]:
-                        yield Aggregate(how, of)
-                    elif how in known()["ranks"]:
-                        yield Top(of, *known()["ranks"][how])
-                    elif node := self._condition(how, entity, of):
+                for column in self._columns(entity, *rule["of"].split()):
+                    node = self._node(expression, entity, column)
+                    if node is not None:
                         yield node
 
+    def _node(self, expression: str, entity: Entity, column: Plain) -> Node | None:
+        if expression in known()["functions"]:
+            return Aggregate(expression, column)
+        if expression in known()["ranks"]:
+            return Top(column, *known()["ranks"][expression])
+        return self._condition(expression, entity, column)
+
     def question(self, kind: str, meaning: Meaning) -> Question:
-        """One question with a meaning.
+        """Draw one question with a meaning.
 
         Raises:
             Impossible: This draw led nowhere; another one may not.
@@ -119,129 +186,169 @@ class Drawer:
         if meaning.entity and meaning.node:
             return self._about(meaning.entity, meaning.node)
         entities = list(self.profile.entities.values())
-        entity = self.rng.choices(entities, [len(one.fields) + 1 for one in entities])[0]
-        return self._about(entity, replace(self._pick([*self.nodes(kind, entity)]), kind=kind))
+        weights = [len(entity.fields) + 1 for entity in entities]
+        entity = self.rng.choices(entities, weights)[0]
+        node = self._pick(list(self.nodes(kind, entity)))
+        return self._about(entity, replace(node, kind=kind))
 
     def _about(self, entity: Entity, node: Node) -> Question:
-        """A question in which a node stands where it can."""
-        ask = self.rng.choice(known()["asks"][type(node).__name__].split())
-        used = _phrases([node])
+        """Draw a question in which a node stands where it can."""
+        shape = self.rng.choice(known()["asks"][type(node).__name__].split())
+        mentioned = _phrases([node])
         show: tuple[Term, ...] = (COUNT,)
         by = top = None
         if isinstance(node, Top) and node.term == COUNT:
-            show, by, top = (), self._group(entity, used), node
-        elif ask == "groups":
-            by = self._group(entity, used)
-            show = (node,) if isinstance(node, Aggregate) else show
-        elif ask == "top":
-            amounts = self._columns(entity, *_NUMBERS, used=used)
-            top = node if isinstance(node, Top) else Top(self._pick(amounts), self._happens(0.6))
-            value = top.rank > 1 and self._happens(0.3)
-            show = (top.term,) if value else self._shown(entity, used | _phrases([top]))
-        elif ask == "different":
-            show = (self._pick(self._columns(entity, *_FIXED, used=used, fewest=2)),)
+            show, by, top = (), self._group(entity, mentioned), node
+        elif shape == "groups":
+            by = self._group(entity, mentioned)
+            if isinstance(node, Aggregate):
+                show = (node,)
+        elif shape == "top":
+            top, show = self._top(entity, node, mentioned)
+        elif shape == "different":
+            columns = self._columns(entity, *_CATEGORIES, mentioned=mentioned, fewest=_MIN_GROUPS)
+            show = (self._pick(columns),)
         elif isinstance(node, Aggregate):
             show = (node,)
-        elif ask == "measure":
-            function = self.rng.choice(list(known()["functions"]))
-            columns = self._columns(entity, *_NUMBERS[function == "SUM" :], used=used)
-            show = (Aggregate(function, self._pick(columns)),)
-        elif ask == "list":
-            show = self._shown(entity, used)
+        elif shape == "measure":
+            show = (self._measure(entity, mentioned),)
+        elif shape == "list":
+            show = self._shown(entity, mentioned)
         where: tuple[Clause, ...] = (node,) if isinstance(node, Clause) else ()
-        if self._happens(0.65) and (not where or ask in {"count", "measure", "list"}):
-            where += self._further(entity, used | _phrases([*show, by, top]))
-        distinct, style = ask == "different", self.rng.randrange(6)
-        return Question(entity, show, where, by, top, distinct=distinct, style=style)
+        has_further = self._happens(_HAS_FURTHER)
+        if has_further and (not where or shape in {"count", "measure", "list"}):
+            where += self._further(entity, mentioned | _phrases([*show, by, top]))
+        return Question(
+            entity,
+            show,
+            where,
+            by,
+            top,
+            distinct=shape == "different",
+            style=self.rng.randrange(_STYLES),
+        )
 
-    # Parts of questions. ``used`` are the names of columns that are not mentioned again.
+    # Parts of questions. ``mentioned`` are the phrases of columns that are not mentioned again.
+
+    def _top(
+        self, entity: Entity, node: Node, mentioned: Collection[str]
+    ) -> tuple[Top, tuple[Term, ...]]:
+        """Draw a row at a rank, and what is shown of it."""
+        amounts = self._columns(entity, *_NUMBERS, mentioned=mentioned)
+        if isinstance(node, Top):
+            top = node
+        else:
+            top = Top(self._pick(amounts), self._happens(_MAX_OF_TOP))
+        if top.rank > 1 and self._happens(_VALUE_OF_SECOND):
+            return top, (top.term,)
+        return top, self._shown(entity, {*mentioned, *_phrases([top])})
+
+    def _measure(self, entity: Entity, mentioned: Collection[str]) -> Aggregate:
+        """Draw a function of a column."""
+        function = self.rng.choice(list(known()["functions"]))
+        roles = _SUMMABLE if function == "SUM" else _NUMBERS
+        return Aggregate(function, self._pick(self._columns(entity, *roles, mentioned=mentioned)))
 
     def _happens(self, chance: float) -> bool:
         return self.rng.random() < chance
 
-    def _pick(self, items: Sequence[_Item]) -> _Item:
+    def _pick(self, items: Sequence[ItemT]) -> ItemT:
         if not items:
             raise Impossible
         return self.rng.choice(items)
 
     def _columns(
-        self, entity: Entity, *roles: Role, used: Collection[str] = (), fewest: int = _FEWEST
+        self,
+        entity: Entity,
+        *roles: Role,
+        mentioned: Collection[str] = (),
+        fewest: int = _MIN_DISTINCT,
     ) -> list[Plain]:
-        """Columns of these roles that questions can be about."""
-        return [
-            Plain(f) for f in entity.having(*roles)
-            if f.distinct >= fewest and f.phrase not in used
-            and not (f.nulls and f.role in _FIXED)
+        """Return the columns of these roles that questions can be about."""
+        columns = []
+        for field in entity.having(*roles):
+            if field.distinct < fewest or field.phrase in mentioned:
+                continue
+            has_unknown_category = field.nulls and field.role in _CATEGORIES
             # "the highest minimum salary"
-            and not (f.role in _NUMBERS and among("extremes") & set(f.phrase.split()))
-        ]  # fmt: skip
+            is_extreme = field.role in _NUMBERS and among("extremes") & set(field.phrase.split())
+            if not has_unknown_category and not is_extreme:
+                columns.append(Plain(field))
+        return columns
 
-    def _far(self, entity: Entity, used: Collection[str], *roles: Role) -> list[Plain]:
-        """Columns of what a link leads to."""
-        found = [
-            replace(one, link=link) for link in self.profile.parents(entity)
-            for one in self._columns(self.profile.entities[link.parent], *roles, fewest=2)
-            if one.field.distinct <= _MOST_GROUPS
-        ]  # fmt: skip
-        return [one for one in found if one.phrase not in used]
+    def _parent_columns(
+        self, entity: Entity, mentioned: Collection[str], *roles: Role
+    ) -> list[Plain]:
+        """Return columns of the tables that links lead to."""
+        columns = []
+        for link in self.profile.parents(entity):
+            parent = self.profile.entities[link.parent]
+            for column in self._columns(parent, *roles, fewest=_MIN_GROUPS):
+                linked = replace(column, link=link)
+                if column.field.distinct <= _MAX_GROUPS and linked.phrase not in mentioned:
+                    columns.append(linked)
+        return columns
 
-    def _group(self, entity: Entity, used: Collection[str]) -> Plain:
-        """What to group by: a category of its own, or the name of what a link leads to."""
-        entities = self.profile.entities
-        named = [
-            one for one in self._far(entity, used, "name")
-            if one.field.distinct == entities[one.field.table].rows
-        ]  # fmt: skip
-        own = self._columns(entity, *_FIXED, used=used, fewest=2)
-        return self._pick([*(one for one in own if one.field.distinct <= _MOST_GROUPS), *named])
+    def _group(self, entity: Entity, mentioned: Collection[str]) -> Plain:
+        """Draw what to group by: a category of the table, or the name of what a link leads to."""
+        columns = [
+            column
+            for column in self._columns(
+                entity, *_CATEGORIES, mentioned=mentioned, fewest=_MIN_GROUPS
+            )
+            if column.field.distinct <= _MAX_GROUPS
+        ]
+        for column in self._parent_columns(entity, mentioned, "name"):
+            parent = self.profile.entities[column.field.table]
+            if column.field.distinct == parent.rows:
+                columns.append(column)
+        return self._pick(columns)
 
-    def _further(self, entity: Entity, used: Collection[str]) -> tuple[Clause, ...]:
-        """A further condition, if there is one: on the entity, its parents or its children."""
-        far = self._far(entity, used, *_FIXED, "name")
-        linked = [*self._linked("linked", entity)]
-        one: Clause | None
-        if self._happens(0.7) or not (far or linked):
-            one = self._own(entity, used)
-        elif linked and (not far or self._happens(1 / 3)):
-            one = self.rng.choice(linked)
+    def _further(self, entity: Entity, mentioned: Collection[str]) -> tuple[Clause, ...]:
+        """Draw a further condition on the entity, its parents or its children; maybe none."""
+        parent_columns = self._parent_columns(entity, mentioned, *_CATEGORIES, "name")
+        child_clauses = list(self._linked("linked", entity))
+        clause: Clause | None
+        if self._happens(_FURTHER_ON_ENTITY) or not (parent_columns or child_clauses):
+            clause = self._on_entity(entity, mentioned)
+        elif child_clauses and (not parent_columns or self._happens(_FURTHER_ON_CHILDREN)):
+            clause = self.rng.choice(child_clauses)
         else:
-            one = self._condition("=", entity, self.rng.choice(far))
-        return (one,) if one else ()
+            clause = self._condition("=", entity, self.rng.choice(parent_columns))
+        return (clause,) if clause else ()
 
-    def _linked(self, how: str, entity: Entity) -> Iterator[Clause]:
-        """Conditions that rows of other tables refer to these."""
+    def _linked(self, rule: str, entity: Entity) -> Iterator[Clause]:
+        """Yield conditions that rows of other tables refer to these."""
         for link in self.profile.children(entity):
             child = self.profile.entities[link.child]
-            if how != "linked where":
-                yield Clause(how, link=link, child=child)
+            if rule != "linked where":
+                yield Clause(rule, link=link, child=child)
                 continue
-            for of in self._columns(child, *_FIXED, fewest=2):
-                if inner := self._condition("=", child, of):
-                    yield Clause(how, inner=inner, link=link, child=child)
+            for column in self._columns(child, *_CATEGORIES, fewest=_MIN_GROUPS):
+                inner = self._condition("=", child, column)
+                if inner:
+                    yield Clause(rule, inner=inner, link=link, child=child)
 
-    def _own(self, entity: Entity, used: Collection[str]) -> Clause | None:
-        """A condition on a column of the entity."""
+    def _on_entity(self, entity: Entity, mentioned: Collection[str]) -> Clause | None:
+        """Draw a condition on a column of the entity."""
         rules: Mapping[str, str] = known()["rules"]
         fields = [
-            f for f in entity.fields
-            if f.role in rules and f.distinct > 1 and f.phrase not in used
-        ]  # fmt: skip
+            field
+            for field in entity.fields
+            if field.role in rules and field.distinct > 1 and field.phrase not in mentioned
+        ]
         if not fields:
             return None
         field = self.rng.choice(fields)
-        return self._condition(self.rng.choice(rules[field.role].split()), entity, Plain(field))
+        rule = self.rng.choice(rules[field.role].split())
+        return self._condition(rule, entity, Plain(field))
 
-    def _condition(self, rule: str, entity: Entity, of: Plain) -> Clause | None:
-        """A condition with values of the column; None if it has no fitting ones."""
-        field, values = of.field, tuple[Value, ...]()
+    def _condition(self, rule: str, entity: Entity, column: Plain) -> Clause | None:
+        """Draw a condition with values of the column; None if it has no fitting ones."""
+        field = column.field
+        values: tuple[Value, ...] | None = ()
         if rule in {"=", "<>", "or"}:
-            said = [value for value in field.common[:8] if _is_said(value)]
-            several = 2 if rule == "or" else 1
-            # What "is not Oslo" says of rows without a city is not decided by English.
-            unsure = rule == "<>" and (field.nulls or of.link)
-            if unsure or len(said) < several * 2 - 1:
-                return None
-            values = tuple(self.rng.sample(said, several))
+            values = self._named_values(rule, column)
         elif rule == "shorter":
             lengths = sorted(len(str(value)) for value in field.values)
             values = (lengths[len(lengths) // 3] + 1,)
@@ -249,47 +356,66 @@ class Drawer:
             year = int(str(self.rng.choice(field.values))[:4])
             values = (f"{year}-01-01", f"{year + 1}-01-01", str(year))
         elif rule == "exceeds":
-            inner = self._own(entity, {of.phrase})
-            return Clause(rule, of, inner=inner) if inner and inner.rule != "or" else None
-        elif rule in {">", "<", ">=", "<=", "after", "before"}:
-            limit = self._threshold(field)
-            if limit is None:
+            inner = self._on_entity(entity, {column.phrase})
+            if inner is None or inner.rule == "or":
                 return None
-            values = (limit,)
-        return Clause(rule, of, values)
+            return Clause(rule, column, inner=inner)
+        elif rule in _THRESHOLD_RULES:
+            limit = self._threshold(field)
+            values = None if limit is None else (limit,)
+        return None if values is None else Clause(rule, column, values)
 
-    def _shown(self, entity: Entity, used: Collection[str]) -> tuple[Term, ...]:
-        """Columns to show: what rows are named by, or another column beside it or instead."""
-        display = [Plain(f) for f in entity.display if f.phrase not in used]
-        others = [
-            Plain(f) for f in entity.fields
-            if f.phrase not in used and f.role not in {"first", "last", "name"}
-        ]  # fmt: skip
+    def _named_values(self, rule: str, column: Plain) -> tuple[Value, ...] | None:
+        """Draw a value, or two for "or", that a sentence can name; None if there are too few."""
+        field = column.field
+        nameable = [value for value in field.common[:_COMMON_VALUES] if _can_be_said(value)]
+        count = 2 if rule == "or" else 1
+        # What "is not Oslo" says of rows without a city is not decided by English.
+        is_unclear = rule == "<>" and (field.nulls or column.link)
+        if is_unclear or len(nameable) < count * 2 - 1:
+            return None
+        return tuple(self.rng.sample(nameable, count))
+
+    def _shown(self, entity: Entity, mentioned: Collection[str]) -> tuple[Term, ...]:
+        """Draw columns to show: those that name a row, or another one beside or instead."""
+        names = [Plain(field) for field in entity.display if field.phrase not in mentioned]
+        further = [
+            Plain(field)
+            for field in entity.fields
+            if field.phrase not in mentioned and field.role not in _NAME_ROLES
+        ]
         chance = self.rng.random()
-        if display and (chance < 1 / 2 or not others):
-            return tuple(display)
-        return (*(display if chance < 3 / 4 else ()), self._pick(others))
+        if names and (chance < _ONLY_NAMES or not further):
+            return tuple(names)
+        column = self._pick(further)
+        if chance < _NAMES_AND_MORE:
+            return (*names, column)
+        return (column,)
 
     def _threshold(self, field: Field) -> Value:
-        """A round number, or a date, with a sixth of the values on either side; None without."""
-        least = max(1, len(field.values) // 6)
-        if len(field.values) < 2 * least + 1:
+        """Draw a round number, or a date; None if the column has too few values.
+
+        A sixth of the values or more are on either side.
+        """
+        margin = max(1, len(field.values) // 6)
+        if len(field.values) < 2 * margin + 1:
             return None
-        found = self.rng.choice(field.values[least:-least])
-        if not isinstance(found, int | float) or field.role == "year":
-            return found
-        rounded = float(f"{found:.2g}")
+        value = self.rng.choice(field.values[margin:-margin])
+        if not isinstance(value, int | float) or field.role == "year":
+            return value
+        rounded = float(f"{value:.2g}")
         return int(rounded) if rounded.is_integer() else rounded
 
 
 def _phrases(nodes: Iterable[Term | Clause | Top | None]) -> set[str]:
-    """What the columns of nodes are called."""
-    return {plain.phrase for node in nodes if node for plain in node.columns()}
+    """Return the phrases of all columns of some nodes."""
+    return {column.phrase for node in nodes if node for column in node.columns()}
 
 
-def _is_said(value: Value) -> bool:
-    """Whether a value can stand in a sentence."""
-    return isinstance(value, int | float) or (
-        isinstance(value, str) and 1 < len(value) <= _MOST_TEXT and value.isprintable()
-        and value.strip() == value and not set("\\\"'`;{}") & set(value)
-    )  # fmt: skip
+def _can_be_said(value: Value) -> bool:
+    """Return whether a value can stand in a sentence."""
+    if isinstance(value, int | float):
+        return True
+    if not isinstance(value, str) or not 1 < len(value) <= _MAX_TEXT:
+        return False
+    return value.isprintable() and value.strip() == value and not _QUOTING & set(value)

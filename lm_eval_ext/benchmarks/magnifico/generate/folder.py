@@ -6,7 +6,8 @@ import shlex
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from glob import escape
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any
 from lm_eval_ext.atomic import atomic_folder, sha256_of, sha256_of_text
 from lm_eval_ext.benchmarks.magnifico.generate import GRAMMAR_VERSION
 from lm_eval_ext.benchmarks.magnifico.generate.english import among
-from lm_eval_ext.benchmarks.magnifico.generate.make import Asked, Made, make
+from lm_eval_ext.benchmarks.magnifico.generate.make import Asked, Made, Progress, make
+from lm_eval_ext.benchmarks.magnifico.generate.tree import Question
 from lm_eval_ext.benchmarks.magnifico.own import GENERATED, REQUIRED
 from lm_eval_ext.benchmarks.magnifico.records import BASE
 from lm_eval_ext.data import cache_dir
@@ -61,11 +63,20 @@ metadata:
 """
 
 
+def _no_progress(_: int) -> None:
+    pass
+
+
 def generate(
-    database: Path, out: Path, *, seed: int, questions: int, lexicon: Path | None = None,
-    progress: Callable[[int], object] = lambda _: None,
-) -> tuple[Made, dict[str, Any]]:  # fmt: skip
-    """Makes a folder of examples; returns them and what ``generated.json`` says.
+    database: Path,
+    out: Path,
+    *,
+    seed: int,
+    questions: int,
+    lexicon: Path | None = None,
+    progress: Progress = _no_progress,
+) -> tuple[Made, dict[str, Any]]:
+    """Make a folder of examples; return them and the content of ``generated.json``.
 
     Nothing is written before all examples are made.
 
@@ -73,8 +84,8 @@ def generate(
         database: A SQLite file.
         out: The folder.
         seed: The same seed gives the same files; 0 or more.
-        questions: How many; 1 or more.
-        lexicon: What tables and columns are called (:mod:`.profile`).
+        questions: The number of questions; 1 or more.
+        lexicon: A file with names of tables and columns (:mod:`.profile`).
         progress: Called with the number of questions made since the last call.
 
     Raises:
@@ -88,110 +99,175 @@ def generate(
         raise OptionError(f"{out} exists and is not an empty folder; name a new one")
     locks = cache_dir() / "locks"
     locks.mkdir(parents=True, exist_ok=True)
-    name = sha256_of_text(str(out.resolve()))[:16]
+    lock_name = sha256_of_text(str(out.resolve()))[:16]
     try:
-        with filelock.FileLock(locks / f"generate-{name}", blocking=False):
-            for left in out.parent.glob(f".{escape(out.name)}.*.part"):  # of a run that was killed
-                shutil.rmtree(left, ignore_errors=True)
+        with filelock.FileLock(locks / f"generate-{lock_name}", blocking=False):
+            for remains in out.parent.glob(f".{escape(out.name)}.*.part"):  # of a killed run
+                shutil.rmtree(remains, ignore_errors=True)
             made = make(database, lexicon, seed, questions, progress)
-            with atomic_folder(out) as part:
-                said = _write(part, out, database, made, seed, lexicon)
-            return made, said
+            with atomic_folder(out) as unfinished:
+                writer = _Writer(unfinished, out, database, made, seed, lexicon)
+                return made, writer.write()
     except filelock.Timeout:
         raise OptionError(f"{out}: another run is making this folder; name another one") from None
 
 
-def _write(  # noqa: PLR0917
-    part: Path, out: Path, database: Path, made: Made, seed: int, lexicon: Path | None
-) -> dict[str, Any]:
-    home = part / f"{database.stem}.sqlite"
-    copied = {database: home, database.with_name("schema.sql"): part / "schema.sql"}
-    if lexicon:
-        copied[lexicon] = part / LEXICON
-    for file, copy in copied.items():
-        if file.is_file():
-            shutil.copyfile(file, copy)
-    with (part / EXAMPLES).open("w", encoding="utf-8", newline="") as lines:
-        names = (*REQUIRED, "form", "support")
-        table = csv.DictWriter(lines, names, delimiter="\t", lineterminator="\n")
-        table.writeheader()
-        table.writerows(row for one in made.asked for row in _rows(one, made))
-    task = task_of(home.stem)
-    text = _TASK.format(
-        folder=shlex.quote(str(out)), task=task, grammar=GRAMMAR_VERSION,
-        database=json.dumps(str(out / home.name)), examples=json.dumps(str(out / EXAMPLES)),
-    )  # fmt: skip
-    (part / f"{task}.yaml").write_text(text, encoding="utf-8")
-    count = Counter(one.support for one in made.asked)
-    said = {
-        "grammar": GRAMMAR_VERSION,
-        "seed": seed,
-        "questions": count[False],
-        "support": count[True],
-        "drawn": made.drawn,
-        "dropped": dict(Counter(made.dropped).most_common()),
-        "unsaid": dict(made.profile.unsaid),
-        "warnings": list(_warnings(made)),
-        "words": {kind: {"meaning": one.text, **one.words} for kind, one in made.meanings.items()},
-        "examples": sha256_of(part / EXAMPLES),
-        "made_with": {name: version(name) for name in ("pyspellchecker", "sqlglot")}
-        | {"sqlite": sqlite3.sqlite_version},
-        "database": {"name": home.stem, "sha256": sha256_of(home)},
-        "lexicon": sha256_of(lexicon) if lexicon else None,
-    }
-    text = json.dumps(said, indent=1, ensure_ascii=False) + "\n"
-    (part / GENERATED).write_text(text, encoding="utf-8", newline="")
-    return said
+@dataclass(frozen=True)
+class _Writer:
+    """Writes the files of a folder.
+
+    Attributes:
+        unfinished: The folder under its temporary name.
+        out: The folder that the files are for.
+        database: The user's database.
+        made: The examples.
+        seed: The seed that they were drawn from.
+        lexicon: The user's lexicon.
+    """
+
+    unfinished: Path
+    out: Path
+    database: Path
+    made: Made
+    seed: int
+    lexicon: Path | None
+
+    @property
+    def _copy(self) -> Path:
+        """The copy of the database."""
+        return self.unfinished / f"{self.database.stem}.sqlite"
+
+    def write(self) -> dict[str, Any]:
+        """Write all files, and return the content of ``generated.json``."""
+        self._copy_inputs()
+        self._write_examples()
+        self._write_task()
+        note = self._note()
+        text = json.dumps(note, indent=1, ensure_ascii=False) + "\n"
+        (self.unfinished / GENERATED).write_text(text, encoding="utf-8", newline="")
+        return note
+
+    def _copy_inputs(self) -> None:
+        copies = {
+            self.database: self._copy,
+            self.database.with_name("schema.sql"): self.unfinished / "schema.sql",
+        }
+        if self.lexicon:
+            copies[self.lexicon] = self.unfinished / LEXICON
+        for file, copy in copies.items():
+            if file.is_file():
+                shutil.copyfile(file, copy)
+
+    def _write_examples(self) -> None:
+        with (self.unfinished / EXAMPLES).open("w", encoding="utf-8", newline="") as lines:
+            columns = (*REQUIRED, "form", "support")
+            table = csv.DictWriter(lines, columns, delimiter="\t", lineterminator="\n")
+            table.writeheader()
+            for example in self.made.asked:
+                table.writerows(_rows(example, self.made))
+
+    def _write_task(self) -> None:
+        task = task_of(self._copy.stem)
+        text = _TASK.format(
+            folder=shlex.quote(str(self.out)),
+            task=task,
+            grammar=GRAMMAR_VERSION,
+            database=json.dumps(str(self.out / self._copy.name)),
+            examples=json.dumps(str(self.out / EXAMPLES)),
+        )
+        (self.unfinished / f"{task}.yaml").write_text(text, encoding="utf-8")
+
+    def _note(self) -> dict[str, Any]:
+        """Return the content of ``generated.json``."""
+        support_count = sum(example.support for example in self.made.asked)
+        words: dict[str, dict[str, str]] = {}
+        for kind, meaning in self.made.meanings.items():
+            words[kind] = {"meaning": meaning.text, **dict(meaning.words.items())}
+        versions = {name: version(name) for name in ("pyspellchecker", "sqlglot")}
+        versions["sqlite"] = sqlite3.sqlite_version
+        return {
+            "grammar": GRAMMAR_VERSION,
+            "seed": self.seed,
+            "questions": len(self.made.asked) - support_count,
+            "support": support_count,
+            "drawn": self.made.drawn,
+            "dropped": dict(Counter(self.made.dropped).most_common()),
+            "unsaid": dict(self.made.profile.unsaid),
+            "warnings": list(_warnings(self.made)),
+            "words": words,
+            "examples": sha256_of(self.unfinished / EXAMPLES),
+            "made_with": versions,
+            "database": {"name": self._copy.stem, "sha256": sha256_of(self._copy)},
+            "lexicon": sha256_of(self.lexicon) if self.lexicon else None,
+        }
 
 
-def _rows(one: Asked, made: Made) -> Iterator[Mapping[str, str]]:
-    for form, word in made.meanings[one.kind].words.items():
+def _rows(example: Asked, made: Made) -> Iterator[Mapping[str, str]]:
+    """Yield a row for each form of a question."""
+    meaning = made.meanings[example.kind]
+    for form, word in meaning.words.items():
         yield {
-            "interpretation": one.kind,
+            "interpretation": example.kind,
             "word": word,
-            "meaning": made.meanings[one.kind].text,
-            "question": one.texts[form],
-            "base_question": one.texts[BASE],
-            "query": one.gold,
+            "meaning": meaning.text,
+            "question": example.texts[form],
+            "base_question": example.texts[BASE],
+            "query": example.gold,
             "form": form,
-            "support": "yes" if one.support else "",
+            "support": "yes" if example.support else "",
         }
 
 
 def _warnings(made: Made) -> Iterator[str]:
-    """What a user should know before the questions are asked."""
-    asked = [one.question for one in made.asked if not one.support]
-    table, count = Counter(one.entity.table for one in asked).most_common(1)[0]
-    rows, advice = made.profile.entities[table].rows, "name more in a lexicon (--lexicon FILE)"
-    if rows < _TINY and 2 * count > len(asked):
-        yield f"{count} of {len(asked)} questions are on {table}, a table of {rows} rows; {advice}"
-    odd = sum(
-        not among("keywords").isdisjoint(
-            name.lower() for one in question.columns() for name in (one.field.table, one.field.name)
-        )
-        for question in asked
-    )
-    if 2 * odd > len(asked):
+    """Yield what a user should know before the questions are asked."""
+    questions = [example.question for example in made.asked if not example.support]
+    tables = Counter(question.entity.table for question in questions)
+    table, count = tables.most_common(1)[0]
+    rows = made.profile.entities[table].rows
+    advice = "name more in a lexicon (--lexicon FILE)"
+    if rows < _TINY and 2 * count > len(questions):
         yield (
-            f"{odd} of {len(asked)} questions name tables or columns that are words of SQL; "
-            f"their English may be poor: {advice}"
+            f"{count} of {len(questions)} questions are on {table}, a table of {rows} rows; "
+            f"{advice}"
+        )
+    odd_count = sum(_names_words_of_sql(question) for question in questions)
+    if 2 * odd_count > len(questions):
+        yield (
+            f"{odd_count} of {len(questions)} questions name tables or columns that are words of "
+            f"SQL; their English may be poor: {advice}"
         )
     if not made.profile.links:
         yield "no foreign keys are declared, so no question joins tables"
 
 
+def _names_words_of_sql(question: Question) -> bool:
+    """Return whether a table or column of a question has the name of a word of SQL."""
+    names = set()
+    for column in question.columns():
+        names |= {column.field.table.lower(), column.field.name.lower()}
+    return not names.isdisjoint(among("keywords"))
+
+
 def task_of(name: str) -> str:
-    """The name of a database's task."""
-    return "magnifico_generated_" + "".join(c if c.isalnum() else "_" for c in name.lower())
+    """Return the name of a database's task."""
+    letters = [character if character.isalnum() else "_" for character in name.lower()]
+    return "magnifico_generated_" + "".join(letters)
 
 
-def as_text(said: Mapping[str, Any]) -> str:
-    """What was made, and what was dropped by reason, in some lines."""
+def as_text(note: Mapping[str, Any]) -> str:
+    """Return what was made, and what was dropped by reason, in some lines.
+
+    Args:
+        note: The content of ``generated.json``.
+    """
     lines = [
-        f"{said['questions']:,} questions on {len(said['words'])} words and phrases, "
-        f"{said['support']:,} solved examples; {said['drawn']:,} were drawn",
-        *(f"  {count:,} dropped: {reason}" for reason, count in said["dropped"].items()),
-        *(f"  {count:,} not asked about: {reason}" for reason, count in said["unsaid"].items()),
-        *(f"Warning: {warning}" for warning in said["warnings"]),
+        f"{note['questions']:,} questions on {len(note['words'])} words and phrases, "
+        f"{note['support']:,} solved examples; {note['drawn']:,} were drawn"
     ]
+    for reason, count in note["dropped"].items():
+        lines.append(f"  {count:,} dropped: {reason}")
+    for reason, count in note["unsaid"].items():
+        lines.append(f"  {count:,} not asked about: {reason}")
+    for warning in note["warnings"]:
+        lines.append(f"Warning: {warning}")
     return "\n".join(lines)

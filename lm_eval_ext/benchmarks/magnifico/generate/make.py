@@ -7,7 +7,7 @@ judged wrong there.
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,11 +35,25 @@ SUPPORT = 5
 MOST_ROWS = 60
 """Rows of a result that a person would ask for."""
 
-_FEWEST, _PER_WORD = 2, 4
-"""Questions that a word needs, and those that it has where few are wanted."""
+_MIN_PER_WORD = 2
+"""Questions that a word needs."""
+_FEW_PER_WORD = 4
+"""Questions that a word has where few are wanted."""
 
 _DRAWS, _ROUNDS = 150, 8
 """Draws for one question, and rounds of draws and checks."""
+
+_MIN_SPARE = 6
+"""Questions drawn beyond those that are missing, since the suite refuses some."""
+
+_FAILS = "fails or takes too long"
+
+Progress = Callable[[int], object]
+"""What is called with the number of questions made since the last call."""
+
+
+def _no_progress(_: int) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -66,11 +80,11 @@ class Made:
     """All examples of a database.
 
     Attributes:
-        profile: What it holds.
+        profile: The database in words.
         meanings: The interpretations by kind.
         asked: The examples, in the order in which they were drawn.
-        drawn: How many questions were drawn.
-        dropped: Those that were not kept, by reason.
+        drawn: The number of questions that were drawn.
+        dropped: The numbers of those that were not kept, by reason.
     """
 
     profile: Profile
@@ -81,10 +95,13 @@ class Made:
 
 
 def make(
-    database: Path, lexicon: Path | None, seed: int, questions: int,
-    progress: Callable[[int], object] = lambda _: None,
-) -> Made:  # fmt: skip
-    """Makes the examples of a database.
+    database: Path,
+    lexicon: Path | None,
+    seed: int,
+    questions: int,
+    progress: Progress = _no_progress,
+) -> Made:
+    """Make the examples of a database.
 
     Raises:
         OptionError: There is no such lexicon.
@@ -99,23 +116,38 @@ def make(
     with closing(in_memory(database)) as connection:
         maker = Maker(profile, seed, Runner(connection))
         for attempt in range(_ROUNDS):
-            # More than are missing, since the suite refuses some.
-            maker.fill(questions, max(6, questions // 2) * (attempt + 1), progress)
+            spare = max(_MIN_SPARE, questions // 2) * (attempt + 1)
+            maker.fill(questions, spare, progress)
             maker.judge(database, maker.asked)
-            while _count(kept := maker.best(questions)) == questions:
+            kept = maker.best(questions)
+            while _count(kept) == questions:
                 if not maker.judge(database, kept):
-                    meanings = {one: maker.meanings[one] for one in sorted({k.kind for k in kept})}
-                    return Made(profile, meanings, kept, len(maker.golds), dict(maker.dropped))
+                    return _made(profile, maker, kept)
+                kept = maker.best(questions)
     count = _count(kept)
-    possible = f"{count} questions are possible, not {questions}; use --questions {count} or less"
-    raise DataError(
-        f"{database}: {possible if count else 'no question is possible'}, or name more columns in "
-        "a lexicon (--lexicon FILE)"
-    )
+    problem = "no question is possible"
+    if count:
+        problem = (
+            f"{count} questions are possible, not {questions}; use --questions {count} or less"
+        )
+    raise DataError(f"{database}: {problem}, or name more columns in a lexicon (--lexicon FILE)")
+
+
+def _made(profile: Profile, maker: "Maker", kept: Sequence[Asked]) -> Made:
+    kinds = sorted({example.kind for example in kept})
+    meanings = {kind: maker.meanings[kind] for kind in kinds}
+    return Made(profile, meanings, kept, len(maker.golds), dict(maker.dropped))
 
 
 class Maker:
-    """Draws and checks on one database."""
+    """Draws and checks on one database.
+
+    Attributes:
+        meanings: The interpretations by kind.
+        asked: The questions that were kept so far.
+        golds: All queries that were drawn.
+        dropped: The numbers of questions that were not kept, by reason.
+    """
 
     def __init__(self, profile: Profile, seed: int, runner: Runner) -> None:
         self.runner = runner
@@ -128,25 +160,28 @@ class Maker:
         self.golds: set[str] = set()
         self.dropped = Counter[str]()
         # A word that has no question left is followed by the next one.
-        self.rest = random.Random(f"{seed} kinds").sample([*self.meanings], len(self.meanings))
-        self.open: list[str] = []
+        kinds = list(self.meanings)
+        self._waiting_kinds = random.Random(f"{seed} kinds").sample(kinds, len(kinds))
+        self._active_kinds: list[str] = []
 
-    def fill(self, questions: int, spare: int, progress: Callable[[int], object]) -> None:
-        """Draws for one word after the other, until there are enough or no word has any left."""
-        words = max(_FEWEST, questions // _PER_WORD)
-        new = words - len(self.open)
-        self.open, self.rest = self.open + self.rest[:new], self.rest[new:]
-        while self.open and len(self.asked) < questions + words * SUPPORT + spare:
-            for kind in list(self.open):
+    def fill(self, questions: int, spare: int, progress: Progress) -> None:
+        """Draw for one word after the other, until there are enough or no word has any left."""
+        words = max(_MIN_PER_WORD, questions // _FEW_PER_WORD)
+        new_kinds = words - len(self._active_kinds)
+        self._active_kinds += self._waiting_kinds[:new_kinds]
+        self._waiting_kinds = self._waiting_kinds[new_kinds:]
+        enough = questions + words * SUPPORT + spare
+        while self._active_kinds and len(self.asked) < enough:
+            for kind in list(self._active_kinds):
                 if self._draw(kind):
                     progress(int(len(self.asked) <= questions))
-                else:
-                    self.open.remove(kind)
-                    self.open += self.rest[:1]
-                    del self.rest[:1]
+                    continue
+                self._active_kinds.remove(kind)
+                if self._waiting_kinds:
+                    self._active_kinds.append(self._waiting_kinds.pop(0))
 
     def _draw(self, kind: str) -> bool:
-        """Draws one question with a word and keeps it; whether there was one."""
+        """Draw one question with a word and keep it; return whether there was one."""
         meaning = self.meanings[kind]
         for _ in range(_DRAWS):
             try:
@@ -154,75 +189,91 @@ class Maker:
             except Impossible:
                 continue
             texts: dict[Form, str] = {BASE: question.words({})}
-            texts |= {form: question.words({kind: word}) for form, word in meaning.words.items()}
-            new = Asked(kind, question, question.sql(), texts)
-            if new.gold in self.golds:
+            for form, word in meaning.words.items():
+                texts[form] = question.words({kind: word})
+            example = Asked(kind, question, question.sql(), texts)
+            if example.gold in self.golds:
                 continue
-            self.golds.add(new.gold)
-            reason = self.problem(new)
+            self.golds.add(example.gold)
+            reason = self.problem(example)
             if reason is None:
-                self.asked.append(new)
+                self.asked.append(example)
                 return True
             self.dropped[reason] += 1
         return False
 
-    def problem(self, new: Asked) -> str | None:
-        """Why a question is not asked, by the database as it is; None if it can be."""
-        question, result = new.question, self.runner.run(new.gold, MOST_ROWS)
+    def problem(self, example: Asked) -> str | None:
+        """Return why a question is not asked, by the database as it is; None if it can be."""
+        question = example.question
+        result = self.runner.run(example.gold, MOST_ROWS)
         if not isinstance(result, Rows):
-            return "fails or takes too long"
-        rows = result.rows
-        less = (
-            replace(question, where=tuple(one for one in question.where if one is not left))
-            for left in question.where
-        )
+            return _FAILS
+        problem = _problem_of_rows(question, result)
+        if problem is not None:
+            return problem
+        if any(self._has_rows(result, weaker) for weaker in _without_each_condition(question)):
+            return "a condition changes nothing"
         # Such as "the average bonus", where "average" is also a word for the sum.
-        said = {text.casefold() for one in self.asked for text in one.texts.values()}
-        problems: dict[str, Callable[[], object]] = {
-            "empty": lambda: all(value in (None, 0) for row in rows for value in row),
-            "shows NULL": lambda: any(value is None for row in rows for value in row),
-            "too many rows": lambda: len(rows) > MOST_ROWS,
-            "one group": lambda: question.by and question.show and len(rows) == 1,
-            "a condition changes nothing": lambda: any(self._same(result, one) for one in less),
-            "another question has the same text": lambda: said.intersection(
-                text.casefold() for text in new.texts.values()
-            ),
-        }
-        return next((reason for reason, holds in problems.items() if holds()), None)
+        known_texts = {text.casefold() for known in self.asked for text in known.texts.values()}
+        if any(text.casefold() in known_texts for text in example.texts.values()):
+            return "another question has the same text"
+        return None
 
-    def _same(self, result: Rows, other: Question) -> bool:
-        """Whether another question has these rows, in any order."""
-        found = self.runner.run(other.sql(), MOST_ROWS)
-        return isinstance(found, Rows) and (
-            len(found.rows) == len(result.rows) and can_pair_all(result.rows, found.rows)
-        )
+    def _has_rows(self, result: Rows, question: Question) -> bool:
+        """Return whether a question has these rows, in any order."""
+        answer = self.runner.run(question.sql(), MOST_ROWS)
+        if not isinstance(answer, Rows) or len(answer.rows) != len(result.rows):
+            return False
+        return can_pair_all(result.rows, answer.rows)
 
     def judge(self, database: Path, asked: Sequence[Asked]) -> bool:
-        """Drops what the test suite for these questions refuses; whether there was anything."""
-        lost = refused(database, [one.gold for one in asked])
-        self.dropped.update(lost.values())
-        self.asked = [one for one in self.asked if one.gold not in lost]
-        return bool(lost)
+        """Drop what the test suite for these questions refuses; return whether there was any."""
+        reasons = refused(database, [example.gold for example in asked])
+        self.dropped.update(reasons.values())
+        self.asked = [example for example in self.asked if example.gold not in reasons]
+        return bool(reasons)
 
     def best(self, questions: int) -> list[Asked]:
-        """At most so many questions on words with enough of them, and their solved examples."""
+        """Return at most so many questions on words with enough of them, and solved examples."""
         by_kind: dict[str, list[Asked]] = defaultdict(list)
-        for one in self.asked:
-            by_kind[one.kind].append(one)
-        solved = {
-            one.gold for several in by_kind.values()
-            for one in several[max(_FEWEST, len(several) - SUPPORT) :]
-        }  # fmt: skip
-        good = [one for one in self.asked if len(by_kind[one.kind]) > _FEWEST]
-        asked = [one for one in good if one.gold not in solved][:questions]
-        kinds = {one.kind for one in asked}
-        shown = [replace(one, support=True) for one in good
-                 if one.gold in solved and one.kind in kinds]  # fmt: skip
-        return [*asked, *shown]
+        for example in self.asked:
+            by_kind[example.kind].append(example)
+        support_golds: set[str] = set()
+        for examples in by_kind.values():
+            first_support = max(_MIN_PER_WORD, len(examples) - SUPPORT)
+            support_golds.update(example.gold for example in examples[first_support:])
+        usable = [example for example in self.asked if len(by_kind[example.kind]) > _MIN_PER_WORD]
+        asked = [example for example in usable if example.gold not in support_golds][:questions]
+        asked_kinds = {example.kind for example in asked}
+        for example in usable:
+            if example.gold in support_golds and example.kind in asked_kinds:
+                asked.append(replace(example, support=True))
+        return asked
+
+
+def _problem_of_rows(question: Question, result: Rows) -> str | None:
+    """Return why nobody would ask for a result; None if somebody may."""
+    values = [value for row in result.rows for value in row]
+    if all(value in (None, 0) for value in values):
+        return "empty"
+    if any(value is None for value in values):
+        return "shows NULL"
+    if len(result.rows) > MOST_ROWS:
+        return "too many rows"
+    if question.by and question.show and len(result.rows) == 1:
+        return "one group"
+    return None
+
+
+def _without_each_condition(question: Question) -> Iterator[Question]:
+    """Yield the question without each of its conditions in turn."""
+    for dropped in question.where:
+        kept = tuple(clause for clause in question.where if clause is not dropped)
+        yield replace(question, where=kept)
 
 
 def refused(database: Path, golds: Sequence[str]) -> dict[str, str]:
-    """Why golds are refused, by their text.
+    """Return why golds are refused, by their text.
 
     The test suite that is built for them misses a mutant, or the order of stored rows decides about
     their result, as where rows tie at the top.
@@ -230,17 +281,18 @@ def refused(database: Path, golds: Sequence[str]) -> dict[str, str]:
     original = Original(database, golds)
     cases = gold_cases(original)
     choose(original, cases)
-    _, fair = judgeable_golds(original, original.connection, cases, steps=STEPS)
-    lost = dict.fromkeys(golds, "fails or takes too long")
+    _, judgeable = judgeable_golds(original, original.connection, cases, steps=STEPS)
+    reasons = dict.fromkeys(golds, _FAILS)
     for case in cases:
-        if case.gold not in fair:
-            lost[case.gold] = "a tie at the top"
+        if case.gold not in judgeable:
+            reasons[case.gold] = "a tie at the top"
         elif case.open_mutants:
-            lost[case.gold] = "ties with a mutant"
+            reasons[case.gold] = "ties with a mutant"
         else:
-            del lost[case.gold]
-    return lost
+            del reasons[case.gold]
+    return reasons
 
 
 def _count(asked: Sequence[Asked]) -> int:
-    return sum(not one.support for one in asked)
+    """Return the number of questions without solved examples."""
+    return sum(not example.support for example in asked)

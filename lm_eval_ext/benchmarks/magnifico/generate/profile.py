@@ -50,8 +50,23 @@ Role = Literal[
 FEWEST_ROWS = 4
 """A table with fewer rows is not asked about: nearly every question on it is trivial."""
 
-_MOST_WORDS, _MOST_TEXT, _MOST_CATEGORIES, _MOST_VALUES, _MOST_EQUAL = 3, 32, 40, 60, 12
+_MOST_WORDS = 3
+"""Words of a column's name."""
+_MOST_TEXT = 32
+"""Characters of a category."""
+_MOST_CATEGORIES = 40
+_MOST_VALUES = 60
+"""Values of a column that are kept, spread over all."""
+_MOST_EQUAL = 12
+"""Different whole numbers of a column of which questions may name one."""
+
 _NAMING = frozenset({"category", "place", "name"})
+"""Roles of columns whose values questions may name."""
+
+_KEY_WORDS = frozenset({"id", "code", "no", "number", "key"})
+"""Last words of the names of keys."""
+
+_YEARS = range(1000, 2200)
 
 
 class _Entry(BaseModel):
@@ -59,19 +74,19 @@ class _Entry(BaseModel):
 
 
 class ColumnEntry(_Entry):
-    """What a lexicon calls a column, and what it is if its values do not show it."""
+    """The name that a lexicon gives a column, and its role if its values do not show it."""
 
     name: str
     role: Role | None = None
 
     @model_validator(mode="before")
     @classmethod
-    def _named(cls, given: object) -> object:
-        return {"name": given} if isinstance(given, str) else given
+    def _named(cls, content: object) -> object:
+        return {"name": content} if isinstance(content, str) else content
 
 
 class TableEntry(_Entry):
-    """What a lexicon calls a row of a table, and its columns."""
+    """The names that a lexicon gives a row of a table, several rows, and its columns."""
 
     one: str = ""
     many: str = ""
@@ -90,9 +105,9 @@ class Field:
 
     Attributes:
         table: Its table.
-        name: As declared.
-        phrase: What a person calls it, in the singular.
-        role: What it is to its table.
+        name: Its declared name.
+        phrase: Its name in words, in the singular.
+        role: Its role in the table.
         distinct: Number of different values.
         nulls: Number of NULLs.
         values: Different values, sorted; those of a long column are spread over it.
@@ -114,7 +129,12 @@ class Field:
 class Link:
     """A declared foreign key of one column, from a child's column to its parent's key.
 
-    ``noun`` is what the parent is to the child: the department of an employee, or the manager.
+    Attributes:
+        child: The table with the column.
+        column: The column.
+        parent: The table that it leads to.
+        key: The parent's key.
+        noun: The parent's name to the child: the department of an employee, or the manager.
     """
 
     child: str
@@ -128,7 +148,13 @@ class Link:
 class Entity:
     """A table whose rows are things that a question can be about.
 
-    ``identifier`` is the column that its links lead to, None if there is none.
+    Attributes:
+        table: The table.
+        one: The noun for one row.
+        many: The noun for several rows.
+        rows: The number of rows.
+        fields: The columns that questions may mention.
+        identifier: The column that its links lead to; None if there is none.
     """
 
     table: str
@@ -139,20 +165,26 @@ class Entity:
     identifier: str | None
 
     def having(self, *roles: Role) -> tuple[Field, ...]:
-        """The fields of these roles, in the order of the table."""
+        """Return the fields of these roles, in the order of the table."""
         return tuple(field for field in self.fields if field.role in roles)
 
     @property
     def display(self) -> tuple[Field, ...]:
-        """What a row is named by: its name or title, or first and last name; may be empty."""
-        return self.having("name")[:1] or (self.having("first")[:1] + self.having("last")[:1])
+        """The fields that name a row: its name or title, or first and last name; may be empty."""
+        names = self.having("name")[:1]
+        if names:
+            return names
+        return self.having("first")[:1] + self.having("last")[:1]
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A database's entities by table, and the links between them.
+    """A database in words.
 
-    ``unsaid`` counts tables and columns that are not asked about, by reason.
+    Attributes:
+        entities: The entities by table.
+        links: The links between them.
+        unsaid: The numbers of tables and columns that are not asked about, by reason.
     """
 
     entities: Mapping[str, Entity]
@@ -160,21 +192,19 @@ class Profile:
     unsaid: Mapping[str, int]
 
     def children(self, entity: Entity) -> list[Link]:
-        """The links that lead to an entity from other entities."""
-        return [
-            link for link in self.links
-            if link.parent == entity.table != link.child and link.key == entity.identifier
-        ]  # fmt: skip
+        """Return the links that lead to an entity from other entities."""
+        links = [link for link in self.links if link.parent == entity.table != link.child]
+        return [link for link in links if link.key == entity.identifier]
 
     def parents(self, entity: Entity) -> list[Link]:
-        """The links from an entity to other entities, but those with one noun."""
+        """Return the links from an entity to other entities, but not those with the same noun."""
         links = [link for link in self.links if link.child == entity.table != link.parent]
-        nouns = Counter(link.noun for link in links)
-        return [link for link in links if nouns[link.noun] == 1]
+        noun_counts = Counter(link.noun for link in links)
+        return [link for link in links if noun_counts[link.noun] == 1]
 
 
 def read(path: Path, lexicon: Path | None = None) -> Profile:
-    """Reads a SQLite database.
+    """Read a SQLite database.
 
     Raises:
         OptionError: There is no such lexicon, or it is a database of another engine.
@@ -183,9 +213,9 @@ def read(path: Path, lexicon: Path | None = None) -> Profile:
     """
     if not path.is_file():
         raise DataError(f"{path}: there is no such file; name a SQLite database")
-    place = sqlite_path(place_of(path)).absolute()
-    with closing(sqlite3.connect(f"{place.as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
-        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+    file = sqlite_path(place_of(path)).absolute()
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
+        connection.text_factory = _decoded
         try:
             schema = schema_of(connection)
             entries = _lexicon(lexicon, schema) if lexicon else {}
@@ -197,27 +227,36 @@ def read(path: Path, lexicon: Path | None = None) -> Profile:
             ) from None
 
 
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")
+
+
 def _lexicon(path: Path, schema: Schema) -> dict[str, TableEntry]:
-    """The entries of a lexicon by names as they are declared."""
-    found = read_yaml(path, TypeAdapter(Lexicon))
+    """Return the entries of a lexicon by names as they are declared."""
+    lexicon = read_yaml(path, TypeAdapter(Lexicon))
     entries = {}
-    for name, entry in found.tables.items():
+    for name, entry in lexicon.tables.items():
         if name not in schema:
             raise DataError(f"{path}: the database has no table {name!r}")
         columns = {}
-        for column in entry.columns:
-            if (declared := schema[name].column(column)) is None:
+        for column, column_entry in entry.columns.items():
+            declared = schema[name].column(column)
+            if declared is None:
                 raise DataError(f"{path}: the table {name!r} has no column {column!r}")
-            columns[declared.name] = entry.columns[column]
+            columns[declared.name] = column_entry
         entries[schema[name].name] = entry.model_copy(update={"columns": columns})
     return entries
 
 
 class _Reader:
+    """Reads what a database holds, in words."""
+
     def __init__(
         self, connection: sqlite3.Connection, schema: Schema, lexicon: Mapping[str, TableEntry]
     ) -> None:
-        self.connection, self.schema, self.lexicon = connection, schema, lexicon
+        self.connection = connection
+        self.schema = schema
+        self.lexicon = lexicon
         self.unsaid = Counter[str]()
 
     def read(self, path: Path) -> Profile:
@@ -228,15 +267,15 @@ class _Reader:
         links = [link for table in tables.values() for link in self._links(table)]
         entities: dict[str, Entity] = {}
         for name, rows in sizes.items():
-            one, many = self._nouns(tables[name])
+            nouns = self._nouns(tables[name])
             if rows < FEWEST_ROWS:
                 self.unsaid["table with too few rows"] += 1
-            elif not one:
+            elif nouns is None:
                 self.unsaid["table whose name says nothing"] += 1
             else:
-                entities[name] = self._entity(tables[name], one, many, rows, links)
-        usable = tuple(k for k in links if k.child in entities and k.parent in entities)
-        return Profile(entities, usable, self.unsaid)
+                entities[name] = self._entity(tables[name], nouns, rows, links)
+        usable = [link for link in links if link.child in entities and link.parent in entities]
+        return Profile(entities, tuple(usable), self.unsaid)
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql).fetchall()
@@ -245,114 +284,165 @@ class _Reader:
         return self.lexicon.get(table.name, TableEntry())
 
     def _links(self, table: Table) -> Iterator[Link]:
+        """Yield the foreign keys of one column that lead to tables."""
         for key in table.foreign_keys:
             parent = self.schema.get(key.parent)
-            if parent and not parent.view and len(key.columns) == len(key.parent_columns) == 1:
-                column, target = table.column(key.columns[0]), parent.column(key.parent_columns[0])
-                if column is not None and target is not None:
-                    noun = self._link_noun(table, column, parent)
-                    yield Link(table.name, column.name, parent.name, target.name, noun)
+            if parent is None or parent.view:
+                continue
+            if len(key.columns) != 1 or len(key.parent_columns) != 1:
+                continue
+            column = table.column(key.columns[0])
+            target = parent.column(key.parent_columns[0])
+            if column is not None and target is not None:
+                noun = self._link_noun(table, column, parent)
+                yield Link(table.name, column.name, parent.name, target.name, noun)
 
     def _link_noun(self, table: Table, column: Column, parent: Table) -> str:
-        """``manager_id`` is a manager; other keys are named after the table they lead to."""
+        """Return the noun of a link: ``manager_id`` leads to a manager.
+
+        Other keys are named after the table that they lead to.
+        """
         entry = self._entry(table).columns.get(column.name)
         if entry and entry.name:
             return entry.name
         words = words_of(column.name)
-        while words and words[-1] in {"id", "code", "no", "number", "key"}:
+        while words and words[-1] in _KEY_WORDS:
             words.pop()
-        one = self._nouns(parent)[0]
-        said = is_spoken(words) and words[-1] not in among("unsaid")
-        noun = row_noun(" ".join(words))[0] if said else one
-        return one if set(one.split()) <= set(noun.split()) else noun
+        parent_nouns = self._nouns(parent)
+        parent_noun = parent_nouns[0] if parent_nouns else ""
+        if not is_spoken(words) or words[-1] in among("unsaid"):
+            return parent_noun
+        noun, _ = row_noun(" ".join(words))
+        return parent_noun if set(parent_noun.split()) <= set(noun.split()) else noun
 
-    def _nouns(self, table: Table) -> tuple[str, str]:
-        """What one row and several are called; nothing if the name says nothing."""
-        entry, words = self._entry(table), words_of(table.name)
+    def _nouns(self, table: Table) -> tuple[str, str] | None:
+        """Return the nouns for one row and for several; None if the table's name says nothing."""
+        entry = self._entry(table)
         if entry.one:
             return entry.one, entry.many or plural(entry.one)
-        good = is_spoken(words) and among("no_row").isdisjoint(words)
-        return row_noun(" ".join(words)) if good else ("", "")
+        words = words_of(table.name)
+        if is_spoken(words) and among("no_row").isdisjoint(words):
+            return row_noun(" ".join(words))
+        return None
 
-    def _entity(self, table: Table, one: str, many: str, rows: int, links: list[Link]) -> Entity:
-        keyed = {link.column for link in links if link.child == table.name}
-        taken = {one, many, table.name.lower()}
+    def _entity(self, table: Table, nouns: tuple[str, str], rows: int, links: list[Link]) -> Entity:
+        row_name, rows_name = nouns
+        linked_columns = {link.column for link in links if link.child == table.name}
+        names_of_rows = {row_name, rows_name, table.name.lower()}
         fields: dict[str, Field] = {}
         for column in table.columns:
-            field = self._field(table, column, one, rows, linked=column.name in keyed)
+            is_linked = column.name in linked_columns
+            field = self._field(table, column, row_name, rows, linked=is_linked)
             if isinstance(field, str):
                 self.unsaid[field] += 1
-            elif field.phrase in fields or field.phrase.removeprefix("number of ") in taken:
+            elif field.phrase in fields or field.phrase.removeprefix("number of ") in names_of_rows:
                 self.unsaid["column with another one's name"] += 1
             else:
                 fields[field.phrase] = field
-        primary = [column.name for column in table.columns if column.primary_key]
+        identifier = None
+        primary_keys = [column.name for column in table.columns if column.primary_key]
         targets = [link.key for link in links if link.parent == table.name]
-        identifier = primary[0] if len(primary) == 1 else next(iter(targets), None)
-        return Entity(table.name, one, many, rows, tuple(fields.values()), identifier)
+        if len(primary_keys) == 1:
+            identifier = primary_keys[0]
+        elif targets:
+            identifier = targets[0]
+        return Entity(table.name, row_name, rows_name, rows, tuple(fields.values()), identifier)
 
     def _field(
-        self, table: Table, column: Column, one: str, rows: int, *, linked: bool
+        self, table: Table, column: Column, row_name: str, rows: int, *, linked: bool
     ) -> Field | str:
-        """A field; or why there is none."""
+        """Return a field; or why there is none."""
         entry = self._entry(table).columns.get(column.name)
-        phrase = entry.name if entry else _phrase(table, column, one)
+        phrase = entry.name if entry else _phrase(table, column, row_name)
         if not phrase:
-            return f"column {'that the lexicon leaves out' if entry else 'whose name says nothing'}"
-        name = quoted(column.name)
-        counted = self._rows(f"SELECT {name}, count(*) FROM {quoted(table.name)} GROUP BY 1")
-        counts: dict[Value, int] = {value: count for value, count in counted if value is not None}
+            reason = "that the lexicon leaves out" if entry else "whose name says nothing"
+            return f"column {reason}"
+        counts = self._value_counts(table, column)
         nulls = rows - sum(counts.values())
-        role = (entry.role if entry else None) or role_of(
-            column, phrase, counts, rows, named=entry is not None, linked=linked
-        )
+        role = entry.role if entry else None
+        if role is None:
+            role = role_of(column, phrase, counts, rows, named=entry is not None, linked=linked)
         if role == "other" or 2 * nulls > rows:
             return "column that no question is asked about"
         if entry is None:
-            phrase = _said(phrase, number=role in {"amount", "total"})
-        common = sorted(counts, key=lambda value: (-counts[value], str(value)))
-        few = len(counts) <= min(_MOST_EQUAL, rows // 2) and all(isinstance(v, int) for v in counts)
-        values = sorted(counts, key=lambda value: (isinstance(value, str), value))  # type: ignore[type-var,unused-ignore]
+            phrase = _spoken_phrase(phrase, is_number=role in {"amount", "total"})
+        values = sorted(counts, key=_value_order)
+        step = max(1, len(values) // _MOST_VALUES)
+        common: list[Value] = []
+        if role in _NAMING or _has_few_integers(counts, rows):
+            common = sorted(counts, key=lambda value: (-counts[value], str(value)))
         return Field(
-            table.name, column.name, phrase, role, len(counts), nulls,
-            values=tuple(values[:: max(1, len(values) // _MOST_VALUES)]),
-            common=tuple(common[:_MOST_CATEGORIES]) if role in _NAMING or few else (),
-        )  # fmt: skip
+            table=table.name,
+            name=column.name,
+            phrase=phrase,
+            role=role,
+            distinct=len(counts),
+            nulls=nulls,
+            values=tuple(values[::step]),
+            common=tuple(common[:_MOST_CATEGORIES]),
+        )
+
+    def _value_counts(self, table: Table, column: Column) -> dict[Value, int]:
+        """Return the number of rows with each value but NULL."""
+        name = quoted(column.name)
+        counted = self._rows(f"SELECT {name}, count(*) FROM {quoted(table.name)} GROUP BY 1")
+        return {value: count for value, count in counted if value is not None}
 
 
-def _phrase(table: Table, column: Column, one: str) -> str:
-    """The column's words without the table's: ``customer_name`` of a customer is "name"."""
+def _value_order(value: Value) -> Any:
+    """Return the order of values: numbers before texts."""
+    return isinstance(value, str), value
+
+
+def _has_few_integers(counts: Mapping[Value, int], rows: int) -> bool:
+    """Return whether all values are whole numbers, and few enough to name one."""
+    if len(counts) > min(_MOST_EQUAL, rows // 2):
+        return False
+    return all(isinstance(value, int) for value in counts)
+
+
+def _phrase(table: Table, column: Column, row_name: str) -> str:
+    """Return the column's words without the table's; "" if they say nothing.
+
+    ``customer_name`` of a customer is "name".
+    """
     words = words_of(column.name)
-    for start in (one.split(), one.split()[-1:], words_of(table.name)):
+    row_words = row_name.split()
+    for start in (row_words, row_words[-1:], words_of(table.name)):
         if words[: len(start)] == start and len(words) > len(start):
             words = words[len(start) :]
             break
-    places = len(among("place") & set(words))
-    good = is_spoken(words) and len(words) <= _MOST_WORDS and places <= 1
-    return " ".join(words) if good else ""
+    location_words = among("place") & set(words)
+    if not is_spoken(words) or len(words) > _MOST_WORDS or len(location_words) > 1:
+        return ""
+    return " ".join(words)
 
 
-def _said(phrase: str, *, number: bool) -> str:
-    """``adults`` as a number is "number of adults"; "languages" of a song has one in each row."""
+def _spoken_phrase(phrase: str, *, is_number: bool) -> str:
+    """Return a column's phrase as questions say it.
+
+    ``adults`` as a number is "number of adults"; "languages" of a song has one in each row.
+    """
     front, _, head = phrase.rpartition(" ")
-    if not number:
+    if not is_number:
         return f"{front} {singular(head)}".strip()
     if " of " in phrase or singular(head) == head:
         return phrase
-    return f"{'amount' if head in among('money') else 'number'} of {phrase}"
+    unit = "amount" if head in among("money") else "number"
+    return f"{unit} of {phrase}"
 
 
 def role_of(  # noqa: PLR0911
     column: Column, phrase: str, counts: Mapping[Value, int], rows: int, *, named: bool,
     linked: bool,
 ) -> Role:  # fmt: skip
-    """The role of a column.
+    """Return the role of a column.
 
     Args:
-        column: As declared.
-        phrase: What it is called.
-        counts: Its values, with their numbers of rows.
-        rows: Of the table.
+        column: The declared column.
+        phrase: Its name in words.
+        counts: The number of rows with each of its values.
+        rows: The number of rows of the table.
         named: Whether the lexicon names it.
         linked: Whether it is a foreign key.
     """
@@ -369,8 +459,7 @@ def role_of(  # noqa: PLR0911
     numbers = [value for value in counts if isinstance(value, int | float)]
     if counts and len(numbers) == len(counts):
         return _numeric_role(set(words), head, numbers)
-    tidy = all(t.strip() == t and t.isprintable() and t and '"' not in t for t in texts)
-    if not texts or len(texts) < len(counts) or not tidy:
+    if not texts or len(texts) < len(counts) or not all(_is_tidy(text) for text in texts):
         return "other"
     if all(_is_day(text) for text in texts):
         return "date"
@@ -383,9 +472,14 @@ def role_of(  # noqa: PLR0911
     return "category" if short and few else "other"
 
 
+def _is_tidy(text: str) -> bool:
+    """Return whether a text can stand in a sentence, in quotes."""
+    return bool(text) and text.strip() == text and text.isprintable() and '"' not in text
+
+
 def _numeric_role(words: set[str], head: str, numbers: list[int | float]) -> Role:
     if head in {"year", "founded", "since"}:
-        years = all(isinstance(value, int) and 1000 <= value < 2200 for value in numbers)  # noqa: PLR2004
+        years = all(isinstance(value, int) and value in _YEARS for value in numbers)
         return "year" if years and head == "year" else "other"
     no_amount = among("date") | among("place") | among("stands_for")
     if head in no_amount - {"area"} or len(numbers) < FEWEST_ROWS:

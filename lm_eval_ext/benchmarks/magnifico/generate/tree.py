@@ -1,12 +1,12 @@
 """What a question is derived from: a tree of nodes, each of which is said in SQL and in words.
 
 The node that expresses a novel word has the word's name as its ``kind``. In SQL it is always the
-meaning; in words it is the meaning, or the word if ``said`` has one for its kind, and nothing else
+meaning; in words it is the meaning, or the word if there is one for its kind, and nothing else
 changes. So the base question and the novel ones are exact pairs.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
@@ -24,24 +24,28 @@ from lm_eval_ext.sql.values import Value, quoted
 Tables: TypeAlias = Mapping[Link | None, str]
 """Aliases of joined tables by the link that leads there; empty where nothing is joined."""
 
-Said: TypeAlias = Mapping[str, str]
+NovelWords: TypeAlias = Mapping[str, str]
 """Novel words by kind."""
 
 MODE = "value_mode"
 
+_SUPERLATIVES = ("mode", "highest", "lowest")
+"""Rules of conditions that are said in short: "with the highest price"."""
+
 
 @cache
 def name(text: str) -> str:
-    """A table or column, quoted where SQLite or sqlglot would not read it as a name."""
+    """Return a table or column, quoted where SQLite or sqlglot would not read it as a name."""
     from sqlglot.dialects.sqlite import SQLite
 
-    plain = re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII) and text.lower() not in among("keywords")
-    tokens = SQLite().tokenize(text) if plain else []
-    return text if [token.token_type.name for token in tokens] == ["VAR"] else quoted(text)
+    if not re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII) or text.lower() in among("keywords"):
+        return quoted(text)
+    token_types = [token.token_type.name for token in SQLite().tokenize(text)]
+    return text if token_types == ["VAR"] else quoted(text)
 
 
 def literal(value: Value) -> str:
-    """A value in SQL."""
+    """Return a value in SQL."""
     from sqlglot import exp
 
     return str(exp.convert(value).sql("sqlite"))
@@ -56,23 +60,25 @@ class Plain:
 
     @property
     def phrase(self) -> str:
-        """What it is called: "salary", "department name", "department's budget"."""
-        own = self.field.phrase
-        if self.link is None or own.startswith(self.link.noun):  # "staff name" of the staff
-            return own
-        owner = self.link.noun if self.field.role == "name" else f"{self.link.noun}'s"
-        return f"{owner} {own}"
+        """The column in words: "salary", "department name", "department's budget"."""
+        column = self.field.phrase
+        if self.link is None or column.startswith(self.link.noun):  # "staff name" of the staff
+            return column
+        if self.field.role == "name":
+            return f"{self.link.noun} {column}"
+        return f"{self.link.noun}'s {column}"
 
     def columns(self) -> tuple["Plain", ...]:
-        """The columns in it."""
+        """Return the columns in it."""
         return (self,)
 
     def sql(self, tables: Tables) -> str:
-        """The column."""
-        return f"{tables[self.link]}.{name(self.field.name)}" if tables else name(self.field.name)
+        """Return the column in SQL."""
+        column = name(self.field.name)
+        return f"{tables[self.link]}.{column}" if tables else column
 
-    def words(self, said: Said) -> str:
-        """What it is called."""
+    def words(self, novel: NovelWords) -> str:
+        """Return the column in words."""
         return self.phrase
 
 
@@ -85,18 +91,20 @@ class Aggregate:
     kind: str = ""
 
     def columns(self) -> tuple[Plain, ...]:
-        """The columns in it."""
+        """Return the columns in it."""
         return self.of.columns() if self.of else ()
 
     def sql(self, tables: Tables) -> str:
-        """The expression."""
-        return f"{self.function}({self.of.sql(tables) if self.of else '*'})"
+        """Return the expression in SQL."""
+        argument = self.of.sql(tables) if self.of else "*"
+        return f"{self.function}({argument})"
 
-    def words(self, said: Said) -> str:
-        """As "average price", or "number"."""
+    def words(self, novel: NovelWords) -> str:
+        """Return it in words, as "average price", or "number"."""
         if self.of is None:
-            return said.get(self.kind, "number")
-        return f"{said.get(self.kind, known()['functions'][self.function])} {self.of.words(said)}"
+            return novel.get(self.kind, "number")
+        function = novel.get(self.kind, known()["functions"][self.function])
+        return f"{function} {self.of.words(novel)}"
 
 
 Term: TypeAlias = Plain | Aggregate
@@ -110,8 +118,8 @@ class Clause:
 
     Attributes:
         rule: One of the conditions in ``words.yaml``.
-        of: What it is about; the linked key has no phrase.
-        values: What it is compared with.
+        of: The column that it is about; the linked key has no phrase.
+        values: The values that it is compared with.
         inner: A condition on the rows that it is compared with, or on the child's rows.
         child: The entity of ``link``, from which ``link`` leads here.
         link: A child's link.
@@ -127,36 +135,47 @@ class Clause:
     kind: str = ""
 
     def columns(self) -> tuple[Plain, ...]:
-        """The columns in it; without those of a child."""
-        inner = self.inner.columns() if self.inner and not self.link else ()
-        return (self.of.columns() if self.of else ()) + inner
+        """Return the columns in it; without those of a child."""
+        columns = self.of.columns() if self.of else ()
+        if self.inner and not self.link:
+            columns += self.inner.columns()
+        return columns
 
     def sql(self, tables: Tables) -> str:
-        """The condition."""
-        parts = {"inner": self.inner.sql({}) if self.inner else ""}
+        """Return the condition in SQL."""
+        slots = {"inner": self.inner.sql({}) if self.inner else ""}
         if self.link:
-            here = name(self.link.key)
-            parts |= {"x": f"{tables[None]}.{here}" if tables else here}
-            parts |= {"key": name(self.link.column), "child": name(self.link.child)}
+            key = name(self.link.key)
+            slots["x"] = f"{tables[None]}.{key}" if tables else key
+            slots["key"] = name(self.link.column)
+            slots["child"] = name(self.link.child)
         elif self.of:
-            field = self.of.field
-            parts |= {"x": self.of.sql(tables), "c": name(field.name), "t": name(field.table)}
-        return self._said("sql", literal, **parts)
+            slots["x"] = self.of.sql(tables)
+            slots["c"] = name(self.of.field.name)
+            slots["t"] = name(self.of.field.table)
+        return self._filled("sql", [literal(value) for value in self.values], slots)
 
-    def words(self, said: Said, *, many: bool = True) -> str:
-        """What is said behind a noun: "whose price is above 30"."""
-        are, have, do = ("are", "have", "do") if many else ("is", "has", "does")
-        return self._said(
-            "novel" if self.kind in said else "base", value_text, are=are, have=have, do=do,
-            p=self.of.words(said) if self.of else "", one=self.child.one if self.child else "",
-            inner=self.inner.words(said) if self.inner else "", word=said.get(self.kind, ""),
-        )  # fmt: skip
+    def words(self, novel: NovelWords, *, many: bool = True) -> str:
+        """Return what is said behind a noun: "whose price is above 30".
 
-    def _said(self, how: str, value: Callable[[Value], str], **parts: str) -> str:
-        way: str = known()["conditions"][self.rule].get(how, "that {are} {word}")
-        return way.format(
-            *map(value, self.values), raw=self.values[-1] if self.values else "", **parts
-        )
+        Args:
+            novel: Novel words by kind.
+            many: Whether the noun is plural.
+        """
+        slots = {"are": "is", "have": "has", "do": "does"}
+        if many:
+            slots = {"are": "are", "have": "have", "do": "do"}
+        slots["p"] = self.of.words(novel) if self.of else ""
+        slots["one"] = self.child.one if self.child else ""
+        slots["inner"] = self.inner.words(novel) if self.inner else ""
+        slots["word"] = novel.get(self.kind, "")
+        wording = "novel" if self.kind in novel else "base"
+        return self._filled(wording, [value_text(value) for value in self.values], slots)
+
+    def _filled(self, wording: str, values: Sequence[str], slots: Mapping[str, object]) -> str:
+        template: str = known()["conditions"][self.rule].get(wording, "that {are} {word}")
+        raw = self.values[-1] if self.values else ""
+        return template.format(*values, raw=raw, **slots)
 
 
 @dataclass(frozen=True)
@@ -169,20 +188,27 @@ class Top:
     kind: str = ""
 
     def columns(self) -> tuple[Plain, ...]:
-        """The columns in it."""
+        """Return the columns in it."""
         return self.term.columns()
 
     def sql(self, tables: Tables) -> str:
-        """The end of a query."""
-        end = f" OFFSET {self.rank - 1}" if self.rank > 1 else ""
-        order = f"{self.term.sql(tables)} {'DESC' if self.descending else 'ASC'}"
-        return f" ORDER BY {order} LIMIT 1{end}"
+        """Return the end of a query."""
+        direction = "DESC" if self.descending else "ASC"
+        end = f" ORDER BY {self.term.sql(tables)} {direction} LIMIT 1"
+        return f"{end} OFFSET {self.rank - 1}" if self.rank > 1 else end
 
-    def words(self, said: Said) -> str:
-        """As "second highest"."""
-        where = "second" if self.rank > 1 else "top" if self.descending else "bottom"
-        meaning = "most common" if self.kind == MODE else known()["ranked"][where]
-        return said.get(self.kind, meaning)
+    def words(self, novel: NovelWords) -> str:
+        """Return it in words, as "second highest"."""
+        return novel.get(self.kind, self._meaning())
+
+    def _meaning(self) -> str:
+        if self.kind == MODE:
+            return "most common"
+        position = "top" if self.descending else "bottom"
+        if self.rank > 1:
+            position = "second"
+        meaning: str = known()["ranked"][position]
+        return meaning
 
 
 @dataclass(frozen=True)
@@ -190,13 +216,13 @@ class Question:
     """The whole tree.
 
     Attributes:
-        entity: What it asks about.
+        entity: The table that it asks about.
         show: The columns of the result, without ``by``.
         where: Conditions that all hold.
-        by: What rows are grouped by; it is the result's first column.
+        by: The column that rows are grouped by; it is the result's first column.
         top: Only this row or group.
         distinct: Whether equal rows are shown once.
-        style: Which of several ways to say it.
+        style: The number of one of several ways to say it.
     """
 
     entity: Entity
@@ -208,76 +234,105 @@ class Question:
     style: int = 0
 
     def columns(self) -> Iterator[Plain]:
-        """All columns that it mentions, as often as it does."""
-        for part in (*self.show, self.by, self.top, *self.where):
-            yield from part.columns() if part else ()
+        """Yield all columns that it mentions, as often as it does."""
+        for node in (*self.show, self.by, self.top, *self.where):
+            if node:
+                yield from node.columns()
 
     def sql(self) -> str:
-        """The gold query, in SQLite's dialect."""
-        links = list(dict.fromkeys(one.link for one in self.columns() if one.link))
-        tables = {link: f"T{n}" for n, link in enumerate((None, *links), 1)} if links else {}
-        shown = ", ".join(one.sql(tables) for one in (self.by, *self.show) if one)
-        query = f"SELECT {'DISTINCT ' * self.distinct}{shown} FROM {name(self.entity.table)}"
-        query += " AS T1" if tables else ""
+        """Return the gold query, in SQLite's dialect."""
+        links = list(dict.fromkeys(column.link for column in self.columns() if column.link))
+        tables: dict[Link | None, str] = {}
+        if links:
+            tables = {link: f"T{number}" for number, link in enumerate((None, *links), 1)}
+        shown = [term.sql(tables) for term in (self.by, *self.show) if term]
+        query = "SELECT DISTINCT " if self.distinct else "SELECT "
+        query += f"{', '.join(shown)} FROM {name(self.entity.table)}"
+        if tables:
+            query += " AS T1"
         for link in links:
-            key = f"{tables[link]}.{name(link.key)}"
-            query += (
-                f" JOIN {name(link.parent)} AS {tables[link]} ON T1.{name(link.column)} = {key}"
-            )
+            alias = tables[link]
+            join = f"T1.{name(link.column)} = {alias}.{name(link.key)}"
+            query += f" JOIN {name(link.parent)} AS {alias} ON {join}"
         if self.where:
-            query += " WHERE " + " AND ".join(one.sql(tables) for one in self.where)
+            query += " WHERE " + " AND ".join(clause.sql(tables) for clause in self.where)
         if self.by:
             query += f" GROUP BY {self.by.sql(tables)}"
-        return query + (self.top.sql(tables) if self.top else "")
+        if self.top:
+            query += self.top.sql(tables)
+        return query
 
-    def words(self, said: Said) -> str:
-        """One sentence. ``said`` are the novel words by kind; without any, the base question."""
-        rows, row = self._noun(said), self._noun(said, many=False)
-        parts = {
+    def words(self, novel: NovelWords) -> str:
+        """Return one sentence.
+
+        Args:
+            novel: The novel words by kind; without any it is the base question.
+        """
+        rows = self._noun(novel)
+        shown = [term.words(novel) for term in self.show]
+        slots = {
             "rows": rows,
-            "row": row,
-            "all": f"{'the' if self.where else 'all'} {rows}",
-            "there": self._noun(said, there="are there"),
-            "shown": listed([one.words(said) for one in self.show]),
-            "many": listed([plural(one.words(said)) for one in self.show]),
+            "row": self._noun(novel, many=False),
+            "all": f"the {rows}" if self.where else f"all {rows}",
+            "there": self._noun(novel, there="are there"),
+            "shown": listed(shown),
+            "many": listed([plural(phrase) for phrase in shown]),
             "is": "is" if len(self.show) == 1 else "are",
             "by": self.by.phrase if self.by else "",
         }
         if self.top:
-            parts |= {"top": self.top.words(said), "term": self.top.term.words(said)}
-        ways: list[str] = known()["sentences"][self._shape()]
-        return ways[self.style % len(ways)].format_map(parts)
+            slots["top"] = self.top.words(novel)
+            slots["term"] = self.top.term.words(novel)
+        sentences: list[str] = known()["sentences"][self._shape()]
+        return sentences[self.style % len(sentences)].format_map(slots)
 
     def _shape(self) -> str:
-        """The key of the sentences that say it."""
-        term, way = (*self.show, COUNT)[0], "list"
-        if self.top and self.by:
-            way = "mode" if self.top.kind == MODE else "top group"
-        elif self.top:
-            among = "top among" if self.where else "top row"
-            way = "top value" if term == self.top.term else among
-        elif isinstance(term, Aggregate):
-            way = ("count" if term == COUNT else "measure") + " by" * bool(self.by)
-        elif self.distinct:
-            way = "different"
-        elif any(one.rule == "exceeds" for one in self.where):
-            way = "list exceeding"
-        return way
+        """Return the key of the sentences that say it."""
+        term = self.show[0] if self.show else COUNT
+        if self.top:
+            return self._shape_of_top(self.top, term)
+        if isinstance(term, Aggregate):
+            shape = "count" if term == COUNT else "measure"
+            return f"{shape} by" if self.by else shape
+        if self.distinct:
+            return "different"
+        if any(clause.rule == "exceeds" for clause in self.where):
+            return "list exceeding"
+        return "list"
 
-    def _noun(self, said: Said, *, many: bool = True, there: str = "") -> str:
-        """The rows asked about, with their conditions.
+    def _shape_of_top(self, top: Top, term: Term) -> str:
+        if self.by:
+            return "mode" if top.kind == MODE else "top group"
+        if term == top.term:
+            return "top value"
+        return "top among" if self.where else "top row"
 
-        ``there`` goes between the noun and what is said of it: "employees are there whose ...".
+    def _noun(self, novel: NovelWords, *, many: bool = True, there: str = "") -> str:
+        """Return the rows asked about, with their conditions.
+
+        Args:
+            novel: Novel words by kind.
+            many: Whether the noun is plural.
+            there: Words between the noun and its conditions: "employees are there whose ...".
         """
-        before = [one for one in self.where if one.kind in among("adjectives") and one.kind in said]
-        # Clauses with a clause of their own go last, so that none is read as part of another.
-        short = ("mode", "highest", "lowest")
+        adjectives = among("adjectives")
+        before = [
+            clause for clause in self.where if clause.kind in adjectives and clause.kind in novel
+        ]
         behind = sorted(
-            (one for one in self.where if one not in before),
-            key=lambda one: (one.rule not in short, bool(one.link or one.inner)),
+            (clause for clause in self.where if clause not in before), key=_clause_order
         )
-        clauses = listed([one.words(said, many=many) for one in behind])
-        if len(behind) == 1 and behind[0].rule in short:
+        clauses = listed([clause.words(novel, many=many) for clause in behind])
+        if len(behind) == 1 and behind[0].rule in _SUPERLATIVES:
             clauses = "with the" + clauses.partition(" the")[2]
-        noun = self.entity.many if many else self.entity.one
-        return " ".join(filter(None, [*(said[one.kind] for one in before), noun, there, clauses]))
+        words = [novel[clause.kind] for clause in before]
+        words += [self.entity.many if many else self.entity.one, there, clauses]
+        return " ".join(word for word in words if word)
+
+
+def _clause_order(clause: Clause) -> tuple[bool, bool]:
+    """Return the order of clauses behind a noun.
+
+    Clauses with a clause of their own go last, so that none is read as part of another.
+    """
+    return clause.rule not in _SUPERLATIVES, bool(clause.link or clause.inner)

@@ -21,11 +21,13 @@ from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql import Place
 
 SHIPPED = Path(__file__).parent
-"""As :data:`..corpora.SHIPPED`."""
+"""Holds seeds and rows of the test suites; see :data:`..corpora.SHIPPED`."""
+
+_EMBEDDED_SUFFIXES = {".sql", ".tsv", ".txt"}
 
 
 def corpus() -> Corpus:
-    """The whole corpus; builds its databases in the cache if they are missing.
+    """Return the whole corpus; builds its databases in the cache if they are missing.
 
     Raises:
         DataError: The cache cannot be written.
@@ -34,30 +36,32 @@ def corpus() -> Corpus:
 
 
 def content() -> Corpus:
-    """The corpus without databases."""
+    """Return the corpus without databases."""
     return own.read(SHIPPED / "examples.tsv", None)
 
 
 def embedded() -> Mapping[str, str]:
-    """The texts of all scripts, examples and dialogues by name, sorted, with Unix line ends."""
-    files = sorted(one for one in SHIPPED.rglob("*") if one.suffix in {".sql", ".tsv", ".txt"})
-    return {one.name: one.read_text(encoding="utf-8") for one in files}
+    """Return all scripts, examples and dialogues by name, sorted, with Unix line ends."""
+    files = sorted(file for file in SHIPPED.rglob("*") if file.suffix in _EMBEDDED_SUFFIXES)
+    return {file.name: file.read_text(encoding="utf-8") for file in files}
 
 
 def digest() -> str:
-    """SHA-256 (hex) of the embedded files."""
+    """Return the SHA-256 (hexadecimal) of the embedded files."""
     return sha256_of_json(embedded())
 
 
 _VERSION_OF_SQLITE = 96
 """Where a SQLite file names the version that wrote it last, in four bytes that nothing reads."""
 
-_BUILT = 2
+_BUILD_VERSION = 2
 """Raised when the same script gives another file."""
+
+_KEY_DIGITS = 12
 
 
 def databases() -> Mapping[str, Database]:
-    """The databases by id; builds them in the cache from their scripts if they are missing.
+    """Return the databases by id; builds them in the cache from their scripts if they are missing.
 
     The folder's name has a hash of all scripts, so that changed scripts are noticed. Files get
     their names when they are complete, so processes may build at the same time.
@@ -65,13 +69,16 @@ def databases() -> Mapping[str, Database]:
     Raises:
         DataError: The cache cannot be written.
     """
-    scripts = {Path(n).stem: text for n, text in embedded().items() if n.endswith(".sql")}
-    key = sha256_of_json([_BUILT, scripts])[:12]
+    scripts = {}
+    for file_name, text in embedded().items():
+        if file_name.endswith(".sql"):
+            scripts[Path(file_name).stem] = text
+    key = sha256_of_json([_BUILD_VERSION, scripts])[:_KEY_DIGITS]
     folder = cache_dir() / "embedded" / f"magnifico_mini-{key}"
-    found = {}
+    by_id = {}
     for db_id, script in scripts.items():
         path = folder / db_id / f"{db_id}.sqlite"
-        found[db_id] = Database(Place("sqlite", str(path)), SHIPPED / f"{db_id}.sql")
+        by_id[db_id] = Database(Place("sqlite", str(path)), SHIPPED / f"{db_id}.sql")
         try:
             if not path.is_file():
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,14 +88,14 @@ def databases() -> Mapping[str, Database]:
                 f"cannot build the database {db_id} in {path.parent} ({error}). Set "
                 "LM_EVAL_EXT_CACHE to a writable folder."
             ) from None
-    return found
+    return by_id
 
 
 def _build(script: str, path: Path) -> None:
-    with atomic_path(path) as part:
-        with closing(sqlite3.connect(part)) as connection:
+    with atomic_path(path) as unfinished:
+        with closing(sqlite3.connect(unfinished)) as connection:
             connection.executescript(f"BEGIN;\n{script}\nCOMMIT;")
         # The rows that ship belong to these bytes, whichever SQLite has written them.
-        with part.open("r+b") as file:
+        with unfinished.open("r+b") as file:
             file.seek(_VERSION_OF_SQLITE)
             file.write(bytes(4))
