@@ -12,6 +12,7 @@ from lm_eval_ext.answers.candidates import (
     announces_line,
     check_candidate,
     clause_before,
+    first_sentence,
     without_remark,
 )
 from lm_eval_ext.answers.choice import Accepted, CandidateGrammar, before_further_prompt
@@ -145,10 +146,9 @@ class FormalGrammar(CandidateGrammar):
 
 
 def stretches(text: str) -> list[str]:
-    """Return a text on one line, also without a remark in brackets behind it."""
+    """Return a text on one line, and without a remark or further sentences behind it."""
     line = " ".join(text.split())
-    shorter = without_remark(line)
-    return [line] if shorter == line else [line, shorter]
+    return list(dict.fromkeys([line, without_remark(line), first_sentence(line)]))
 
 
 _RANKS = {"line": 0, "code": 0, "fence": 1}

@@ -34,7 +34,7 @@ A gold name given as the answer is returned unchanged.
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from lm_eval_ext.answers.markdown import Span, bare, boxes, json_texts, tagged_texts
+from lm_eval_ext.answers.markdown import Span, bare, boxes, fenced_blocks, json_texts, tagged_texts
 from lm_eval_ext.answers.reader import AnswerReader, ReaderOptions
 from lm_eval_ext.answers.turn import Step, said
 from lm_eval_ext.benchmarks.diner import phrases
@@ -114,8 +114,10 @@ def without_markup(text: str) -> str:
 
 
 def marked_name(text: str) -> str | None:
-    """Return the last name that is boxed, tagged, or the text of JSON; None without any."""
+    """Return the last name that is boxed, tagged, fenced, or the text of JSON; or None."""
     spans: list[Span] = [*boxes(text), *tagged_texts(text), *json_texts(text)]
+    for block in fenced_blocks(text):
+        spans.append(Span(block.start, block.end, block.text))
     for span in sorted(spans, key=lambda span: span.start, reverse=True):
         name = bare(span.text)
         if len(name) <= MAX_PLAIN and CHINESE.search(name) and _is_plain_name(name):
@@ -196,7 +198,7 @@ def _leads_up(line: str) -> bool:
     content = phrases.OPENING.sub("", line)
     if not content or content.endswith(":"):
         return True
-    if phrases.ONLY_LABEL.fullmatch(content):
+    if phrases.ONLY_LABEL.fullmatch(content) or phrases.ENGLISH_LABEL.fullmatch(content):
         return True
     return phrases.ONLY_NOT_GIVEN.match(content) is not None
 
@@ -222,7 +224,10 @@ def _without_further_announcements(text: str) -> str:
 
 
 def _name_in_line(line: str) -> str:
-    if CHINESE.search(line):
+    chinese = CHINESE.search(line)
+    if chinese and phrases.ENGLISH_DENIAL.search(line[: chinese.start()]):
+        return ""
+    if chinese:
         return _name(_stretch(line))
     sentence = phrases.SENTENCE_END.split(line.strip("\"' .!?"), maxsplit=1)[0]
     has_content = any(char.isalnum() for char in sentence)

@@ -102,12 +102,28 @@ ALSO_POSSIBLE = re.compile(r"[,;]?\s*也(?:有可能|可能|许|或许)(?:是|�
 SENTENCE_END = re.compile(r"[.!?;:]\s")
 _QUOTES = ('""', "''", "“”", "‘’", "「」", "『』", "《》", "«»", "„“", "””", "〝〞")  # noqa: RUF001
 QUOTED = re.compile("|".join(f"{q[0]}([^{q}]{{1,60}}){q[1]}" for q in _QUOTES))
-FINAL = re.compile(rf"(?:最终|最后)的?(?:{_LABEL}){_SURELY}(?:是|为|{_NAMED}|:)", re.IGNORECASE)
+FINAL = re.compile(
+    rf"(?:最终|最后)的?(?:{_LABEL}){_SURELY}(?:是|为|{_NAMED}|:)"
+    r"|\bfinal\s(?:answer|name)(?:\sis)?\s*:?",
+    re.IGNORECASE,
+)
 """A label that says that the answer is the last one."""
+
+ENGLISH_LABEL = re.compile(
+    r"\W*(?:the\s)?(?:final\s|correct\s)?(?:answer|(?:dish\s)?name)\W*", re.IGNORECASE
+)
+"""A line that only introduces the next one."""
+
+ENGLISH_DENIAL = re.compile(
+    r"\b(?:not|cannot|never|neither|nor|anything but|except|why|for example|for instance|e\.g\."
+    r"|such as)(?!\w)|n't\b",
+    re.IGNORECASE,
+)
+"""What denies a name behind it, or makes an example of it."""
 
 BY_ENGLISH = re.compile(
     r"\b(?:dish|recipe|name|answer|title)\b[^\n:。]{0,40}?\b(?:is|be|called|named)\b"
-    r"(?:\scalled|\snamed)?\s*:?\s*",
+    r"(?!\snot\b|\sanything\b)(?:\scalled|\snamed)?\s*:?\s*",
     re.IGNORECASE,
 )
 
@@ -121,7 +137,11 @@ EXAMPLE = re.compile(
 )
 """What makes an example of the name behind it."""
 
-CORRECTION = re.compile(r"(?:^|[。!?,;\n])\s*(?:不对|更正|纠正|修正|改正|错了)\s*[,:。!、]+\s*")
+CORRECTION = re.compile(
+    r"(?:^|[。.!?,;\n])\s*(?:(?:不对|更正|纠正|修正|改正|错了)\s*[,:。!、]+"
+    r"|(?:no|wait|actually|correction|rather)\s*[,:])\s*",
+    re.IGNORECASE,
+)
 """What takes back the names before it."""
 
 LIST_MARK = re.compile(r"\s*(?:[(]?\d{1,2}[.、)]|[-*•·])\s*")

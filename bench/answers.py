@@ -1,0 +1,194 @@
+"""Rates of reading: which forms of a response are read as their answer, by benchmark and kind.
+
+    python -m bench.answers [--why BENCHMARK]
+
+Forms that must be read and near forms that must not stand in ``tests/answers/forms.yaml``, and
+those of one benchmark beside its tests. With ``--why``, a response from standard input is read, and
+each step is printed.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from lm_eval_ext.answers.reader import AnswerReader
+from lm_eval_ext.benchmarks.cogs.answers import READER as COGS_READER
+from lm_eval_ext.benchmarks.conceptual.reader import reader_for
+from lm_eval_ext.benchmarks.conceptual.records import Option, plain
+from lm_eval_ext.benchmarks.diner.extract import NAME_READER
+from lm_eval_ext.benchmarks.slog.answers import READERS as SLOG_READERS
+
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+FORMS = TESTS / "answers" / "forms.yaml"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A benchmark with a right and a wrong answer.
+
+    Attributes:
+        name: For the table.
+        reader: What reads its responses.
+        right: The answer that forms hold.
+        wrong: Another answer.
+        own_forms: A file of further forms.
+        own_mark: What stands for the answer there.
+    """
+
+    name: str
+    reader: AnswerReader
+    right: str
+    wrong: str
+    own_forms: Path | None = None
+    own_mark: str = "@"
+
+    def reads(self, response: str) -> bool:
+        """Return whether the right answer is read out of a response."""
+        answer = self.reader.read(response)
+        if "(" in self.right:
+            return " ".join(answer.split()) == self.right
+        return plain(answer) == plain(self.right)
+
+
+_OPTIONS = (Option("A", "ice"), Option("B", "warm water"), Option("C", "iron"))
+_FORM = "* knight ( x _ 1 ) ; yawn . agent ( x _ 2 , x _ 1 )"
+_OTHER_FORM = "frog ( x _ 1 ) AND jump . agent ( x _ 2 , x _ 1 )"
+
+SUBJECTS = (
+    Subject("conceptual, options", reader_for(_OPTIONS, "options"), "warm water", "iron"),
+    Subject("conceptual, labels", reader_for((), "follows"), "yes", "no"),
+    Subject("conceptual, words", reader_for((), "text_first"), "Hugo Lamm", "Nora Pike"),
+    Subject(
+        "DiNeR",
+        NAME_READER,
+        "红烧土豆",
+        "炒面",
+        TESTS / "benchmarks" / "diner" / "diner_chat_cases.yaml",
+    ),
+    Subject("COGS", COGS_READER, _FORM, _OTHER_FORM),
+    Subject("SLOG, COGS's notation", SLOG_READERS["cogs"], _FORM, _OTHER_FORM),
+    Subject(
+        "SLOG, variable-free",
+        SLOG_READERS["varfree"],
+        "see ( agent = Mia , theme = dog ( nmod . on = * bed ) )",
+        "jump ( agent = frog )",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A form with the answers put in.
+
+    Attributes:
+        subject: Whose answers.
+        kind: Of form.
+        response: The whole response.
+        must_be_read: Whether it says the right answer.
+    """
+
+    subject: Subject
+    kind: str
+    response: str
+    must_be_read: bool
+
+    @property
+    def is_misread(self) -> bool:
+        """Whether the reader and the table disagree."""
+        return self.subject.reads(self.response) != self.must_be_read
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Yield the forms of all benchmarks, and those of the subject's own file."""
+    for kind, forms in _read_yaml(FORMS).items():
+        for form in forms["read"]:
+            yield Case(subject, kind, _filled(form, subject), must_be_read=True)
+        for form in forms["near"]:
+            yield Case(subject, kind, _filled(form, subject), must_be_read=False)
+    if subject.own_forms is None:
+        return
+    own = _read_yaml(subject.own_forms)
+    for side, must_be_read in (("right", True), ("wrong", False)):
+        for kind, forms in own[side].items():
+            for form in forms:
+                response = form.replace(subject.own_mark, subject.right)
+                yield Case(subject, f"{kind} (its own)", response, must_be_read)
+
+
+def _read_yaml(file: Path) -> Mapping[str, Mapping[str, list[str]]]:
+    content: Mapping[str, Mapping[str, list[str]]] = yaml.safe_load(file.read_text("utf-8"))
+    return content
+
+
+def _filled(form: str, subject: Subject) -> str:
+    return form.replace("{A}", subject.right).replace("{B}", subject.wrong)
+
+
+def table(all_cases: list[Case]) -> str:
+    """Return the rates of each benchmark by kind of form, as a table of Markdown."""
+    totals: Counter[tuple[str, str, bool]] = Counter()
+    right: Counter[tuple[str, str, bool]] = Counter()
+    for case in all_cases:
+        for kind in (case.kind.removesuffix(" (its own)"), "all"):
+            key = (kind, case.subject.name, case.must_be_read)
+            totals[key] += 1
+            right[key] += not case.is_misread
+    names = [subject.name for subject in SUBJECTS]
+    kinds = list(dict.fromkeys(kind for kind, _, _ in totals if kind != "all"))
+    lines = [
+        "| kind of form | " + " | ".join(names) + " |",
+        "|---" * (len(names) + 1) + "|",
+    ]
+    for kind in [*kinds, "all"]:
+        cells = []
+        for name in names:
+            read = _rate(right, totals, (kind, name, True))
+            refused = totals[kind, name, False] - right[kind, name, False]
+            near = totals[kind, name, False]
+            cells.append(f"{read}; {refused} of {near}" if read or near else "")
+        lines.append(f"| {kind} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _rate(
+    right: Counter[tuple[str, str, bool]],
+    totals: Counter[tuple[str, str, bool]],
+    key: tuple[str, str, bool],
+) -> str:
+    return f"{right[key]} of {totals[key]}" if totals[key] else "none"
+
+
+def main() -> None:
+    """Print the table, and what is misread; the exit status is 1 if anything is."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.answers", description=(__doc__ or "").splitlines()[0]
+    )
+    names = [subject.name for subject in SUBJECTS]
+    parser.add_argument(
+        "--why", choices=names, help="read a response from standard input and print each step"
+    )
+    options = parser.parse_args()
+    if options.why:
+        (reader,) = (subject.reader for subject in SUBJECTS if subject.name == options.why)
+        for step in reader.explain(sys.stdin.read()).why:
+            sys.stdout.write(f"{step.name}: {step.text!r}\n")
+        return
+    all_cases = [case for subject in SUBJECTS for case in cases(subject)]
+    sys.stdout.write(
+        "Read as the right answer: forms that say it; near forms that do not.\n\n"
+        f"{table(all_cases)}\n"
+    )
+    misread = [case for case in all_cases if case.is_misread]
+    for case in misread:
+        side = "not read" if case.must_be_read else "read as right"
+        sys.stdout.write(f"{case.subject.name}, {case.kind}, {side}: {case.response!r}\n")
+    sys.exit(bool(misread))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Forms of a response around an answer, by kind, for every benchmark (``forms.yaml``)."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.answers import SUBJECTS, Case, Subject, cases, table
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def all_cases(subject: Subject) -> list[object]:
+    """Return a subject's cases with kind and side in the id."""
+    parameters = []
+    for number, case in enumerate(cases(subject)):
+        side = "read" if case.must_be_read else "near"
+        parameters.append(pytest.param(case, id=f"{subject.name}: {case.kind}, {side} {number}"))
+    return parameters
+
+
+@pytest.mark.parametrize("case", [case for subject in SUBJECTS for case in all_cases(subject)])
+def test_a_form_is_read_or_not(case: Case) -> None:
+    """Right forms give the answer; denied, doubled, corrected and merely thought ones do not."""
+    assert not case.is_misread, case.subject.reader.explain(case.response).why
+
+
+def test_the_table_counts_both_sides() -> None:
+    """A row for each kind and one for all; each cell has both rates."""
+    subject = SUBJECTS[0]
+    cases_of_subject = list(cases(subject))
+    rows = table(cases_of_subject).splitlines()
+    must = sum(case.must_be_read for case in cases_of_subject)
+    assert f"| all | {must} of {must}; 0 of {len(cases_of_subject) - must} |" in rows[-1]
+
+
+@pytest.mark.e2e
+def test_why_lists_the_steps() -> None:
+    """The command prints each step of a response from standard input."""
+    command = [sys.executable, "-m", "bench.answers", "--why", "COGS"]
+    run = subprocess.run(
+        command, input="Answer: dog ( x _ 1 )", capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert run.stdout.splitlines()[-1] == "announcement “Answer”: 'dog ( x _ 1 )'"
