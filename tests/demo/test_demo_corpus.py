@@ -52,7 +52,7 @@ RUN = 13
 
 @cache
 def material() -> Material:
-    """All that `make demo` trains on: seconds, which collecting the tests does not need."""
+    """All that the recipe `demo` trains on: seconds, which collecting the tests does not need."""
     return prepare(RECIPE.source, RECIPE.data, 0)
 
 

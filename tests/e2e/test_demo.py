@@ -1,4 +1,4 @@
-"""The main steps of `make demo`: a model trained from scratch, evaluated by plain lm_eval."""
+"""The recipe `demo`: a model trained from scratch, evaluated by plain lm_eval."""
 
 import json
 from collections.abc import Callable
