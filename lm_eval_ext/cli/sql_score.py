@@ -70,8 +70,11 @@ def sql_score(
         )
     if as_json:
         typer.echo(json.dumps(summary.as_dict(), indent=2, ensure_ascii=False))
-    else:
+        return
+    typer.echo(score_screen(summary), nl=False)
+    if summary.wrong_row is not None:
         command = ExplainCommand(
             databases, predictions, semantics, suite, build_suite, extract, no_quotes
         )
-        typer.echo(score_screen(summary, command), nl=False)
+        # For people, so not on stdout; in one line, however long, so that it can be copied.
+        typer.echo(f"see why a row is wrong: {command.text(summary.wrong_row)}", err=True)

@@ -30,8 +30,8 @@ UNSCORED = ("gold_error", "database_missing")
 PERCENT = "percent"
 
 
-def score_screen(summary: Summary, command: ExplainCommand) -> str:
-    """Return the result of ``sql-score``; the command explains a row that is wrong."""
+def score_screen(summary: Summary) -> str:
+    """Return the result of ``sql-score``."""
     lines = [f"accuracy: {_percent(summary.total)}"]
     not_scored = summary.rows - summary.scored
     if not_scored:
@@ -53,9 +53,6 @@ def score_screen(summary: Summary, command: ExplainCommand) -> str:
     screen = "\n".join(lines) + "\n"
     if summary.parts or summary.remarks:
         screen += "\n" + text(_score_sections(summary))
-    if summary.wrong_row is not None:
-        # In one line, however long, so that it can be copied.
-        screen += f"\nsee why a row is wrong: {command.text(summary.wrong_row)}\n"
     return screen
 
 
@@ -133,6 +130,7 @@ def comparison_screen(comparison: Comparison, command: ExplainCommand) -> str:
     screen = text(_comparison_sections(comparison))
     differing = comparison.only(first=False) or comparison.only(first=True)
     if differing:
+        # In one line, however long, so that it can be copied.
         screen += f"\nsee one of them: {command.text(differing[0].first.row.number)}\n"
     return screen
 
