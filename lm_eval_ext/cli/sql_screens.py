@@ -41,8 +41,8 @@ def score_screen(summary: Summary) -> str:
         share = 100 * summary.original_correct / summary.scored
         lost = summary.original_correct - summary.correct
         lines.append(
-            f"on the originals alone: {share:.2f} % ({summary.original_correct:,} rows), of which "
-            f"{lost:,} are wrong on a test suite"
+            f"on the originals alone: {share:.2f} % ({summary.original_correct:,} rows); test suites "
+            f"reject {lost:,} of these"
         )
     width = max(len(status) for status in summary.counts)
     lines += [f"  {status:<{width}} {count:>9,}" for status, count in summary.counts.items()]

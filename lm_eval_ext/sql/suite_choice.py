@@ -8,7 +8,7 @@ from pathlib import Path
 from lm_eval_ext.atomic import sha256_of_json
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.engines.places import Databases, OneDatabase, check_id
-from lm_eval_ext.sql.suite import SUITE_VERSION, Suite, name_of, populate_all, read
+from lm_eval_ext.sql.suite import SUITE_VERSION, Suite, gold_id, populate_all, read
 from lm_eval_ext.sql.values import Prediction
 from lm_eval_ext.text import counted
 
@@ -69,6 +69,11 @@ def choose_suites(
         return ChosenSuites({}, remarks)
     if source.build:
         suites = _built(source, originals, predictions)
+        unbuilt = [db_id for db_id in originals if db_id not in suites]
+        if unbuilt:
+            remarks.append(
+                f"no suite could be built for {_listed(unbuilt)}: judged by the original alone"
+            )
     else:
         suites, missing = _read(source.folder, list(originals))
         if missing:
@@ -152,7 +157,7 @@ def _uncovered(
         if suite is None:
             continue
         gold = (db_id, prediction.gold)
-        if name_of(prediction.gold) not in suite.judges:
+        if gold_id(prediction.gold) not in suite.judges:
             unknown.add(gold)
             unknown_rows += 1
         elif not suite.judging(prediction.gold):
