@@ -41,8 +41,8 @@ def score_screen(summary: Summary) -> str:
         share = 100 * summary.original_correct / summary.scored
         lost = summary.original_correct - summary.correct
         lines.append(
-            f"on the originals alone: {share:.2f} % ({summary.original_correct:,} rows); test suites "
-            f"reject {lost:,} of these"
+            f"on the originals alone: {share:.2f} % ({summary.original_correct:,} rows); test "
+            f"suites reject {lost:,} of these"
         )
     width = max(len(status) for status in summary.counts)
     lines += [f"  {status:<{width}} {count:>9,}" for status, count in summary.counts.items()]
@@ -214,13 +214,13 @@ def _explanation_sections(explained: ExplainedRow) -> Iterator[Section]:
     yield "\n".join(_head_lines(explained)), (), ()
     yield f"gold: {_query(explained.prediction.gold)}", (), ()
     yield f"predicted: {_query(explained.prediction.predicted)}", (), ()
+    if explained.smallest is not None:
+        yield from _smallest_sections(explained.smallest, explained)
     where = explained.where
     yield from _result(f"The gold returns {{}} {where}", explanation.gold)
     yield from _result(f"The prediction returns {{}} {where}", explanation.predicted)
     if isinstance(explanation.gold, Rows) and isinstance(explanation.predicted, Rows):
         yield from _differences(explanation.gold, explanation.predicted, explained)
-    if explained.smallest is not None:
-        yield from _smallest_sections(explained.smallest, explained)
 
 
 def _head_lines(explained: ExplainedRow) -> Iterator[str]:
@@ -290,9 +290,11 @@ def _differences(gold: Rows, predicted: Rows, explained: ExplainedRow) -> Iterat
 def _smallest_sections(smallest: SmallestRows, explained: ExplainedRow) -> Iterator[Section]:
     """Yield the tables that show the difference, with the columns that queries mention."""
     if not smallest.count:
-        yield "They differ even on an empty database.", (), ()
+        yield "The results differ even without any row in the database.", (), ()
         return
-    yield f"The difference shows with {counted(smallest.count, 'row')} of that database:", (), ()
+    verb = "is" if smallest.count == 1 else "are"
+    count = counted(smallest.count, "row")
+    yield f"{count} of the database {verb} enough to show the difference:", (), ()
     queries = f"{explained.prediction.gold}\n{explained.prediction.predicted}".casefold()
     has_star = _STAR.search(queries) is not None
     for table in smallest.tables:
@@ -308,8 +310,8 @@ def _smallest_sections(smallest: SmallestRows, explained: ExplainedRow) -> Itera
             yield from _table(heading, columns, rows)
         else:
             yield f"{heading}.", (), ()
-    yield from _result("There the gold returns {}", smallest.gold)
-    yield from _result("There the prediction returns {}", smallest.predicted)
+    yield from _result("On this the gold returns {}", smallest.gold)
+    yield from _result("On this the prediction returns {}", smallest.predicted)
 
 
 def _cell(cell: Value) -> str:
