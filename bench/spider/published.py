@@ -1,4 +1,4 @@
-"""What others published about the systems, and what this project measured before.
+"""Figures that others published about the systems, and that this project measured before.
 
 All figures are percentages. Test-suite accuracies: Pourreza and Rafiei (2023), "DIN-SQL", tables
 4a (all questions) and 4b (by difficulty), of all 1,034 questions of the development set; here are

@@ -42,7 +42,7 @@ class SubDatabases:
 
     @property
     def content(self) -> str:
-        """What identifies all of them, given the original."""
+        """A text that identifies all of them, given the original."""
         return f"sub-databases:{self.count}"
 
     def path(self, name: str) -> Path:

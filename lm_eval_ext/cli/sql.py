@@ -40,11 +40,14 @@ app.command("score")(sql_score)
 
 @app.command("compare")
 def compare(
-    first: Annotated[
-        Path, typer.Argument(metavar="FIRST", help="The predictions of a system, as for score.")
+    file_a: Annotated[
+        Path, typer.Argument(metavar="FILE_A", help="The predictions of system A, as for score.")
     ],
-    second: Annotated[
-        Path, typer.Argument(metavar="SECOND", help="Those of another, on the same questions.")
+    file_b: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE_B", help="The predictions of system B, on the same questions."
+        ),
     ],
     *,
     databases: DatabasesOption,
@@ -92,12 +95,12 @@ def compare(
     )
     with resumable():
         comparison = compare_files(
-            (first, second), options, by=names_in(by), match=names_in(match), out=out
+            (file_a, file_b), options, by=names_in(by), match=names_in(match), out=out
         )
     if as_json:
         typer.echo(json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False))
         return
-    command = ExplainCommand(databases, first, semantics, suite, build_suite, extract, no_quotes)
+    command = ExplainCommand(databases, file_a, semantics, suite, build_suite, extract, no_quotes)
     typer.echo(comparison_screen(comparison, command), nl=False)
 
 

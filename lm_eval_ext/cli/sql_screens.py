@@ -1,4 +1,4 @@
-"""What the commands about SQL print in a terminal."""
+"""Screens of the commands about SQL, for a terminal."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -126,40 +126,41 @@ def _part_name(part: Mapping[str, str]) -> str:
 
 
 def comparison_screen(comparison: Comparison, command: ExplainCommand) -> str:
-    """Return the result of ``sql compare``; the command explains a row of the first file."""
+    """Return the result of ``sql compare``; the command explains a row of A's file."""
     screen = text(_comparison_sections(comparison))
-    differing = comparison.only(first=False) or comparison.only(first=True)
+    differing = comparison.only_b() or comparison.only_a()
     if differing:
         # In one line, however long, so that it can be copied.
-        screen += f"\nsee one of them: {command.text(differing[0].first.row.number)}\n"
+        screen += f"\nsee one of them: {command.text(differing[0].row_a.row.number)}\n"
     return screen
 
 
 def _comparison_sections(comparison: Comparison) -> Iterator[Section]:
     total = comparison.total
-    first, second = map(one_line, comparison.names)
-    heading = f"{counted(total.first.scored, 'row')}, {counted(total.first.databases, 'database')}"
+    name_a, name_b = map(one_line, comparison.names)
+    count = counted(total.accuracy_a.scored, "row")
+    heading = f"{count}, {counted(total.accuracy_a.databases, 'database')}"
     yield (
         heading,
         ("system", "accuracy", LEVEL, "correct"),
         [
-            [name, *_accuracy_cells(accuracy)[:3]]
-            for name, accuracy in ((first, total.first), (second, total.second))
+            [name_a, *_accuracy_cells(total.accuracy_a)[:3]],
+            [name_b, *_accuracy_cells(total.accuracy_b)[:3]],
         ],
     )
     yield (
         "",
-        ("", f"{second} right", f"{second} wrong"),
+        ("", f"{name_b} right", f"{name_b} wrong"),
         [
-            [f"{first} right", f"{total.both_correct:,}", f"{total.only_first:,}"],
-            [f"{first} wrong", f"{total.only_second:,}", f"{total.both_wrong:,}"],
+            [f"{name_a} right", f"{total.both_correct:,}", f"{total.only_a:,}"],
+            [f"{name_a} wrong", f"{total.only_b:,}", f"{total.both_wrong:,}"],
         ],
     )
     rows = [["all rows", *_difference_cells(total)]]
     for part in comparison.parts:
         rows.append([_part_name(part.part), *_difference_cells(part.accuracy)])
-    columns = ("", first, second, "difference", LEVEL, "p", "p (McNemar)")
-    yield f"{first} less {second}", columns, rows
+    columns = ("", name_a, name_b, "difference", LEVEL, "p", "p (McNemar)")
+    yield f"{name_a} less {name_b}", columns, rows
     yield notes(_comparison_notes(comparison))
     yield notes([f"signature: {comparison.signature}"])
     yield notes(_differing_rows(comparison))
@@ -168,8 +169,8 @@ def _comparison_sections(comparison: Comparison) -> Iterator[Section]:
 def _difference_cells(paired: PairedAccuracy) -> list[str]:
     difference = paired.difference
     return [
-        value(_in_percent(paired.first.accuracy), PERCENT),
-        value(_in_percent(paired.second.accuracy), PERCENT),
+        value(_in_percent(paired.accuracy_a.accuracy), PERCENT),
+        value(_in_percent(paired.accuracy_b.accuracy), PERCENT),
         number(_in_percent(difference.value), PERCENT, signed=True),
         _interval(difference.low, difference.high, signed=True),
         probability(difference.p),
@@ -191,11 +192,11 @@ def _comparison_notes(comparison: Comparison) -> Iterator[str]:
 
 def _differing_rows(comparison: Comparison) -> Iterator[str]:
     """Yield the numbers of the first rows that one system alone has right."""
-    for name, is_first in zip(comparison.names, (True, False), strict=True):
-        pairs = comparison.only(first=is_first)
+    name_a, name_b = comparison.names
+    for name, pairs in ((name_a, comparison.only_a()), (name_b, comparison.only_b())):
         if not pairs:
             continue
-        numbers = ", ".join(str(pair.first.row.number) for pair in pairs[:_SHOWN_NUMBERS])
+        numbers = ", ".join(str(pair.row_a.row.number) for pair in pairs[:_SHOWN_NUMBERS])
         more = len(pairs) - _SHOWN_NUMBERS
         ending = f" and {more:,} more" if more > 0 else ""
         yield f"only {one_line(name)} right: rows {numbers}{ending}"

@@ -48,8 +48,8 @@ class Comparison:
     """The result of comparing two files.
 
     Attributes:
-        names: What the systems are called, the first and the second.
-        pairs: The rows that both files have, in the order of the first.
+        names: The names of the systems, A and B.
+        pairs: The rows that both files have, in the order of A's.
         total: The comparison of all of these.
         parts: Comparisons of parts.
         signature: What the verdicts depend on other than the files.
@@ -63,15 +63,16 @@ class Comparison:
     signature: str
     remarks: Sequence[str]
 
-    def only(self, *, first: bool) -> list[PairedRows]:
-        """Return the rows that one system alone has right: the first, or the second."""
-        return [
-            pair
-            for pair in self.pairs
-            if pair.scored
-            and pair.first.verdict.correct == first
-            and pair.second.verdict.correct != first
-        ]
+    def only_a(self) -> list[PairedRows]:
+        """Return the rows that only A has right."""
+        return self._with_outcome((True, False))
+
+    def only_b(self) -> list[PairedRows]:
+        """Return the rows that only B has right."""
+        return self._with_outcome((False, True))
+
+    def _with_outcome(self, correct: tuple[bool, bool]) -> list[PairedRows]:
+        return [pair for pair in self.pairs if pair.scored and pair.correct == correct]
 
     def as_dict(self) -> dict[str, object]:
         """Return the comparison as JSON values."""
@@ -95,13 +96,13 @@ def compare_files(
 ) -> Comparison:
     """Judge two files by the same databases and rule, and compare them on the rows they share.
 
-    Rows belong together if they have the same database and gold; of several such rows, the first
-    of one file belongs to the first of the other, and so on.
+    Rows belong together if they have the same database and gold; several such rows belong together
+    in their order.
 
     Args:
-        files: Two files of predictions.
+        files: The files of predictions of A and B.
         options: How predictions are judged.
-        by: Columns of the first file whose combinations of values are compared, too.
+        by: Columns of A's file whose combinations of values are compared, too.
         match: Columns by which rows belong together instead.
         out: A file for the shared rows with both verdicts; verdicts are kept beside it until it is
             complete, so that the same command goes on after an interruption.
@@ -156,7 +157,7 @@ def _parts(pairs: Sequence[PairedRows], by: Sequence[str]) -> list[PartCompariso
         return []
     members: dict[tuple[str, ...], list[PairedRows]] = {}
     for pair in pairs:
-        members.setdefault(part_of(pair.first, by), []).append(pair)
+        members.setdefault(part_of(pair.row_a, by), []).append(pair)
     return [
         PartComparison(dict(zip(by, values, strict=True)), paired_accuracy(part))
         for values, part in members.items()
@@ -165,14 +166,14 @@ def _parts(pairs: Sequence[PairedRows], by: Sequence[str]) -> list[PartCompariso
 
 def system_names(files: tuple[Path, Path]) -> tuple[str, str]:
     """Return the names of two systems: their files' names, or what differs in their paths."""
-    first, second = files
-    if first.stem != second.stem:
-        return first.stem, second.stem
-    if first.parent.name != second.parent.name:
-        return f"{first.parent.name}/{first.stem}", f"{second.parent.name}/{second.stem}"
-    if first.name != second.name:
-        return first.name, second.name
-    return str(first), str(second)
+    path_a, path_b = files
+    if path_a.stem != path_b.stem:
+        return path_a.stem, path_b.stem
+    if path_a.parent.name != path_b.parent.name:
+        return f"{path_a.parent.name}/{path_a.stem}", f"{path_b.parent.name}/{path_b.stem}"
+    if path_a.name != path_b.name:
+        return path_a.name, path_b.name
+    return str(path_a), str(path_b)
 
 
 def _partial(out: Path | None, file: OpenFile, open_judge: OpenJudge) -> PartialOutput | None:
@@ -182,11 +183,11 @@ def _partial(out: Path | None, file: OpenFile, open_judge: OpenJudge) -> Partial
 
 
 RowKey: TypeAlias = tuple[tuple[str, ...], int]
-"""What identifies a row, and how many rows before it have the same."""
+"""The values that identify a row, and how many rows before it have the same."""
 
 
 def _paired(
-    first: _System, second: _System, match: Sequence[str], remarks: list[str]
+    system_a: _System, system_b: _System, match: Sequence[str], remarks: list[str]
 ) -> list[PairedRows]:
     """Return the rows that both files have; remarks get what is to be said about the rest.
 
@@ -195,26 +196,26 @@ def _paired(
         DataError: Columns that were named do not identify a row.
     """
     identity = " and ".join(match or (DB_ID, GOLD))
-    first_rows = _by_key(first.file, first.rows, match)
-    second_rows = _by_key(second.file, second.rows, match)
-    shared = [key for key in first_rows if key in second_rows]
+    rows_a = _by_key(system_a.file, system_a.rows, match)
+    rows_b = _by_key(system_b.file, system_b.rows, match)
+    shared = [key for key in rows_a if key in rows_b]
     if not shared:
         raise OptionError(
-            f"{first.file.path} and {second.file.path} share no row: none has the same {identity} "
-            "in both"
+            f"{system_a.file.path} and {system_b.file.path} share no row: none has the same "
+            f"{identity} in both"
         )
-    for name, rows in ((first.name, first_rows), (second.name, second_rows)):
+    for name, rows in ((system_a.name, rows_a), (system_b.name, rows_b)):
         alone = len(rows) - len(shared)
         if alone:
             remarks.append(f"{counted(alone, 'row')} of {name} alone, not compared")
-    in_second_order = [key for key in second_rows if key in first_rows]
+    order_of_b = [key for key in rows_b if key in rows_a]
     has_repeated = any(repetition for _, repetition in shared)
-    if shared != in_second_order and has_repeated:
+    if shared != order_of_b and has_repeated:
         remarks.append(
             "the files have their rows in different orders, and several rows have the same "
             f"{identity}; --match COLUMN names what identifies a row"
         )
-    return [PairedRows(first_rows[key], second_rows[key]) for key in shared]
+    return [PairedRows(rows_a[key], rows_b[key]) for key in shared]
 
 
 def _by_key(
@@ -244,25 +245,25 @@ def _by_key(
 
 
 def _write_pairs(
-    out: Path, kind: str, first: OpenFile, pairs: Sequence[PairedRows], names: tuple[str, str]
+    out: Path, kind: str, file: OpenFile, pairs: Sequence[PairedRows], names: tuple[str, str]
 ) -> None:
-    """Write the shared rows: the first file's columns, then query, status and reason of each."""
+    """Write the shared rows: the columns of A's file, then query, status and reason of each."""
     added = list(_pair_columns(names))
-    shared = [column for column in first.columns if column not in _SYSTEM_COLUMNS]
+    shared = [column for column in file.columns if column not in _SYSTEM_COLUMNS]
     with atomic_text(out, errors="surrogateescape") as handle:
         writer = RecordWriter(handle, kind, [*shared, *added])
         for pair in pairs:
-            record = pair.first.row.record
+            record = pair.row_a.row.record
             kept = {column: record[column] for column in shared if column in record}
             verdicts: list[object] = []
-            for judged in (pair.first, pair.second):
+            for judged in (pair.row_a, pair.row_b):
                 verdict = judged.verdict
                 verdicts += [judged.judged.predicted, verdict.status, verdict.reason]
             writer.write({**kept, **dict(zip(added, verdicts, strict=True))})
 
 
 _SYSTEM_COLUMNS = (PREDICTED, EXTRACTED, STATUS, REASON, DECIDING_DATABASE, ORIGINAL_STATUS)
-"""Columns about the first system, which are replaced by those about both."""
+"""Columns about system A, which are replaced by those about both."""
 
 
 def _pair_columns(names: tuple[str, str]) -> Iterator[str]:

@@ -23,7 +23,7 @@ REMEDY = (
     'a cell that begins with " must end with ", and a " within it is written ""; with --no-quotes '
     "all quotation marks are ordinary characters"
 )
-"""What the reader of an error about quotation marks can do."""
+"""The end of an error about quotation marks: how to write a cell."""
 
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 

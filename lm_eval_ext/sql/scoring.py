@@ -70,7 +70,7 @@ class JudgeOptions:
 
     @property
     def limits(self) -> Limits:
-        """What each query may use.
+        """The limits of each query.
 
         Raises:
             OptionError: The time limit is no number above 0.

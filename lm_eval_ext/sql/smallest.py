@@ -48,7 +48,7 @@ class RowRef(NamedTuple):
 
 @dataclass(frozen=True)
 class SmallTable:
-    """What is left of a table."""
+    """The rest of a table."""
 
     name: str
     columns: Sequence[str]

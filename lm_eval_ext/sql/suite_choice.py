@@ -20,7 +20,7 @@ BUILD_HINT = "--build-suite builds suites for the golds of this file"
 
 @dataclass(frozen=True)
 class SuiteSource:
-    """Where suites come from.
+    """The folder that suites are read from, or built in.
 
     Attributes:
         folder: A folder of suites, such as ``lm-eval-ext magnifico populate`` writes.

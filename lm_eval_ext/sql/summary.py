@@ -142,7 +142,7 @@ def no_interval(databases: int) -> str:
 def accuracy_of(rows: Sequence[JudgedRow]) -> Accuracy:
     """Return the accuracy of rows, with an interval that is clustered by database."""
     scored = [row for row in rows if row.verdict.scorable]
-    scores = [float(row.verdict.correct) for row in scored]
+    scores = scores_of(scored)
     clusters = [row.cluster for row in scored]
     correct = int(sum(scores))
     estimate = mean_estimate(scores, clusters) if scored else None
@@ -156,6 +156,11 @@ def accuracy_of(rows: Sequence[JudgedRow]) -> Accuracy:
         high=high,
         databases=len(set(clusters)),
     )
+
+
+def scores_of(rows: Sequence[JudgedRow]) -> list[float]:
+    """Return 1 for each row that is correct, and 0 for the rest."""
+    return [float(row.verdict.correct) for row in rows]
 
 
 def check_columns(by: Sequence[str], columns: Sequence[str]) -> None:
@@ -202,7 +207,7 @@ def summary_of(
     remarks: Sequence[str],
 ) -> Summary:
     """Return the summary of all rows of a file."""
-    found = Counter(row.verdict.status for row in rows)
+    counts = Counter(row.verdict.status for row in rows)
     parts = [
         PartAccuracy(dict(zip(by, values, strict=True)), accuracy_of(members))
         for values, members in split(rows, by).items()
@@ -213,7 +218,7 @@ def summary_of(
     return Summary(
         total=accuracy_of(rows),
         original_correct=original_correct,
-        counts={status: found[status] for status in STATUSES},
+        counts={status: counts[status] for status in STATUSES},
         parts=parts,
         wrong_row=_first_wrong(rows),
         seconds=seconds,
@@ -232,38 +237,43 @@ def _first_wrong(rows: Sequence[JudgedRow]) -> int | None:
 
 @dataclass(frozen=True)
 class PairedRows:
-    """A row that two files have in common: judged in the first, and in the second."""
+    """A row that the files of two systems, A and B, have in common."""
 
-    first: JudgedRow
-    second: JudgedRow
+    row_a: JudgedRow
+    row_b: JudgedRow
 
     @property
     def scored(self) -> bool:
         """Whether both verdicts are about the prediction."""
-        return self.first.verdict.scorable and self.second.verdict.scorable
+        return self.row_a.verdict.scorable and self.row_b.verdict.scorable
+
+    @property
+    def correct(self) -> tuple[bool, bool]:
+        """Whether A has it right, and whether B has."""
+        return self.row_a.verdict.correct, self.row_b.verdict.correct
 
 
 @dataclass(frozen=True)
 class PairedAccuracy:
-    """Two systems on the same rows.
+    """Two systems, A and B, on the same rows.
 
     Attributes:
-        first: The accuracy of the first system on the rows that were scored for both.
-        second: The same of the second.
+        accuracy_a: The accuracy of A on the rows that were scored for both.
+        accuracy_b: The same of B.
         both_correct: Rows that both have right.
-        only_first: Rows that only the first has right.
-        only_second: Rows that only the second has right.
+        only_a: Rows that only A has right.
+        only_b: Rows that only B has right.
         both_wrong: Rows that neither has right.
-        difference: The first accuracy less the second, with its interval and test, clustered by
+        difference: The accuracy of A less that of B, with its interval and test, clustered by
             database.
         mcnemar_p: The p-value of McNemar's exact test, which takes all rows as independent.
     """
 
-    first: Accuracy
-    second: Accuracy
+    accuracy_a: Accuracy
+    accuracy_b: Accuracy
     both_correct: int
-    only_first: int
-    only_second: int
+    only_a: int
+    only_b: int
     both_wrong: int
     difference: Difference
     mcnemar_p: float
@@ -271,35 +281,37 @@ class PairedAccuracy:
     @property
     def note(self) -> str:
         """Why the difference has no interval; "" if it has one."""
-        if self.difference.low is not None or not self.first.scored:
+        if self.difference.low is not None or not self.accuracy_a.scored:
             return ""
-        if self.first.databases >= LEAST_CLUSTERS:
+        if self.accuracy_a.databases >= LEAST_CLUSTERS:
             return "no interval: no row differs"
-        return no_interval(self.first.databases) + "; p is never below 0.05"
+        return no_interval(self.accuracy_a.databases) + "; p is never below 0.05"
 
 
 def paired_accuracy(pairs: Sequence[PairedRows]) -> PairedAccuracy:
     """Compare two systems on the rows that were scored for both."""
-    scored = [pair for pair in pairs if pair.scored]
-    first = [pair.first.verdict.correct for pair in scored]
-    second = [pair.second.verdict.correct for pair in scored]
-    cells = Counter(zip(first, second, strict=True))
+    rows_a: list[JudgedRow] = []
+    rows_b: list[JudgedRow] = []
+    outcomes = Counter[tuple[bool, bool]]()
+    for pair in pairs:
+        if pair.scored:
+            rows_a.append(pair.row_a)
+            rows_b.append(pair.row_b)
+            outcomes[pair.correct] += 1
     difference = Difference(None)
-    if scored:
+    if rows_a:
+        clusters = [row.cluster for row in rows_a]
         difference = paired_difference(
-            [float(correct) for correct in first],
-            [float(correct) for correct in second],
-            [pair.first.cluster for pair in scored],
-            limits=DIFFERENCE,
+            scores_of(rows_a), scores_of(rows_b), clusters, limits=DIFFERENCE
         )
-    only_first, only_second = cells[True, False], cells[False, True]
+    only_a, only_b = outcomes[True, False], outcomes[False, True]
     return PairedAccuracy(
-        first=accuracy_of([pair.first for pair in scored]),
-        second=accuracy_of([pair.second for pair in scored]),
-        both_correct=cells[True, True],
-        only_first=only_first,
-        only_second=only_second,
-        both_wrong=cells[False, False],
+        accuracy_a=accuracy_of(rows_a),
+        accuracy_b=accuracy_of(rows_b),
+        both_correct=outcomes[True, True],
+        only_a=only_a,
+        only_b=only_b,
+        both_wrong=outcomes[False, False],
         difference=difference,
-        mcnemar_p=mcnemar(only_first, only_second),
+        mcnemar_p=mcnemar(only_a, only_b),
     )

@@ -235,7 +235,7 @@ def test_two_systems_are_compared_on_the_same_rows(
     )  # fmt: skip
     found = json.loads(text)
     assert found["systems"] == ["first", "second"]
-    cells = [found[key] for key in ("both_correct", "only_first", "only_second", "both_wrong")]
+    cells = [found[key] for key in ("both_correct", "only_a", "only_b", "both_wrong")]
     assert cells == [3, 2, 1, 1]
     assert found["difference"]["value"] == pytest.approx(1 / 7)
     assert found["mcnemar_p"] == 1.0
