@@ -203,7 +203,7 @@ def _sections(report: Report) -> Iterator[Section]:
 
 def _below(report: Report, names: Sequence[str]) -> Iterator[Section]:
     """Notes, and what could not be compared."""
-    yield notes(_notes(report, names))
+    yield notes([*_notes(report, names), *report.remarks])
     yield notes(f"not compared: {one_line(why)}" for why in report.refused)
 
 

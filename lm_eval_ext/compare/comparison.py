@@ -12,6 +12,7 @@ from lm_eval_ext.results.align import align, align_tasks
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, having
 from lm_eval_ext.results.query import ScoreQuery, check, recomputes, reference_run
+from lm_eval_ext.results.show import library_notes
 from lm_eval_ext.results.table import NoSamplesError
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS, Interval, interval, mean_estimate
 from lm_eval_ext.stats.marks import ColumnTests, Standing, column_tests, standings
@@ -100,6 +101,7 @@ class Report:
         refused: Why a task or a run could not be compared.
         signatures: Of each task.
         without_samples: By model, the tasks whose samples were not logged.
+        remarks: What a reader must know of the runs.
     """
 
     systems: Sequence[str]
@@ -107,6 +109,7 @@ class Report:
     refused: list[str] = field(default_factory=list)
     signatures: dict[str, str] = field(default_factory=dict)
     without_samples: dict[str, list[str]] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
 
 
 _SEED = re.compile(r"[\s,·_-]*\(?seed[\s_=:-]*(\d+)\)?$", re.IGNORECASE)
@@ -204,6 +207,7 @@ def _compared(
     together = pd.concat(list(systems.values()))
     counts = [runs[label].documents for label in systems]
     total = max(own for _, own in counts) if any(one < own for one, own in counts) else None
+    report.remarks += library_notes({label: runs[label] for label in systems})
     for label in systems:
         report.signatures.setdefault(runs[label].task, runs[label].signature)
     found: list[Table] = []

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.results.files import Run
+from lm_eval_ext.results.setup_differences import CHAT, differences_in_words
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import DOCUMENT
 
@@ -23,6 +24,10 @@ SETTINGS = frozenset({"config", "system", "multiturn", "instruction", "stops"})
 """Parts that may differ, and with them the prompts, under ``--across-settings``."""
 
 
+ACROSS_SETTINGS = "--across-settings compares models with their settings"
+"""What to do about settings that differ."""
+
+
 class RefusedError(DataError):
     """Runs that cannot be compared."""
 
@@ -33,7 +38,7 @@ def align(
     across_settings: bool = False,
     read: "Callable[[Run], DataFrame]" = rows,
 ) -> "tuple[dict[str, DataFrame], dict[str, DataError]]":
-    """The long tables of the runs on a task that measured the same, and why others are left out.
+    """Return the tables of the runs on a task that measured the same, and why others are left out.
 
     Documents are matched by lm-eval's hashes; those that only some runs have stay.
 
@@ -65,43 +70,66 @@ def align(
                 break
         else:
             groups.append([name])
-    most = max(groups, key=len, default=[])
+    largest = max(groups, key=len, default=[])
     for name in tables:
-        if name not in most and (why := differ(most[0], name)):
-            refused[name] = why
-    return {name: tables[name] for name in most}, refused
+        if name in largest:
+            continue
+        problem = differ(largest[0], name)
+        if problem is not None:
+            refused[name] = problem
+    return {name: tables[name] for name in largest}, refused
 
 
 def _differ(
     runs: Mapping[str, Run], first: "DataFrame", second: "DataFrame", *, across_settings: bool
 ) -> RefusedError | None:
-    """Why two runs cannot be compared, if they cannot."""
-    names = f"{next(iter(runs.values())).task}: {' and '.join(runs)}"
-    free = FREE | SETTINGS if across_settings else FREE
-    one, two = (parts_of(run.signature, free) for run in runs.values())
-    parts = [
-        f"{key} ({one.get(key, 'none')} / {two.get(key, 'none')})"
-        for key in dict.fromkeys([*one, *two])
-        if one.get(key) != two.get(key)
-    ]
+    """Return why two runs cannot be compared; None if they can."""
+    run, other_run = runs.values()
+    names = f"{run.task}: {' and '.join(runs)}"
+    parts = _different_parts(run, other_run, FREE | SETTINGS if across_settings else FREE)
     if parts:
-        what = f"did not measure the same; their signatures differ in {', '.join(parts)}"
-        return RefusedError(f"{names} {what}")
+        words = differences_in_words(run, other_run, parts)
+        problem = f"{names} did not measure the same: {words}"
+        if parts.keys() <= SETTINGS:
+            problem += f"; {ACROSS_SETTINGS}"
+        return RefusedError(problem)
     keys = [FILTER, DOCUMENT]
-    asked = (own[[*keys, "target", "prompt"]].drop_duplicates(keys) for own in (first, second))
-    both = next(asked).merge(next(asked), on=keys)
+    texts = [table[[*keys, "target", "prompt"]].drop_duplicates(keys) for table in (first, second)]
+    both = texts[0].merge(texts[1], on=keys)
     if both.empty:
         return RefusedError(f"{names} share no document")
-    for what, column in {"right answers": "target", "prompts": "prompt"}.items():
+    columns = {"right answers": "target"}
+    if not across_settings:
+        columns["prompts"] = "prompt"
+    for what, column in columns.items():
         different = both[both[f"{column}_x"] != both[f"{column}_y"]]
-        if len(different) and not (across_settings and column == "prompt"):
-            document = f"(doc_hash {different[DOCUMENT].iloc[0][:12]}…)"
-            return RefusedError(f"{names} had different {what} for the same document {document}")
+        if different.empty:
+            continue
+        document = f"(doc_hash {different[DOCUMENT].iloc[0][:12]}…)"
+        problem = f"{names} had different {what} for the same document {document}"
+        if column == "prompt":
+            chat = _different_parts(run, other_run, frozenset())
+            chat = {name: values for name, values in chat.items() if name == CHAT}
+            if chat:
+                problem += f": {differences_in_words(run, other_run, chat)}"
+            problem += f"; {ACROSS_SETTINGS}"
+        return RefusedError(problem)
     return None
 
 
+def _different_parts(first: Run, second: Run, free: frozenset[str]) -> dict[str, tuple[str, str]]:
+    """Return the parts of two signatures that differ, each with both values."""
+    one, other = parts_of(first.signature, free), parts_of(second.signature, free)
+    different = {}
+    for name in dict.fromkeys([*one, *other]):
+        values = one.get(name, "none"), other.get(name, "none")
+        if values[0] != values[1]:
+            different[name] = values
+    return different
+
+
 def align_tasks(runs: Mapping[str, Run]) -> "dict[str, DataFrame]":
-    """The long tables of two tasks of one benchmark, whose ``document`` is the item asked about.
+    """Return the tables of two tasks of one benchmark, whose ``document`` is the item asked about.
 
     Prompts may differ: such a comparison is about that.
 
@@ -112,43 +140,42 @@ def align_tasks(runs: Mapping[str, Run]) -> "dict[str, DataFrame]":
         RefusedError: If documents of the two cannot be matched one to one.
     """
     first, second = runs
-    found = {}
+    tables = {}
     for task, run in runs.items():
-        found[task] = read = rows(run, items=run.card.item if run.card else ())
-        counts = read.groupby(DOCUMENT)["doc_hash"].nunique()
+        table = rows(run, items=run.card.item if run.card else ())
+        tables[task] = table
+        counts = table.groupby(DOCUMENT)["doc_hash"].nunique()
         if "" in counts or counts.max() > 1:
             raise RefusedError(
                 f"{task}: the documents of {first} and {second} cannot be matched one to one by "
                 "their items",
             )
-    if not set(found[first][DOCUMENT]) & set(found[second][DOCUMENT]):
+    if not set(tables[first][DOCUMENT]) & set(tables[second][DOCUMENT]):
         raise DataError(f"{first} and {second} are not about the same items")
-    return found
+    return tables
 
 
 def parts_of(signature: str, free: frozenset[str] = FREE) -> dict[str, str]:
-    """The parts of a signature that may not differ; of the version the number before the dot."""
-    parts = {key: value for key, _, value in (one.partition(":") for one in signature.split("|"))}
+    """Return the parts of a signature that may not differ, with the version's first number."""
+    parts = {}
+    for part in signature.split("|"):
+        key, _, value = part.partition(":")
+        parts[key] = value
     parts["version"] = parts["version"].partition(".")[0]
     return {key: value for key, value in parts.items() if key not in free}
 
 
 def majority_setup(runs: Mapping[str, Run]) -> frozenset[str]:
-    """The runs that were asked what most were; of as many, those of the first.
+    """Return the runs that share the most common setup; ties go to the first.
 
     A trial was asked something else than a whole run, which may lack a few answers, and two whole
     runs count before any number of trials.
     """
-    measured = {
-        name: (
-            run.is_whole,
-            run.documents[1],
-            *parts_of(run.signature).items(),
-        )
-        for name, run in runs.items()
-    }
-    counts = Counter(measured.values())
-    most = max(
-        measured.values(), key=lambda one: (counts[one] > 1, one[0], counts[one]), default=()
+    setups = {}
+    for name, run in runs.items():
+        setups[name] = run.is_whole, run.documents[1], *parts_of(run.signature).items()
+    counts = Counter(setups.values())
+    ranked = sorted(
+        counts, key=lambda setup: (counts[setup] > 1, setup[0], counts[setup]), reverse=True
     )
-    return frozenset(name for name, one in measured.items() if one == most)
+    return frozenset(name for name, setup in setups.items() if setup == ranked[0])

@@ -39,6 +39,10 @@ KEYS = "run"
 """The key with the digest of each name that ``run`` was asked for."""
 
 
+WEIGHTS = "weights"
+"""The key with a digest of the model's weights, if ``run`` could see them."""
+
+
 _FIGURE = TypeAdapter(Estimate)
 
 

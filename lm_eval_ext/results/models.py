@@ -11,6 +11,7 @@ from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.files import (
+    WEIGHTS,
     Run,
     find,
     identity,
@@ -77,6 +78,8 @@ def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
     found = {key: entry for key, entry in found.items() if entry[1]}
     if not found:
         raise DataError("these results have no scores: they are of --predict_only")
+    for (name, *_), (_, runs) in found.items():
+        _warn_of_other_weights(name, runs)
     counts = Counter(name for name, *_ in found)
     seen: Counter[str] = Counter()
     models = []
@@ -85,6 +88,19 @@ def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
         seen[unique] += 1
         models.append(Model(unique + f" ({seen[unique]})" * (seen[unique] > 1), runs))
     return models
+
+
+def _warn_of_other_weights(name: str, runs: Mapping[str, Run]) -> None:
+    """Warn where the results of one model are of different weights at the same path."""
+    tasks_of: dict[str, list[str]] = {}
+    for task, run in sorted(runs.items(), key=lambda item: item[1].file.path.name):
+        weights = run.file.content.get(WEIGHTS)
+        if weights:
+            tasks_of.setdefault(str(weights), []).append(task)
+    if len(tasks_of) > 1:
+        *older, _ = tasks_of.values()
+        names = one_line(", ".join(task for tasks in older for task in tasks), limit=200)
+        _log.warning("%s: older weights than the newest gave %s; run them again", name, names)
 
 
 def choose_tasks(models: Iterable[Model], patterns: Sequence[str], *, least: int = 2) -> list[str]:

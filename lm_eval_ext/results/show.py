@@ -78,7 +78,8 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
     if absent := {model.label for model in models}.difference(found["model"]):
         told.append(f"without results of these: {', '.join(sorted(absent))}")
     for task in dict.fromkeys(found["task"]):
-        told += version_notes(having(models, task))
+        runs = having(models, task)
+        told += [*version_notes(runs), *library_notes(runs)]
     lacking = found[found["value"].isna()].itertuples()
     told += grouped(((f"{one.model} ({one.benchmark})", one.why) for one in lacking), len(found))
     told.append(
@@ -126,7 +127,7 @@ def _task(runs: Mapping[str, Run], asked: ScoreQuery) -> Iterator[Section]:
     columns = asked.by.replace(",", ", ") or "metric", "value", "95 % interval"
     yield " · ".join(heading), columns if lines else (), lines
     told = published if lines else ["no document was scored"]
-    told += version_notes(runs)
+    told += [*version_notes(runs), *library_notes(runs)]
     levels = [one.figure.level for _, one in every if one.figure.low is not None]
     if card and levels:
         told.append(f"intervals are clustered by {card.cluster.unit_at(max(levels))}")
@@ -183,6 +184,24 @@ def version_notes(runs: Mapping[str, Run]) -> list[str]:
     versions = [f"{version}.x of {named_briefly(models)}" for version, models in models_of.items()]
     newest = f"{task}: versions {' and '.join(versions)} are not comparable; run the older again"
     return [newest]
+
+
+def library_notes(runs: Mapping[str, Run]) -> list[str]:
+    """Say that results are of several major versions of transformers.
+
+    One folder of weights may give other log-probabilities in another major version.
+    """
+    models_of: dict[str, list[str]] = {}
+    for model, run in runs.items():
+        library = str(run.file.content.get("transformers_version") or "N/A")
+        major = library.partition(".")[0]
+        if major.isdigit():
+            models_of.setdefault(major, []).append(model)
+    if len(models_of) < 2:  # noqa: PLR2004
+        return []
+    majors = [f"{major} ({named_briefly(models)})" for major, models in sorted(models_of.items())]
+    words = f"results of transformers {' and '.join(majors)}"
+    return [f"{words}: the same weights may score differently; run with one version"]
 
 
 def _figures(run: Run, asked: ScoreQuery) -> Iterator[Answer]:

@@ -5,7 +5,7 @@ it is of, and how many tokens requests and answers have. Servers are asked more 
 (:mod:`.servers`). It ends when the process that started it ends, even if that was killed, so that
 no orphaned evaluation keeps a GPU.
 
-    python -m lm_eval_ext.runs.child KEYS CONFIG
+    python -m lm_eval_ext.runs.child KEYS CONFIG WEIGHTS
 """
 
 import _thread
@@ -24,7 +24,7 @@ GRACE_S = 10
 
 def main() -> None:
     """Runs ``lm_eval run --config CONFIG``."""
-    keys, config = json.loads(sys.argv[1]), sys.argv[2]
+    keys, config, weights = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
     threading.Thread(target=_end_with_parent, daemon=True).start()
     from lm_eval_ext._autoload import install, watch
     from lm_eval_ext.runs import servers
@@ -36,7 +36,7 @@ def main() -> None:
     from lm_eval.__main__ import cli_evaluate
     from lm_eval.tasks._index import TaskIndex
 
-    lm_eval.evaluator.evaluate = noting(lm_eval.evaluator.evaluate, keys)
+    lm_eval.evaluator.evaluate = noting(lm_eval.evaluator.evaluate, keys, weights)
     TaskIndex.build = staticmethod(own_first(TaskIndex.build, keys))
     cli_evaluate()
 
@@ -65,8 +65,10 @@ def own_first(build: Callable[..., Any], names: Collection[str]) -> Callable[...
     return build_few
 
 
-def noting(evaluate: Callable[..., Any], keys: Mapping[str, str]) -> Callable[..., Any]:
-    """lm-eval's ``evaluate``, whose results also have the keys, and the tokens of each task.
+def noting(
+    evaluate: Callable[..., Any], keys: Mapping[str, str], weights: str = ""
+) -> Callable[..., Any]:
+    """Return lm-eval's ``evaluate``, whose results also have the keys, weights and tokens.
 
     lm-eval counts no tokens. The model's own tokenizer counts them after the evaluation, whether
     a response was computed or came from the cache: it is what the task takes.
@@ -74,12 +76,14 @@ def noting(evaluate: Callable[..., Any], keys: Mapping[str, str]) -> Callable[..
 
     def evaluate_and_note(*args: Any, **options: Any) -> Any:
         from lm_eval_ext.log import get_logger
-        from lm_eval_ext.results.files import KEYS, TOKENS
+        from lm_eval_ext.results.files import KEYS, TOKENS, WEIGHTS
 
         results = evaluate(*args, **options)
         if not results:  # of another rank
             return results
         results[KEYS] = keys
+        if weights:
+            results[WEIGHTS] = weights
         lm = options["lm"]
         if not (hasattr(lm, "tok_encode") and lm.tokenizer):  # dummy has a tokenizer at the hub
             return results

@@ -20,6 +20,7 @@ from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, writing
 from lm_eval_ext.harness.model_path import check_model_path
 from lm_eval_ext.harness.signature import digest
+from lm_eval_ext.log import get_logger
 from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.results.files import (
     KEYS,
@@ -32,7 +33,10 @@ from lm_eval_ext.results.files import (
 from lm_eval_ext.runs.model_files import ModelFile, lm_eval_config, read_model_files
 from lm_eval_ext.runs.process import evaluate, reason
 from lm_eval_ext.runs.tasks import select
+from lm_eval_ext.runs.weights import newer_format, weights_digest
 from lm_eval_ext.text import one_line
+
+_log = get_logger(__name__)
 
 CACHE = "cache"
 
@@ -97,12 +101,18 @@ class Job:
             results: the model, what is asked and how, and the signatures of the tasks.
         folder: For its results.
         limit: As lm-eval's option.
+        weights: A digest of the model's weights; "" if they are not known.
     """
 
     model: ModelFile
     keys: Mapping[str, str]
     folder: Path
     limit: float | None
+    weights: str = ""
+
+    def _cache_stem(self, stem: str) -> str:
+        """Return the name of a cache of answers, which other weights must not get."""
+        return f"{stem}@{self.weights}" if self.weights else stem
 
     def missing(self) -> list[str]:
         """The names of which there are no results at the moment."""
@@ -150,7 +160,7 @@ class Job:
 
     def _evaluate(self, names: Sequence[str], place: str, reporter: Reporter) -> str:
         stem, started = _stem("+".join(names)), time.monotonic()
-        _gather(self.folder / CACHE, stem)
+        _gather(self.folder / CACHE, self._cache_stem(stem), self.weights)
         log = self.folder / CACHE / f"{stem}.log"
         part = self.folder / f".part-{stem}"
         shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
@@ -181,11 +191,11 @@ class Job:
             "log_samples": True,
         }
         if settings["model"] != "recorded":  # which has its answers in files, and refuses a cache
-            settings["use_cache"] = str(log.with_suffix(""))
+            settings["use_cache"] = str(log.with_name(self._cache_stem(log.stem)))
         config.write_text(yaml.safe_dump(settings, allow_unicode=True), encoding="utf-8")
         keys = json.dumps({name: self.keys[name] for name in names})
         try:
-            ended = evaluate([keys, str(config)], log, self.model.launcher, status)
+            ended = evaluate([keys, str(config), self.weights], log, self.model.launcher, status)
         except OptionError as error:
             return str(error)
         # Where lm-eval cannot save samples it only warns. Of a full disk the log ends anywhere.
@@ -213,12 +223,14 @@ def _lock(file: Path, locks: ExitStack) -> bool:
     return True
 
 
-def _gather(folder: Path, stem: str) -> None:
-    """Adds the answers of other caches, such as of an interrupted run of more tasks.
+def _gather(folder: Path, stem: str, weights: str) -> None:
+    """Add the answers of other caches of the same weights, such as of an interrupted run.
 
     A cache is a table of sqlitedict's; each process (rank) of an evaluation has its own.
     """
     for source in folder.glob("*_rank*.db"):
+        if source.name.rpartition("_rank")[0].partition("@")[2] != weights:
+            continue
         target = folder / f"{stem}_{source.name.rpartition('_')[2]}"
         if target != source:
             with closing(sqlite3.connect(target)) as cache:
@@ -320,7 +332,12 @@ def prepare(work: Work) -> list[Job]:
         tasks = selection.check(metadata_of(model.settings), merged)
         folder = work.output / model.name
         check_same_model(folder, model)
-        jobs.append(Job(model, keys(model.settings, tasks, limit), folder, limit))
+        weights = weights_digest(model.settings)
+        job_keys = keys(model.settings, tasks, limit, weights)
+        jobs.append(Job(model, job_keys, folder, limit, weights))
+        problem = newer_format(model.settings)
+        if problem:
+            _log.warning("%s", problem)
     return jobs
 
 
@@ -338,15 +355,26 @@ def _check_model_path(model_file: ModelFile) -> None:
 
 
 def keys(
-    settings: Mapping[str, Any], tasks: Mapping[str, Any], limit: float | None
+    settings: Mapping[str, Any],
+    tasks: Mapping[str, Any],
+    limit: float | None,
+    weights: str = "",
 ) -> dict[str, str]:
-    """For each name, a digest of what makes it the same run; ``tasks`` as a selection checks them.
+    """Return for each name a digest of what makes it the same run.
 
     Where and how fast a model runs is not part of it.
+
+    Args:
+        settings: lm-eval's options.
+        tasks: As a selection checks them.
+        limit: As lm-eval's option.
+        weights: The digest of the model's weights, if they are known.
     """
     config = lm_eval_config(settings)
     asked = [getattr(config, name) for name in _ASKED]
     same = [identity(settings), asked, limit and float(limit), version("lm_eval")]
+    if weights:
+        same.append(weights)
     return {name: digest([*same, one]) for name, one in tasks.items()}
 
 

@@ -1,0 +1,91 @@
+"""Refusals say in words what differs, and name the option that compares all the same."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.results_files import rows as made_rows
+from support.results_files import write_run
+
+from lm_eval_ext.compare.command import run as compare
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.results.query import ScoreQuery
+
+TASK = "cogs_mini_gen"
+
+
+def write(folder: Path, name: str, changes: dict[str, Any], prompt: str = "") -> None:
+    """Results of a model; ``changes`` are keys of the results file, by path with dots."""
+    made = [{**row, "prompt": row["prompt"] + prompt} for row in made_rows(40, 30)]
+    file = write_run(folder / name, name, TASK, made)
+    content = json.loads(file.read_text())
+    for path, value in changes.items():
+        *levels, last = path.split(".")
+        target = content
+        for level in levels:
+            target = target[level]
+        target[last] = value
+    file.write_text(json.dumps(content))
+
+
+GENERATION = f"configs.{TASK}.generation_kwargs"
+VERSION = f"configs.{TASK}.metadata.signature.version"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "prompt", "words"),
+    [
+        pytest.param(
+            {GENERATION: {"max_gen_toks": 256, "until": ["x"]}},
+            {GENERATION: {"max_gen_toks": 128, "until": ["x"]}},
+            "",
+            "max_gen_toks 256 / 128; --across-settings",
+            id="length of answers",
+        ),
+        pytest.param(
+            {GENERATION: {"until": ["a", "b"]}},
+            {GENERATION: {"until": []}},
+            "",
+            "until 'a', 'b' / none; --across-settings",
+            id="stop strings",
+        ),
+        pytest.param(
+            {"chat_template": "t", "chat_template_sha": "abc"},
+            {},
+            "!",
+            "had different prompts .*: with a chat template / without; --across-settings",
+            id="chat template",
+        ),
+        pytest.param(
+            {"system_instruction_sha": "abc"},
+            {},
+            "",
+            "with a system prompt / without; --across-settings",
+            id="system prompt",
+        ),
+        pytest.param(
+            {VERSION: "1.0"}, {VERSION: "2.0"}, "", "version of the task 1 / 2$", id="version"
+        ),
+        pytest.param(
+            {f"n-shot.{TASK}": 3, "fewshot_as_multiturn": True, "config.fewshot_seed": 1},
+            {f"n-shot.{TASK}": 0},
+            "",
+            "demonstrations 3 / 0",
+            id="demonstrations",
+        ),
+    ],
+)
+def test_what_differs_is_said_in_words(
+    tmp_path: Path, first: dict[str, Any], second: dict[str, Any], prompt: str, words: str
+) -> None:
+    """Two digests said nothing; a setting with both values does."""
+    write(tmp_path, "a", {"n-shot": {}, **first}, prompt)
+    write(tmp_path, "b", {"n-shot": {}, **second})
+    with pytest.raises(DataError, match=words) as caught:
+        compare([tmp_path], ScoreQuery(), tasks=TASK)
+    if "--across-settings" in words:
+        text, refused = compare([tmp_path], ScoreQuery(), tasks=TASK, across_settings=True)
+        assert "Exact match" in text and not refused
+    else:
+        assert "--across-settings" not in str(caught.value)
