@@ -59,8 +59,12 @@ demo: $(VENV)/installed-demo ## Evaluate a real model beside recorded ones, make
 	done && { wait $$! || { cat $(DEMO)/bare.log; exit 1; }; }
 	@echo "== All models and benchmarks"
 	$(BIN)/lm-eval-ext show $(DEMO)/results
-	@echo "== Two models, and what a chat template changes, document by document"
-	$(BIN)/lm-eval-ext compare $(DEMO)/results --across-settings --tasks lieder_mini,discourse_entities_mini
+	@echo "== Two models, by what LIEDER requires of a sentence"
+	$(BIN)/lm-eval-ext compare $(DEMO)/results/bare $(DEMO)/results/qwen2.5-coder-0.5b-bare \
+	  --tasks lieder_mini --by requirement
+	@echo "== One sample: why an answer is wrong"
+	$(BIN)/lm-eval-ext samples $(DEMO)/results --task magnifico_mini --wrong --limit 1 \
+	  --model "Qwen2.5-Coder 0.5B, bare"
 	@echo "== A page with every sample"
 	$(BIN)/lm-eval-ext leaderboard $(DEMO)/results -o $(DEMO)/site --title "Demonstration"
 

