@@ -84,7 +84,7 @@ class CandidateGrammar(ABC):
         for candidate in reversed(announced_candidates(text, self.phrases)):
             if candidate.is_denied or candidate.source not in self.sources:
                 continue
-            answer = self.accept_any(list(variants(candidate, self.phrases)))
+            answer = self.accept_candidate(candidate)
             if answer is not None:
                 return Accepted(candidate, answer).step
             if self.names_several(candidate.text):
@@ -111,6 +111,10 @@ class CandidateGrammar(ABC):
         if choice is not None:
             return choice.step
         return Step("no answer", self.fallback(text))
+
+    def accept_candidate(self, candidate: Candidate) -> str | None:
+        """Return the answer in an announced text, or None."""
+        return self.accept_any(list(variants(candidate, self.phrases)))
 
     def readings_of_line(self, line: str) -> list[str]:
         """Return the stretches of an unannounced line that may be the answer."""

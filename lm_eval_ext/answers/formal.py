@@ -94,13 +94,20 @@ class FormalGrammar(CandidateGrammar):
         expressions: dict[int, Accepted] = {}
         for candidate in _candidates(text, self.phrases):
             checked = check_candidate(text, candidate, self.phrases)
-            answer = self.accept_any(stretches(checked.text))
+            answer = self.accept_any(self._stretches(checked.text))
             if answer is None or checked.is_denied:
                 continue
             known = expressions.get(checked.start)
             if known is None or _rank(checked) > _rank(known.candidate):
                 expressions[checked.start] = Accepted(checked, answer)
         return [expressions[start] for start in sorted(expressions)]
+
+    def _stretches(self, text: str) -> list[str]:
+        """Return a text on one line, and without what is not the expression behind it."""
+        line = " ".join(text.split())
+        sentence = first_sentence(line)
+        clause = self.phrases.ending.split(sentence, maxsplit=1)[0]
+        return list(dict.fromkeys([line, without_remark(line), sentence, clause]))
 
     def _without_explanations(self, text: str, expressions: Sequence[Accepted]) -> list[Accepted]:
         """Return the expressions that do not explain an earlier one."""
@@ -145,12 +152,6 @@ class FormalGrammar(CandidateGrammar):
         return False
 
 
-def stretches(text: str) -> list[str]:
-    """Return a text on one line, and without a remark or further sentences behind it."""
-    line = " ".join(text.split())
-    return list(dict.fromkeys([line, without_remark(line), first_sentence(line)]))
-
-
 _RANKS = {"line": 0, "code": 0, "fence": 1}
 _ANNOUNCED_RANK = 2
 
@@ -165,7 +166,12 @@ def _last_of_highest_rank(expressions: Sequence[Accepted]) -> Accepted:
     return matching[-1]
 
 
-_COLON = re.compile(r"[:：]\s+|\b(?:is|becomes|be)\s+")  # noqa: RUF001
+_COLON = re.compile(
+    r"[:：]\s+"  # noqa: RUF001
+    r"|\b(?:form|answer|translation|representation|output|result|meaning|it|this|that|sentence)\b"
+    r"[^\n:]{0,120}?\b(?:is|becomes|be)\s+",
+    re.IGNORECASE,
+)
 _CODE = re.compile(r"(`{1,3})([^`\n]+)\1")
 
 

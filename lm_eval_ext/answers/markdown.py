@@ -134,7 +134,7 @@ def _without_layer(text: str) -> str:
     # A star that begins a form is no bullet: what stands behind the form goes before it.
     patterns = [_LANGUAGE, _TRAILING, *_LEADING]
     if text.count("**") == 1:
-        patterns.append(_HALF)
+        patterns.insert(0, _HALF)
     for pattern in patterns:
         shorter = pattern.sub("", text, count=1).strip()
         if shorter != text:
@@ -252,7 +252,12 @@ def json_texts(text: str) -> list[Span]:
                 spans.append(Span(quoted.start(), quoted.end(), quoted[2]))
             continue
         members = list(_members("", value))
-        answers = [member for key, member in members if _ANSWER_KEY.search(key)]
+        keys = [key for key, _ in members]
+        answers = []
+        for key, member in members:
+            # A key with a list of texts names several answers.
+            if _ANSWER_KEY.search(key) and keys.count(key) == 1:
+                answers.append(member)
         if not answers and len(members) == 1:
             answers = [members[0][1]]
         spans.extend(Span(opening.start(), end, answer) for answer in answers[:1])

@@ -23,6 +23,7 @@ class Phrases:
         labels: Nouns for an answer, as in "answer:" or "the answer is".
         qualifiers: Adjectives before a label ("final").
         before: Phrases that may precede an announcement in its sentence ("so").
+        clauses: Beginnings of a clause before an announcement ("Based on the text,").
         verbs: Verbs between a label and the answer ("is").
         after: Words between a verb and the answer ("probably").
         subjects: Beginnings of a sentence that says nothing but the answer ("it is").
@@ -41,6 +42,7 @@ class Phrases:
     labels: tuple[str, ...] = ()
     qualifiers: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
+    clauses: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     subjects: tuple[str, ...] = ()
@@ -79,7 +81,8 @@ class Phrases:
         line_start = r"^(?:[^\w\n]|\d){0,12}"
         sentence_start = r"(?<=[.!?:;。])\s+\W{0,4}"
         clause_start = r",\s(?=(?:so|thus|therefore|hence)\b)"
-        start = rf"(?:{line_start}|{sentence_start}|{clause_start})"
+        clause = rf"(?:{_any_of(self.clauses)}\b[^\n.:!?]{{1,150}}?,\s)?"
+        start = rf"(?:(?:{line_start}|{sentence_start}){clause}|{clause_start})"
         return re.compile(
             rf"{start}{self._before}{{0,2}}(?:{labelled}|{call})", re.IGNORECASE | re.MULTILINE
         )

@@ -131,10 +131,7 @@ class OptionGrammar(_QuestionGrammar):
                 if 0 <= neighbour < len(accepted) and named[neighbour] != named[number]:
                     distance = abs(order[accepted[neighbour].candidate.start] - position)
                     in_list = in_list or distance == 1
-            is_alternative = position > 0 and self.phrases.alternative.search(
-                lines[position - 1].text
-            )
-            if not in_list and not is_alternative:
+            if not in_list and not self._is_alternative(lines, position):
                 single.append((named[number], line))
         if not single:
             return None
@@ -142,6 +139,17 @@ class OptionGrammar(_QuestionGrammar):
         first = order[single[0][1].candidate.start]
         opens = all(is_courtesy(line.text, self.phrases) for line in lines[:first])
         return single[0][1] if len(different) == 1 or opens else None
+
+    def _is_alternative(self, lines: Sequence[Candidate], position: int) -> bool:
+        """Return whether the line before or behind one says "or"."""
+        for neighbour in (position - 1, position + 1):
+            if not 0 <= neighbour < len(lines):
+                continue
+            words = lines[neighbour].text
+            is_end = neighbour < position and self.phrases.alternative.search(words)
+            if is_end or self.phrases.alternative.fullmatch(words):
+                return True
+        return False
 
     def unannounced(self, text: str) -> Step:
         """Return an option in a block or a line, or else the only one that is emphasised."""
@@ -164,8 +172,6 @@ class OptionGrammar(_QuestionGrammar):
 class SpanGrammar(_QuestionGrammar):
     """Accepts a few words, for questions without options."""
 
-    sources = ("announcement", "box", "tag", "JSON", "heading")
-
     def accept(self, text: str) -> str | None:
         """Return a text of a few words that denies nothing, with its markup taken off."""
         if not text or len(text.split()) > _MAX_WORDS or self.phrases.denied.match(text):
@@ -175,6 +181,13 @@ class SpanGrammar(_QuestionGrammar):
     def accept_any(self, texts: Sequence[str]) -> str | None:
         """Return the answer in the shortest text that is one."""
         return super().accept_any(texts[::-1])
+
+    def accept_candidate(self, candidate: Candidate) -> str | None:
+        """Return the answer in an announced text; behind "no," only if it is very short."""
+        answer = super().accept_candidate(candidate)
+        if answer and candidate.source == "correction" and len(answer.split()) > _CORRECTION:
+            return None
+        return answer
 
     def readings_of_line(self, line: str) -> list[str]:
         """Return the line, what follows "it is", and what the line calls the answer."""
@@ -196,7 +209,8 @@ class SpanGrammar(_QuestionGrammar):
         """
         answers = [line for line in accepted if not is_courtesy(line.candidate.text, self.phrases)]
         answers = answers or list(accepted)
-        if 1 < len(lines) <= _MAX_LIST and all(_is_list_item(line.text) for line in lines):
+        content = [line for line in lines if not is_courtesy(line.text, self.phrases)]
+        if 1 < len(content) <= _MAX_LIST and all(_is_list_item(line.text) for line in content):
             return None
         opening = lines[0].text if lines else ""
         last = answers[-1]
@@ -219,7 +233,9 @@ _MAX_LIST = 6
 _MAX_WORDS = 40
 _LONG_LINE = 12
 _SHORT = 8
-"""Words of the longest answer; of a line too long for one if a short one ends the text."""
+_CORRECTION = 4
+"""Words of the longest answer; of a line too long for one if a short one ends the text; of
+one behind "no,", where a sentence may follow."""
 
 
 @lru_cache(maxsize=256)

@@ -70,7 +70,7 @@ class NameGrammar:
         if marked is not None:
             steps.append(Step("marked name", marked))
             return steps
-        listed = listed_names(normal)
+        listed = "" if phrases.JSON_OBJECT.match(normal) else listed_names(normal)
         if listed is not None:
             steps.append(Step("several names", listed))
             return steps
@@ -160,27 +160,35 @@ def _without_question(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    """Return the line that says the name."""
+    """Return the line that says the name; "" if several names are offered."""
+    further_prompt = phrases.CONTINUATION.search(text)
+    if further_prompt and CHINESE.search(text[: further_prompt.start()]):
+        text = text[: further_prompt.start()]
     corrections = list(phrases.CORRECTION.finditer(text))
     if corrections and CHINESE.search(text, corrections[-1].end()):
         text = text[corrections[-1].end() :]
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     while len(lines) > 1 and _leads_up(lines[0]):
+        if _denies(lines[0]):
+            return ""
         del lines[0]
-    if not lines:
+    if not lines or any(phrases.OR.fullmatch(line) for line in lines):
         return ""
     final = [line for line in lines if phrases.FINAL.search(line) and _announced(line)]
     if final:
         return final[-1]
     opening = lines[0]
-    if _announced(opening) is not None:
-        return opening
+    announced = _announced(opening)
+    if announced is not None:
+        is_doubted = "?" in announced
+        doubtless = _last_announcing(lines[1:], phrases.ANNOUNCEMENTS) if is_doubted else None
+        return doubtless or opening
     if len(opening) > MAX_PLAIN:
         if phrases.QUOTED.search(opening):
             return opening
         later = _last_announcing(lines[1:], phrases.ANNOUNCEMENTS)
     else:
-        later = _last_announcing(lines[1:], (phrases.BY_LABEL, phrases.BY_CALL))
+        later = _last_announcing(lines[1:], phrases.STRONG_ANNOUNCEMENTS)
     return later or opening
 
 
@@ -201,6 +209,12 @@ def _leads_up(line: str) -> bool:
     if phrases.ONLY_LABEL.fullmatch(content) or phrases.ENGLISH_LABEL.fullmatch(content):
         return True
     return phrases.ONLY_NOT_GIVEN.match(content) is not None
+
+
+def _denies(line: str) -> bool:
+    """Return whether a line that introduces the next one denies it."""
+    words = line.rstrip(": *")
+    return bool(phrases.DENIED.search(words) or phrases.ENGLISH_DENIAL.search(words))
 
 
 def _announced(line: str) -> str | None:
@@ -225,9 +239,13 @@ def _without_further_announcements(text: str) -> str:
 
 def _name_in_line(line: str) -> str:
     chinese = CHINESE.search(line)
-    if chinese and phrases.ENGLISH_DENIAL.search(line[: chinese.start()]):
-        return ""
     if chinese:
+        is_announced = _announced(line) is not None
+        before = line[: chinese.start()]
+        is_prose = phrases.ENGLISH_WORDS.search(before) is not None and not is_announced
+        is_question = not is_announced and phrases.QUESTIONED.match(line) is not None
+        if is_prose or is_question or phrases.ENGLISH_DENIAL.search(before):
+            return ""
         return _name(_stretch(line))
     sentence = phrases.SENTENCE_END.split(line.strip("\"' .!?"), maxsplit=1)[0]
     has_content = any(char.isalnum() for char in sentence)

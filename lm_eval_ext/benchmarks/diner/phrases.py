@@ -116,10 +116,23 @@ ENGLISH_LABEL = re.compile(
 
 ENGLISH_DENIAL = re.compile(
     r"\b(?:not|cannot|never|neither|nor|anything but|except|why|for example|for instance|e\.g\."
-    r"|such as)(?!\w)|n't\b",
+    r"|such as|if|examples?|wrong|incorrect|mistakes?|unlikely|might|could|possible|possibly)(?!\w)"
+    r"|n't\b|^\W*is the\b",
     re.IGNORECASE,
 )
 """What denies a name behind it, or makes an example of it."""
+
+ENGLISH_WORDS = re.compile(r"[A-Za-z]{2,}\W+[A-Za-z]{2,}")
+"""English prose; a name behind it is one only if the prose announces it."""
+
+CONTINUATION = re.compile(r"\n\s*(?:question|user|human|q)\s*\d*\s*:", re.IGNORECASE)
+"""Where a model goes on with a prompt of its own."""
+
+JSON_OBJECT = re.compile(r'\s*\{\s*"[^"\n]{1,60}"\s*:')
+"""JSON whose texts are no single answer, if no name was read out of it."""
+
+OR = re.compile(r"\W*(?:or|或者?|还是)\W*", re.IGNORECASE)
+"""A line between two names."""
 
 BY_ENGLISH = re.compile(
     r"\b(?:dish|recipe|name|answer|title)\b[^\n:。]{0,40}?\b(?:is|be|called|named)\b"
@@ -150,3 +163,9 @@ Pattern = re.Pattern[str]
 
 ANNOUNCEMENTS: tuple[Pattern, ...] = (BY_LABEL, BY_ENGLISH, BY_CALL, BY_THIS, BY_GUESS)
 """What announces a name, the strongest first."""
+
+STRONG_ANNOUNCEMENTS: tuple[Pattern, ...] = (BY_LABEL, BY_ENGLISH, BY_CALL)
+"""Those that win over a short first line."""
+
+QUESTIONED = re.compile(r"[^,。.!?:;]{1,40}\?")
+"""A name that is only asked about."""
