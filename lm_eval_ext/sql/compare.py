@@ -107,6 +107,8 @@ class ReferenceExpected:
 
     def difference(self, predicted: Rows) -> Difference:
         """Return how the result of a wrong prediction differs from the gold's."""
+        if len(predicted.columns) != len(self.result.columns):
+            return columns_differ(self.result, predicted)
         return row_difference(self.result, predicted, normal=exact_value_set)
 
 
@@ -170,10 +172,10 @@ class StrictExpected:
 
         A row that a tie allows is not counted as wrong.
         """
-        if self.as_sets:
-            return row_difference(self.result, predicted, normal=value_set, tolerant=True)
         if len(predicted.columns) != len(self.result.columns):
             return columns_differ(self.result, predicted)
+        if self.as_sets:
+            return row_difference(self.result, predicted, normal=value_set, tolerant=True)
         difference = row_difference(self.result, predicted, tolerant=True)
         return name_column_order(difference, self.result, predicted)
 
@@ -185,8 +187,15 @@ def _stand_at(group: TiedRows, rows: list[Row]) -> bool:
     return can_pair_all(rows[group.start : group.end], group.rows)
 
 
+_ONE_ORDER: list[set[type]] = [{str}, {int}]
+"""Types of values that have an order of their own, without tolerance."""
+
+
 def value_set(row: Row) -> Row:
     """Return the distinct values of a row in a fixed order; numbers that are close count once."""
+    types = set(map(type, row))
+    if types in _ONE_ORDER:
+        return tuple(sorted(set(row)))  # type: ignore[type-var]
     numbers = sorted({value for value in row if isinstance(value, (int, float))})
     apart: list[int | float] = []
     for position, number in enumerate(numbers):
@@ -199,8 +208,10 @@ def value_set(row: Row) -> Row:
 def exact_value_set(row: Row) -> Row:
     """Return the distinct values of a row in a fixed order."""
     values = set(row)
-    if len(values) == 1:
-        return tuple(values)
+    try:
+        return tuple(sorted(values))  # type: ignore[type-var]
+    except TypeError:  # of several types; an order within each type is enough
+        pass
     numbers = [value for value in values if isinstance(value, (int, float))]
     no_numbers = [value for value in values if not isinstance(value, (int, float))]
     return (*sorted(numbers), *sorted(no_numbers, key=repr))

@@ -175,21 +175,20 @@ def _unpaired_normal(
     rows: list[Row], partners: list[Row], normal: Callable[[Row], Row], *, tolerant: bool
 ) -> tuple[list[Row], list[Row]]:
     """Return the rows without a partner, and the partners without a row, by their normal forms."""
-    rows_by_normal = _by_normal(rows, normal)
-    partners_by_normal = _by_normal(partners, normal)
-    rows_left, partners_left = unpaired(
-        [normal(row) for row in rows],
-        [normal(partner) for partner in partners],
-        tolerant=tolerant,
-    )
+    normal_rows = [normal(row) for row in rows]
+    normal_partners = [normal(partner) for partner in partners]
+    rows_left, partners_left = unpaired(normal_rows, normal_partners, tolerant=tolerant)
     return (
-        [rows_by_normal[row].pop() for row in rows_left],
-        [partners_by_normal[partner].pop() for partner in partners_left],
+        _originals(rows_left, rows, normal_rows),
+        _originals(partners_left, partners, normal_partners),
     )
 
 
-def _by_normal(rows: list[Row], normal: Callable[[Row], Row]) -> dict[Row, list[Row]]:
+def _originals(wrong_rows: list[Row], rows: list[Row], normal_rows: list[Row]) -> list[Row]:
+    """Return the rows of which some normal rows are the normal forms."""
+    if len(wrong_rows) == len(rows):
+        return rows
     rows_by_normal: dict[Row, list[Row]] = defaultdict(list)
-    for row in rows:
-        rows_by_normal[normal(row)].append(row)
-    return rows_by_normal
+    for normal_row, row in zip(normal_rows, rows, strict=True):
+        rows_by_normal[normal_row].append(row)
+    return [rows_by_normal[row].pop() for row in wrong_rows]
