@@ -18,7 +18,7 @@ LEVEL = "95 %"
 SHOWN_ROWS = 8
 """The most rows of a result that are shown."""
 
-SHOWN_COLUMNS = 12
+SHOWN_COLUMNS = 8
 _CELL_WIDTH, _NAME_WIDTH = 32, 24
 _STAR = re.compile(r"(?:select|,|\.)\s*\*")
 """A star that stands for all columns, not that of COUNT(*)."""

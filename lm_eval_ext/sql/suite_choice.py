@@ -115,7 +115,7 @@ def _read(folder: Path, db_ids: Sequence[str]) -> tuple[dict[str, Suite], dict[s
     for db_id in db_ids:
         try:
             check_id(db_id)
-            suites[db_id] = read(folder, db_id)
+            suites[db_id] = _complete(read(folder, db_id))
         except (DataError, OptionError) as error:
             missing[db_id] = str(error)
     if not suites:
@@ -125,6 +125,18 @@ def _read(folder: Path, db_ids: Sequence[str]) -> tuple[dict[str, Suite], dict[s
             f"{BUILD_HINT}"
         )
     return suites, missing
+
+
+def _complete(suite: Suite) -> Suite:
+    """Return a suite whose files all exist.
+
+    Raises:
+        DataError: One is missing.
+    """
+    for name in suite.databases:
+        if not suite.path(name).is_file():
+            raise DataError(f"{suite.path(name)}: this file of the suite is missing")
+    return suite
 
 
 def _built(

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import LmEvalExtError
+from lm_eval_ext.sql.suite import SUITE_VERSION
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("sql commands")]
 
@@ -150,26 +151,39 @@ def test_a_suite_of_other_golds_is_one_line_and_the_original_judges(
 
 
 @pytest.mark.parametrize(
-    ("version", "message"),
+    ("content", "message"),
     [
-        pytest.param("0", "no suite for any of 1 database", id="older-version"),
-        pytest.param(None, "no suite for any of 1 database", id="no-suite-there"),
+        pytest.param({"version": 0}, "it has version 0, not", id="older-version"),
+        pytest.param(None, "suite.json: no suite of databases", id="no-suite-there"),
+        pytest.param([], "no suite of databases", id="other-json"),
+        pytest.param(
+            {
+                "version": SUITE_VERSION,
+                "key": "",
+                "databases": {"small-0": ""},
+                "golds": {},
+                "seeds": [],
+            },
+            "small-0.sqlite: this file of the suite is missing",
+            id="without-its-databases",
+        ),
     ],
 )
 def test_a_folder_that_is_no_suite_is_one_line(
-    folder: Path, tmp_path: Path, version: str | None, message: str
+    folder: Path, tmp_path: Path, content: object, message: str
 ) -> None:
     """The line says what is wrong with the folder and what builds a suite."""
     suites = tmp_path / "suites"
     suites.mkdir()
-    if version is not None:
+    if content is not None:
         (suites / "shop").mkdir()
-        (suites / "shop" / "suite.json").write_text(json.dumps({"version": version}))
+        (suites / "shop" / "suite.json").write_text(json.dumps(content))
     with pytest.raises(LmEvalExtError, match=message) as error:
         run(
             "sql-score", "--databases", folder / "shop.sqlite", "--predictions",
             folder / "ten.csv", "-o", tmp_path / "out.csv", "--suite", suites,
         )  # fmt: skip
+    assert "no suite for any of 1 database" in str(error.value)
     assert "--build-suite builds suites" in str(error.value)
     assert "\n" not in str(error.value)
     assert not (tmp_path / "out.csv").exists()
