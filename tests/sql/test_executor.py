@@ -11,7 +11,7 @@ import pytest
 from small_databases import GOLD, PATIENT, SLOW, TIGHT, pids, score_one, wait_for
 
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.sql import Databases, Example, Executor, Place, QueryError, Verdict
+from lm_eval_ext.sql import Databases, Example, Executor, Limits, Place, QueryError, Verdict
 from lm_eval_ext.sql.pool import Job, WorkerProcess
 from lm_eval_ext.sql.values import WorkerMessage
 
@@ -286,3 +286,22 @@ def test_the_bytes_of_all_values_are_limited(executor: Executor, value: str) -> 
     ]
     too_large = Verdict("prediction_too_large", "the result has over 2,000,000 bytes")
     assert verdicts == [Verdict("wrong", "200 rows instead of 1"), too_large]
+
+
+STEPS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 20000)"
+
+
+@pytest.mark.parametrize("semantics", ["strict", "sets"])
+def test_many_floats_that_differ_in_the_last_bit(databases: Path, semantics: str) -> None:
+    """A right answer of 20,000 rows is right, and a wrong one is wrong, within the limits."""
+    gold = f"{STEPS} SELECT 0.1 + 0.2 FROM r"
+    right = f"{STEPS} SELECT 0.3 FROM r"
+    wrong = f"{STEPS} SELECT iif(n = 7, 0.31, 0.3) FROM r"
+    # The default limits, but for the time, which depends on the machine.
+    limits = Limits(timeout_s=PATIENT.timeout_s)
+    with Executor(databases, workers=1, limits=limits) as executor:
+        verdicts = [
+            score_one(executor, "people", gold, predicted, semantics=semantics)
+            for predicted in (right, wrong)
+        ]
+    assert verdicts == [Verdict("correct"), Verdict("wrong", "1 of 20,000 rows wrong")]
