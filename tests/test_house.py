@@ -20,8 +20,8 @@ def test_modules_are_not_too_long() -> None:
         assert len(path.read_text().splitlines()) <= MOST_LINES, path
 
 
-INDIRECT = {"pytz", "vl-convert-python"}
-"""What duckdb and altair import where they need it."""
+INDIRECT = {"gguf", "lm-eval-ext", "pytz", "vl-convert-python"}
+"""What transformers, duckdb and altair import where they need it, and extras of extras."""
 
 
 def test_what_is_imported_is_declared_and_nothing_else() -> None:
