@@ -19,8 +19,13 @@ def power(
     ] = None,
     *,
     difference: Annotated[
-        float, typer.Option(help="The difference to detect, in the metric's unit, such as 0.05.")
-    ],
+        float | None,
+        typer.Option(help="The difference to detect, in the metric's unit, such as 0.05."),
+    ] = None,
+    items: Annotated[
+        int | None,
+        typer.Option(help="What so many items (clusters) show; default: as many as the task has."),
+    ] = None,
     metric: Annotated[str, typer.Option(help="A metric of the pilot; default: the headline.")] = "",
     rate: Annotated[
         float | None, typer.Option(help="Without a pilot: the mean of the two models' rates.")
@@ -41,25 +46,41 @@ def power(
     ] = 2,
     as_json: Json = False,
 ) -> None:
-    """Estimate how many items are needed to show a difference between two models."""
+    """Estimate how many items show a difference between two models, and what items show."""
     from lm_eval_ext.compare.power import needed
     from lm_eval_ext.results.grid import WIDTH
     from lm_eval_ext.text import counted
 
-    asked = {
-        "task": task, "difference": difference, "metric": metric, "power": power,
+    options = {
+        "task": task, "difference": difference, "items": items, "metric": metric, "power": power,
         "models": models, "rate": rate, "icc": icc, "per_cluster": per_cluster,
     }  # fmt: skip
-    asked = {name: one for name, one in asked.items() if one is not None}
-    answer = needed(results or [], **asked)
+    options = {name: value for name, value in options.items() if value is not None}
+    estimate = needed(results or [], **options)
     if as_json:
-        typer.echo(json.dumps({**asked, **asdict(answer)}, indent=2))
+        typer.echo(json.dumps({**options, **asdict(estimate)}, indent=2))
         return
-    what = f"{task}, {answer.metric}" if answer.metric else task
-    typer.echo(f"{what}: two models that differ by {difference:g}")
-    unit = answer.unit
-    count = counted(answer.clusters, unit) if answer.clusters else f"more than a billion {unit}s"
-    documents = f", {answer.documents:,} documents" if answer.documents else ""
-    typer.echo(f"needed: {count}{documents}; power {power:g}, level 0.05, {models} models")
-    spread = f"spread: {answer.spread:.3g} per {unit}; {answer.source}"
+    what = f"{task}, {estimate.metric}" if estimate.metric else task
+    unit = estimate.unit
+    settings = f"power {power:g}, level 0.05, {models} models"
+    can_grow = "fresh" in task
+    if difference is not None:
+        typer.echo(f"{what}: two models that differ by {difference:g}")
+        count = f"more than a billion {unit}s"
+        if estimate.clusters is not None:
+            count = counted(estimate.clusters, unit)
+        if estimate.documents is not None:
+            count += f", {estimate.documents:,} documents"
+        if estimate.is_enough or can_grow:
+            typer.echo(f"needed: {count}; {settings}")
+        else:
+            typer.echo(f"this task cannot show it: it has too few {unit}s; {settings}")
+    else:
+        typer.echo(f"{what}: {settings}")
+    if estimate.available is not None:
+        typer.echo(f"the task has: {counted(estimate.available, unit)}")
+    if estimate.shows is not None and estimate.items is not None:
+        size = counted(estimate.items, unit)
+        typer.echo(f"{size} show: a difference of {estimate.shows:.3g} or more")
+    spread = f"spread: {estimate.spread:.3g} per {unit}; {estimate.source}"
     typer.echo(fill(spread, WIDTH, subsequent_indent="  ", break_long_words=False))

@@ -1,4 +1,7 @@
-"""How many items show a difference of two models, from a pilot run or from stated rates."""
+"""How many items show a difference of two models, and what difference so many items show.
+
+The spread comes from a pilot run, or from stated rates.
+"""
 
 import math
 from collections.abc import Sequence
@@ -14,21 +17,26 @@ from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
 from lm_eval_ext.results.query import ScoreQuery, question_of, reference_run
-from lm_eval_ext.stats.intervals import ALPHA
-from lm_eval_ext.stats.power import clusters_needed, stated_variance
+from lm_eval_ext.stats.intervals import ALPHA, LEAST_CLUSTERS
+from lm_eval_ext.stats.power import clusters_needed, detectable_difference, stated_variance
+from lm_eval_ext.text import counted
 
 _log = get_logger(__name__)
 
 SAME = 1e-9
 """Differences below this are rounding."""
 
+RELIABLE_CLUSTERS = 16
+"""Clusters of a pilot below which its spread is too uncertain to rely on (docs/statistics.md)."""
 
-class Wanted(BaseModel):
+
+class PowerQuery(BaseModel):
     """What is to be found out.
 
     Attributes:
         task: Its name.
-        difference: Between two models, in the metric's unit.
+        difference: Between two models, in the metric's unit; None to ask only what items show.
+        items: A number of clusters; None to ask only how many are needed.
         metric: Its name; "" for the one that stands for the task.
         power: How probable it shall be that the difference is found.
         models: How many are compared, each with each: the level of a pair is divided by the
@@ -41,7 +49,8 @@ class Wanted(BaseModel):
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
     task: str
-    difference: float = Field(gt=0)
+    difference: float | None = Field(None, gt=0)
+    items: int | None = Field(None, ge=LEAST_CLUSTERS)
     metric: str = ""
     power: float = Field(0.8, ge=0.5, lt=1)
     models: int = Field(2, ge=2)
@@ -51,16 +60,41 @@ class Wanted(BaseModel):
 
 
 @dataclass(frozen=True)
-class Answer:
-    """How many clusters are needed, and what that rests on.
+class Spread:
+    """How differences vary between clusters.
 
     Attributes:
         metric: Its name; "" where a rate was stated.
         unit: What a cluster is.
-        clusters: That are needed; None for more than a billion.
+        variance: The variance of a cluster's mean difference.
+        per_cluster: Documents per cluster.
+        source: Where this comes from.
+        available: The clusters that the task has; None if that is not known.
+    """
+
+    metric: str
+    unit: str
+    variance: float
+    per_cluster: float
+    source: str
+    available: int | None
+
+
+@dataclass(frozen=True)
+class PowerEstimate:
+    """How many clusters are needed, what some show, and what that rests on.
+
+    Attributes:
+        metric: Its name; "" where a rate was stated.
+        unit: What a cluster is.
+        clusters: The number that is needed for the difference; None if it is more than a billion,
+            or no difference is asked about.
         documents: In so many clusters.
         spread: Standard deviation of a cluster's mean difference.
         source: Where it comes from.
+        available: The clusters that the task has; None if that is not known.
+        items: The clusters that ``shows`` is about: those that are asked about, or all of the task.
+        shows: The smallest difference that they show.
     """
 
     metric: str
@@ -69,78 +103,107 @@ class Answer:
     documents: int | None
     spread: float
     source: str
+    available: int | None
+    items: int | None
+    shows: float | None
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the task has as many clusters as are needed, as far as that is known."""
+        if self.available is None:
+            return True
+        return self.clusters is not None and self.clusters <= self.available
 
 
-def needed(paths: Sequence[Path], **options: Any) -> Answer:
-    """Answers from the results of a pilot, or without any from a stated rate.
+def needed(paths: Sequence[Path], **options: Any) -> PowerEstimate:
+    """Estimate from the results of a pilot, or without any from a stated rate.
 
     Args:
-        paths: Of the pilot's results.
-        options: Those of :class:`Wanted`.
+        paths: The pilot's results.
+        options: Those of :class:`PowerQuery`.
 
     Raises:
         OptionError: A value is not legal, or something is missing.
-        DataError: Results cannot be read or used.
+        DataError: Results cannot be read or used, or are of too few clusters.
     """
     try:
-        wanted = Wanted(**options)
+        query = PowerQuery(**options)
     except ValidationError as error:
         raise OptionError(f"--{first_problem(error).replace('_', '-')}") from None
-    stated = wanted.model_fields_set & {"rate", "icc", "per_cluster"}
-    if bool(paths) == (wanted.rate is not None) or (paths and stated):
-        raise OptionError("give results of a pilot run; or --rate, with --icc and --per-cluster")
-    metric, unit, variance, per_cluster, source = (
-        _pilot(wanted, read_models(paths)) if paths else _stated(wanted)
-    )
-    if not variance > SAME**2:
-        raise DataError(
-            f"{wanted.task}: nothing varies, so there is no spread; use a larger pilot, or --rate"
-        )
-    level = ALPHA / math.comb(wanted.models, 2)
-    clusters = clusters_needed(wanted.difference, variance, alpha=level, power=wanted.power)
-    documents = clusters and math.ceil(clusters * per_cluster)
-    return Answer(metric, unit, clusters, documents, math.sqrt(variance), source)
-
-
-_Spread = tuple[str, str, float, float, str]
-"""The metric, what a cluster is, the variance of a cluster's mean difference, documents per
-cluster, the source."""
-
-
-def _stated(wanted: Wanted) -> _Spread:
-    card, rate = card_of(wanted.task), wanted.rate or 0.0
-    unit = card.cluster.unit if card else "cluster"
-    ours = (task for one in cards().values() for task in one.tasks)
-    if card is None and (hint := nearest(wanted.task, ours, cutoff=0.8)):
-        raise OptionError(f"no task {wanted.task}{hint}")
-    low, high = rate - wanted.difference / 2, rate + wanted.difference / 2
-    if not 0 <= low < high <= 1:
+    if query.difference is None and query.items is None:
         raise OptionError(
-            f"--rate {rate:g} is the mean of two rates that differ by {wanted.difference:g}; "
+            "give --difference for how many items are needed, or --items for what they show"
+        )
+    stated = query.model_fields_set & {"rate", "icc", "per_cluster"}
+    if bool(paths) == (query.rate is not None) or (paths and stated):
+        raise OptionError("give results of a pilot run; or --rate, with --icc and --per-cluster")
+    spread = _from_pilot(query, read_models(paths)) if paths else _from_rates(query)
+    if not spread.variance > SAME**2:
+        raise DataError(
+            f"{query.task}: nothing varies, so there is no spread; use a larger pilot, or --rate"
+        )
+    level = ALPHA / math.comb(query.models, 2)
+    clusters = documents = shows = None
+    if query.difference is not None:
+        clusters = clusters_needed(
+            query.difference, spread.variance, alpha=level, power=query.power
+        )
+    if clusters is not None:
+        documents = math.ceil(clusters * spread.per_cluster)
+    items = query.items or spread.available
+    if items is not None and items >= LEAST_CLUSTERS:
+        shows = detectable_difference(items, spread.variance, alpha=level, power=query.power)
+    return PowerEstimate(
+        metric=spread.metric,
+        unit=spread.unit,
+        clusters=clusters,
+        documents=documents,
+        spread=math.sqrt(spread.variance),
+        source=spread.source,
+        available=spread.available,
+        items=items,
+        shows=shows,
+    )
+
+
+def _from_rates(query: PowerQuery) -> Spread:
+    card, rate = card_of(query.task), query.rate or 0.0
+    unit = card.cluster.unit if card else "cluster"
+    ours = [task for one in cards().values() for task in one.tasks]
+    hint = nearest(query.task, ours, cutoff=0.8)
+    if card is None and hint:
+        raise OptionError(f"no task {query.task}{hint}")
+    difference = query.difference or 0.0
+    low, high = rate - difference / 2, rate + difference / 2
+    if not 0 <= low <= high <= 1:
+        raise OptionError(
+            f"--rate {rate:g} is the mean of two rates that differ by {difference:g}; "
             f"{low:g} and {high:g} are not both from 0 to 1"
         )
     source = (
-        f"stated: rates {low:g} and {high:g}, intra-cluster correlation {wanted.icc:g}, "
-        f"documents per {unit} {wanted.per_cluster:g}"
+        f"stated: rates {low:g} and {high:g}, intra-cluster correlation {query.icc:g}, "
+        f"documents per {unit} {query.per_cluster:g}"
     )
-    variance = stated_variance((low, high), wanted.icc, wanted.per_cluster)
-    return "", unit, variance, wanted.per_cluster, source
+    variance = stated_variance((low, high), query.icc, query.per_cluster)
+    documents = card.tasks[query.task].documents if card else 0
+    available = round(documents / query.per_cluster) if documents else None
+    return Spread("", unit, variance, query.per_cluster, source, available)
 
 
-def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
-    """Of models on the same documents: the mean over all pairs."""
-    task, *others = choose_tasks(models, [wanted.task])
+def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
+    """Return the spread of models on the same documents: the mean over all pairs."""
+    task, *others = choose_tasks(models, [query.task])
     if others:
-        raise OptionError(f"{wanted.task} is {', '.join([task, *others])}; name one of them")
+        raise OptionError(f"{query.task} is {', '.join([task, *others])}; name one of them")
     runs = having(models, task)
     run = reference_run(runs)
-    metric = wanted.metric or run.headline
+    metric = query.metric or run.headline
     question = question_of(run, metric)
     low, high = question.measure.limits
-    if low is not None and high is not None and wanted.difference >= high - low:
+    difference = query.difference or 0.0
+    if low is not None and high is not None and difference >= high - low:
         raise OptionError(
-            f"--difference {wanted.difference:g} is not legal; "
-            f"{metric} goes from {low:g} to {high:g}"
+            f"--difference {difference:g} is not legal; {metric} goes from {low:g} to {high:g}"
         )
     report = compare(models, [task], ScoreQuery((metric,)))
     for problem in report.refused:
@@ -148,10 +211,21 @@ def _pilot(wanted: Wanted, models: Sequence[Model]) -> _Spread:
             raise DataError(problem)
         _log.warning("left out: %s", problem)
     (table,) = report.tables
+    size = counted(table.clusters, table.cluster)
     names = [name for name in runs if name in table.figures]
     source = f"the differences of {len(names)} models, {', '.join(names)}"
     known = [pair.stderr**2 for pair in table.pairs if pair.stderr is not None]
+    if known and table.clusters < LEAST_CLUSTERS:
+        raise DataError(
+            f"{task}, {metric}: the pilot has {size}, fewer than {LEAST_CLUSTERS}, which show no "
+            "spread; take more documents, or state --rate"
+        )
     if not known:
         raise DataError(f"{task}, {metric}: no standard error; {table.note}")
+    if table.clusters < RELIABLE_CLUSTERS:
+        source += f"; a pilot of {size} is small, and the number may be half or twice as large"
     variance = math.fsum(known) / len(known) * table.clusters
-    return metric, table.cluster, variance, table.documents / table.clusters, source
+    per_cluster = table.documents / table.clusters
+    total = run.documents[1]
+    available = table.clusters if run.is_whole else round(total / per_cluster)
+    return Spread(metric, table.cluster, variance, per_cluster, source, available)

@@ -62,3 +62,30 @@ def clusters_needed(
         key=lambda clusters: power_of(clusters, difference, variance, alpha),
     )  # fmt: skip
     return found if found < MOST else None
+
+
+def detectable_difference(
+    clusters: int, variance: float, *, alpha: float = ALPHA, power: float = 0.8
+) -> float:
+    """Return the smallest difference that so many clusters show with this power.
+
+    Args:
+        clusters: Two or more.
+        variance: The variance of a cluster's mean difference, above 0.
+        alpha: The level of the test.
+        power: The probability that the difference is found.
+    """
+    low, high = 0.0, math.sqrt(variance)
+    while power_of(clusters, high, variance, alpha) < power:
+        high *= 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if power_of(clusters, middle, variance, alpha) < power:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+_HALVINGS = 40
+"""Steps until a difference is known to twelve digits."""

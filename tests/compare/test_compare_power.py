@@ -78,10 +78,33 @@ def test_bad_pilots(runs: Path) -> None:
 
 def test_the_command(runs: Path) -> None:
     pilot = ["power", "lieder_mini", *(str(runs / name) for name in ("good", "poor"))]
-    pilot += ["--difference", "0.05"]
-    first, second, *_ = CliRunner().invoke(app, pilot).output.splitlines()
-    assert first == "lieder_mini, direct: two models that differ by 0.05"
+    pilot += ["--difference", "0.2"]
+    first, second, third, fourth, *_ = CliRunner().invoke(app, pilot).output.splitlines()
+    assert first == "lieder_mini, direct: two models that differ by 0.2"
+    assert third == "the task has: 16 items"
+    assert re.fullmatch(r"16 items show: a difference of 0\.1\d+ or more", fourth)
     line = r"needed: (\d+) items, \d+ documents; power 0.8, level 0.05, 2 models"
     found = re.fullmatch(line, second)
     told = json.loads(CliRunner().invoke(app, [*pilot, "--json"]).output)
     assert found and int(found[1]) == told["clusters"]
+
+
+def test_what_a_task_cannot_show_is_not_needed(runs: Path) -> None:
+    """It asked for 415 generalization types where 21 exist."""
+    pilot = ["power", "cogs_mini_gen", *(str(runs / name) for name in ("good", "poor"))]
+    output = CliRunner().invoke(app, [*pilot, "--difference", "0.01"]).output
+    assert "needed" not in output
+    assert "this task cannot show it: it has too few generalization types" in output
+    assert "the task has: 10 generalization types" in output
+    assert "a pilot of 10 generalization types is small" in " ".join(output.split())
+
+
+def test_what_items_show_is_the_difference_that_needs_them() -> None:
+    """The two questions are each other's inverse."""
+    stated = {"task": "lieder_fresh_base", "rate": 0.8, "icc": 0.2, "per_cluster": 3}
+    clusters = needed([], **stated, difference=0.05).clusters
+    assert clusters is not None
+    shows = needed([], **stated, items=clusters).shows
+    assert shows == pytest.approx(0.05, rel=0.01)
+    with pytest.raises(LmEvalExtError, match="give --difference for how many"):
+        needed([], **stated)
