@@ -72,6 +72,7 @@ BY_GUESS = re.compile(
     rf"(?:最?(?:有|很)?可能|或许|也许|大概|估计|推测|猜测|应该?){{1,2}}(?:就?是|为|{_NAMED})\s*:?\s*"
 )
 FURTHER_ANNOUNCEMENT = re.compile(
+    rf"(?:一[种个道份])?(?:菜谱|食谱|菜)的{_LABEL},?{_SURELY}(?:是|为|{_NAMED})\s*:?\s*(?!什么)|"
     rf"(?:{_THINK}(?:{_THIS}|它)的?{_LABEL}?|{_LABEL}){_SURELY}(?:是|为|{_NAMED}|:)\s*:?\s*(?!什么|不是|并非|不叫|不应)"
     rf"|(?:应该?|可能|可以?|大概){{1,2}}(?:是|为|{_NAMED})\s*:?\s*|{_CALL}|是",
     re.IGNORECASE,
