@@ -1,11 +1,22 @@
 """Executing SQL that a language model wrote, and comparing its result with a gold query's.
 
-Knows no benchmark. The layers, from the inside out: :mod:`.policy` limits what a query may do on
-SQLite, :mod:`.engines` runs queries on SQLite, DuckDB and PostgreSQL, :mod:`.compare` compares
-results, :mod:`.worker` does both in a process of its own, :mod:`.pool` starts, times, kills and
-replaces such processes, and :mod:`.executor` is the interface for callers. :mod:`.mutants`
-lists wrong queries that are like a gold, :mod:`.suite` builds databases that distinguish them;
-both for SQLite. Only these two need sqlglot.
+This package knows no benchmark. Callers use :class:`.judge.SqlJudge`, which judges predictions on
+the original databases and on their test suites, or :class:`.executor.Executor`, which runs queries.
+
+A verdict comes about in these layers, from the inside out:
+
+- :mod:`.policy` limits what a query may do on SQLite.
+- :mod:`.engines` runs queries on SQLite, DuckDB and PostgreSQL.
+- :mod:`.compare` holds the rules by which results are equal. :mod:`.ordering` reads what order a
+  gold asks for, :mod:`.matching` pairs rows whose floats differ by rounding, :mod:`.official` and
+  :mod:`.permutation` follow Spider and BIRD, and :mod:`.difference` says how wrong results differ.
+- :mod:`.worker` runs and compares in a process of its own.
+- :mod:`.pool` starts, times, kills and replaces such processes.
+- :mod:`.executor` finds databases and yields verdicts on one database.
+- :mod:`.judge` goes through the databases of a suite.
+
+:mod:`.mutants` lists wrong queries that are like a gold, and :mod:`.suite` builds databases that
+distinguish them, both for SQLite; only these two need sqlglot.
 """
 
 from lm_eval_ext.sql.compare import SEMANTICS, Semantics, find_semantics

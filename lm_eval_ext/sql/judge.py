@@ -66,12 +66,14 @@ class _NamedDatabases:
 class _PlaceFinder:
     """Finds databases by a mapping from ids to places or files."""
 
-    places: Mapping[str, Path | Place]
+    databases: Mapping[str, Path | Place]
 
     def find(self, db_id: str) -> Place | None:
         """Return where a database is; None if there is no such database."""
-        database = self.places.get(db_id)
-        return place_of(database) if isinstance(database, Path) else database
+        database = self.databases.get(db_id)
+        if isinstance(database, Path):
+            return place_of(database)
+        return database
 
 
 @dataclass

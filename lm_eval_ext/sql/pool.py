@@ -216,7 +216,7 @@ class Pool:
 
     def __init__(self, workers: int, limits: Limits) -> None:
         self._limits = limits
-        self._workers: list[WorkerProcess | None] = [None] * workers
+        self._workers: list[WorkerProcess | None] = [None for _ in range(workers)]
         self._lanes: list[_Lane] = [{} for _ in range(workers)]
         self._events = queue.SimpleQueue[Event]()
         self._failed_starts = 0

@@ -83,7 +83,7 @@ def main() -> None:
 
 
 class _GoldKey(NamedTuple):
-    """What the expected result of a gold depends on.
+    """Everything that the expected result of a gold depends on.
 
     Attributes:
         database: The database it was run on.
