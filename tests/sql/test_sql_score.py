@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 
 from lm_eval_ext.cli.sql_score import sql_score
 from lm_eval_ext.errors import DataError, LmEvalExtError
-from lm_eval_ext.sql import Example, Executor, Verdict
+from lm_eval_ext.sql import Example, Executor, Prediction, Verdict, databases_at
+from lm_eval_ext.sql.partial import PartialOutput
 from lm_eval_ext.sql.scoring import score_file
 from lm_eval_ext.sql.values import STATUSES
 
@@ -257,3 +258,27 @@ def test_statuses_are_kept_for_the_same_rows_databases_and_options(
     other = json.dumps({**rows[0], "predicted_sql": "other"}) + "\n"
     assert asked_after_a_defect(lambda: path.write_text(other * 5) and None) == 5
     assert asked_after_a_defect(lambda: written(database, "CREATE TABLE more (a)") and None) == 5
+
+
+def test_kept_verdicts_have_their_reason_and_database(tmp_path: Path) -> None:
+    """A resumed command writes the same columns as one that was not interrupted."""
+    database = written(tmp_path / "people.sqlite", PEOPLE)
+    predictions = [Prediction("people", GOLD, str(i)) for i in range(3)]
+    verdicts = [
+        Verdict("wrong", "2 rows \u2028 instead", "strict-v2", "small-3", "correct"),
+        Verdict("correct", "", "strict-v2", "copy", "correct"),
+    ]
+    partial = PartialOutput(
+        tmp_path / "out.csv", predictions, databases_at(database), "a signature"
+    )
+    with partial.appending() as log:
+        log.add(2, verdicts[0])
+        log.add(0, verdicts[1])
+    partial.path.write_text(partial.path.read_text() + '{"row": 1, "status": "wro')
+    with partial.appending() as log:
+        log.add(9, verdicts[0])  # of a longer file
+    assert partial.verdicts() == {2: verdicts[0], 0: verdicts[1]}
+    other = PartialOutput(tmp_path / "out.csv", predictions, databases_at(database), "another")
+    assert other.verdicts() == {}
+    other.remove()
+    assert list(tmp_path.iterdir()) == [database]
