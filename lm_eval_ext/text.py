@@ -20,9 +20,18 @@ def broken(text: str, width: int) -> str:
 
 
 def counted(number: int, unit: str) -> str:
-    """A number of clusters."""
-    plural = "es" if unit.endswith("sh") else "s"
-    return f"{number:,} {unit}{plural * (number != 1)}"
+    """Return a number of clusters, such as "3 dishes" or "1 country"."""
+    if number != 1:
+        if unit.endswith(("s", "sh", "ch", "x", "z")):
+            unit += "es"
+        elif unit.endswith("y") and unit[-2:-1] not in _VOWELS:
+            unit = unit[:-1] + "ies"
+        else:
+            unit += "s"
+    return f"{number:,} {unit}"
+
+
+_VOWELS = tuple("aeiou")
 
 
 def names_in(text: str) -> list[str]:

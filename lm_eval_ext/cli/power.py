@@ -62,11 +62,12 @@ def power(
         return
     what = f"{task}, {estimate.metric}" if estimate.metric else task
     unit = estimate.unit
+    units = counted(0, unit).removeprefix("0 ")
     settings = f"power {power:g}, level 0.05, {models} models"
     can_grow = "fresh" in task
     if difference is not None:
         typer.echo(f"{what}: two models that differ by {difference:g}")
-        count = f"more than a billion {unit}s"
+        count = f"more than a billion {units}"
         if estimate.clusters is not None:
             count = counted(estimate.clusters, unit)
         if estimate.documents is not None:
@@ -74,7 +75,7 @@ def power(
         if estimate.is_enough or can_grow:
             typer.echo(f"needed: {count}; {settings}")
         else:
-            typer.echo(f"this task cannot show it: it has too few {unit}s; {settings}")
+            typer.echo(f"this task cannot show it: it has too few {units}; {settings}")
     else:
         typer.echo(f"{what}: {settings}")
     if estimate.available is not None:

@@ -210,7 +210,10 @@ def _render(
 
 def _row(model: Model) -> Row:
     run = next(iter(model.runs.values()))
-    texts = (model_file(run.file).get("notes"), run.file.content["config"].get("model_args"))
+    arguments = run.file.content["config"].get("model_args")
+    if isinstance(arguments, dict):
+        arguments = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    texts = (model_file(run.file).get("notes"), arguments)
     counted = [one.tokens for one in model.runs.values()]
     known = [tokens for tokens in counted if tokens]
     tokens = Tokens(*map(sum, zip(*known, strict=True))) if len(known) == len(counted) else None

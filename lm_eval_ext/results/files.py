@@ -364,6 +364,16 @@ def model_file(results: ResultsFile) -> dict[str, Any]:
 
 
 def label(results: ResultsFile) -> str:
-    """The model's name, fit for one line: as its file has it, of ``run`` else its folder's."""
-    own = results.path.resolve().parent.name if KEYS in results.content else results.model
-    return one_line(str(model_file(results).get("display_name") or own))
+    """Return the model's name, fit for one line.
+
+    It is the one in the model's file; or for results of ``run`` the name of their folder; or
+    lm-eval's name, of a path its last part.
+    """
+    name = model_file(results).get("display_name")
+    if not name and KEYS in results.content:
+        name = results.path.resolve().parent.name
+    if not name:
+        name = results.model
+        if name.startswith(("/", "./", "../", "~")):
+            name = Path(name).name or name
+    return one_line(str(name))

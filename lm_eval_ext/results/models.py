@@ -84,10 +84,29 @@ def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
     seen: Counter[str] = Counter()
     models = []
     for (name, *_), (folder, runs) in found.items():
-        unique = f"{name} · {one_line(str(folder))}" if counts[name] > 1 else name
+        unique = name
+        if counts[name] > 1:
+            same_name = [entry[1] for (other, *_), entry in found.items() if other == name]
+            unique = f"{name} · {_setting(runs, same_name) or one_line(str(folder))}"
         seen[unique] += 1
-        models.append(Model(unique + f" ({seen[unique]})" * (seen[unique] > 1), runs))
+        if seen[unique] > 1:
+            unique += f" ({seen[unique]})"
+        models.append(Model(unique, runs))
     return models
+
+
+def _setting(runs: Mapping[str, Run], same_name: Sequence[Mapping[str, Run]]) -> str:
+    """Return whether a model had a chat template, if that tells two models of one name apart."""
+    if len(same_name) != 2:  # noqa: PLR2004
+        return ""
+    has_template = [_has_chat_template(entry) for entry in same_name]
+    if has_template[0] == has_template[1]:
+        return ""
+    return "chat template" if _has_chat_template(runs) else "no chat template"
+
+
+def _has_chat_template(runs: Mapping[str, Run]) -> bool:
+    return all(run.file.content.get("chat_template") is not None for run in runs.values())
 
 
 def _warn_of_other_weights(name: str, runs: Mapping[str, Run]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import find
 from lm_eval_ext.results.models import choose_tasks, read_models
+from lm_eval_ext.text import counted
 
 
 def a_run(
@@ -62,6 +63,32 @@ def test_models_of_one_name_get_their_path(tmp_path: Path) -> None:
     a_run(tmp_path / "two" / "other", pretrained="b")
     together = labels(two)
     assert len(set(together)) == 2
+
+
+def test_the_setting_that_differs_names_models_of_one_name(tmp_path: Path) -> None:
+    """Base and chat prompts of one model were named by whole paths of folders."""
+    for name, template in (("base", None), ("chat", "{{ messages }}")):
+        file = a_run(tmp_path / name, pretrained="/models/tiny", note=name)
+        content = json.loads(file.read_text())
+        content |= {"model_name": "/models/tiny", "chat_template": template}
+        file.write_text(json.dumps(content))
+    assert sorted(labels(tmp_path)) == ["tiny · chat template", "tiny · no chat template"]
+    assert labels(tmp_path / "base") == ["tiny"]
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "expected"),
+    [
+        pytest.param(2, "country", "2 countries", id="y"),
+        pytest.param(2, "key", "2 keys", id="y after a vowel"),
+        pytest.param(2, "dish", "2 dishes", id="sh"),
+        pytest.param(1, "country", "1 country", id="one"),
+        pytest.param(1200, "item", "1,200 items", id="many"),
+    ],
+)
+def test_plurals(number: int, unit: str, expected: str) -> None:
+    """A user's word for a cluster gets its plural: there were "countrys"."""
+    assert counted(number, unit) == expected
 
 
 def test_where_a_model_ran_makes_no_other_model(tmp_path: Path) -> None:
