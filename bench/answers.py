@@ -112,12 +112,12 @@ def cases(subject: Subject) -> Iterator[Case]:
             yield Case(subject, kind, _filled(form, subject), must_be_read=False)
     if subject.own_forms is None:
         return
-    own = _read_yaml(subject.own_forms)
+    own_kinds = _read_yaml(subject.own_forms)
     for side, must_be_read in (("right", True), ("wrong", False)):
-        for kind, forms in own[side].items():
-            for form in forms:
+        for kind, own_forms in own_kinds[side].items():
+            for form in own_forms:
                 response = form.replace(subject.own_mark, subject.right)
-                yield Case(subject, f"{kind} (its own)", response, must_be_read)
+                yield Case(subject, kind, response, must_be_read)
 
 
 def _read_yaml(file: Path) -> Mapping[str, Mapping[str, list[str]]]:
@@ -134,7 +134,7 @@ def table(all_cases: list[Case]) -> str:
     totals: Counter[tuple[str, str, bool]] = Counter()
     right: Counter[tuple[str, str, bool]] = Counter()
     for case in all_cases:
-        for kind in (case.kind.removesuffix(" (its own)"), "all"):
+        for kind in (case.kind, "all"):
             key = (kind, case.subject.name, case.must_be_read)
             totals[key] += 1
             right[key] += not case.is_misread

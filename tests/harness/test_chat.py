@@ -121,3 +121,21 @@ def test_thoughts_that_do_not_end_are_told(caplog: pytest.LogCaptureFixture) -> 
     assert first.filtered_resps["none"] == "", "the template opened a thought"
     assert second.filtered_resps["none"] == second.doc["form"]
     assert "1 of 2 answers end before the model has finished thinking" in caplog.text
+
+
+@pytest.mark.parametrize("chat", [True, False], ids=["chat template", "none"])
+def test_the_log_has_no_stop_strings_that_are_not_used(
+    chat: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """lm-eval logs a task's settings before it is known whether a template drops stop strings."""
+    task = load_task("cogs_mini_id")
+    evaluator = logging.getLogger("lm_eval.evaluator")
+    settings = f"cogs_mini_id: Using gen_kwargs: {task.config.generation_kwargs}"
+    with caplog.at_level(logging.INFO):
+        evaluator.info(settings)
+        evaluator.info("another_task: Using gen_kwargs: {}")
+        build(task, 1, chat=chat)
+    messages = [record.getMessage() for record in caplog.records if "gen_kw" in record.getMessage()]
+    assert messages[0] == "another_task: Using gen_kwargs: {}"
+    assert len(messages) == 2
+    assert ("'until': []" in messages[1]) is chat
