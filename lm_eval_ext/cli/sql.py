@@ -38,17 +38,77 @@ app = typer.Typer(
 app.command("score")(sql_score)
 
 
+FileAArgument = Annotated[
+    Path, typer.Argument(metavar="FILE_A", help="The predictions of system A, as for score.")
+]
+FileBArgument = Annotated[
+    Path,
+    typer.Argument(metavar="FILE_B", help="The predictions of system B, on the same questions."),
+]
+MatchOption = Annotated[
+    str,
+    typer.Option(
+        "--match",
+        metavar="COLUMN",
+        help="The column by which rows belong together, such as question_id; several with commas. "
+        "Default: db_id and gold_sql.",
+    ),
+]
+PairsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Write the rows with both verdicts, .csv, .tsv or .jsonl; an interrupted command then "
+        "continues.",
+    ),
+]
+OptionalDatabasesOption = Annotated[
+    str,
+    typer.Option(
+        "--databases",
+        metavar="DB",
+        help="A database or a folder of several, as for score; not for --results.",
+    ),
+]
+FileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--predictions", metavar="FILE", help="A file of predictions, as for score; with --row."
+    ),
+]
+RowOption = Annotated[
+    int | None,
+    typer.Option(
+        "--row", help="The number of a row of FILE; the first is 1, a header does not count."
+    ),
+]
+GoldOption = Annotated[
+    str, typer.Option("--gold", metavar="SQL", help="The gold query, instead of FILE.")
+]
+PredictedOption = Annotated[
+    str, typer.Option("--predicted", metavar="SQL", help="The prediction, with --gold.")
+]
+DatabaseIdOption = Annotated[
+    str, typer.Option("--db-id", help="The database, where DB is a folder of several.")
+]
+ResultsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--results",
+        metavar="PATH",
+        help="Results of a MAGNIFICo task with logged samples; with --doc.",
+    ),
+]
+DocumentOption = Annotated[str, typer.Option("--doc", metavar="ID", help="A document of the task.")]
+TaskOption = Annotated[str, typer.Option("--task", help="The task, if there are several.")]
+ModelOption = Annotated[str, typer.Option("--model", help="The model, if there are several.")]
+
+
 @app.command("compare")
 def compare(
-    file_a: Annotated[
-        Path, typer.Argument(metavar="FILE_A", help="The predictions of system A, as for score.")
-    ],
-    file_b: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE_B", help="The predictions of system B, on the same questions."
-        ),
-    ],
+    file_a: FileAArgument,
+    file_b: FileBArgument,
     *,
     databases: DatabasesOption,
     semantics: SemanticsOption = DEFAULT_SEMANTICS,
@@ -56,26 +116,11 @@ def compare(
     build_suite: BuildSuiteOption = False,
     extract: ExtractOption = False,
     by: ByOption = "",
-    match: Annotated[
-        str,
-        typer.Option(
-            metavar="COLUMN",
-            help="What says that rows belong together, such as question_id. Default: db_id and "
-            "gold_sql.",
-        ),
-    ] = "",
+    match: MatchOption = "",
     no_quotes: NoQuotesOption = False,
     timeout: TimeoutOption = None,
     workers: WorkersOption = 2,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write the rows with both verdicts, .csv, .tsv or .jsonl; an interrupted command "
-            "then continues.",
-        ),
-    ] = None,
+    out: PairsOption = None,
     as_json: Json = False,
 ) -> None:
     """Judge two files of predictions and test the difference of their accuracies."""
@@ -107,34 +152,16 @@ def compare(
 @app.command("explain")
 def explain(
     *,
-    databases: Annotated[
-        str,
-        typer.Option(
-            metavar="DB", help="A database or a folder of several, as for score; not for --results."
-        ),
-    ] = "",
-    predictions: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A file of predictions, as for score; with --row."),
-    ] = None,
-    row: Annotated[
-        int | None,
-        typer.Option(help="The number of a row of FILE; the first is 1, a header does not count."),
-    ] = None,
-    gold: Annotated[str, typer.Option(metavar="SQL", help="The gold query, instead of FILE.")] = "",
-    predicted: Annotated[str, typer.Option(metavar="SQL", help="The prediction.")] = "",
-    db_id: Annotated[
-        str, typer.Option("--db-id", help="The database, where DB is a folder of several.")
-    ] = "",
-    results: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH", help="Results of a MAGNIFICo task with logged samples; with --doc."
-        ),
-    ] = None,
-    doc: Annotated[str, typer.Option(metavar="ID", help="A document of the task.")] = "",
-    task: Annotated[str, typer.Option(help="The task, if the results have several.")] = "",
-    model: Annotated[str, typer.Option(help="The model, if the results have several.")] = "",
+    databases: OptionalDatabasesOption = "",
+    predictions: FileOption = None,
+    row: RowOption = None,
+    gold: GoldOption = "",
+    predicted: PredictedOption = "",
+    db_id: DatabaseIdOption = "",
+    results: ResultsOption = None,
+    doc: DocumentOption = "",
+    task: TaskOption = "",
+    model: ModelOption = "",
     semantics: SemanticsOption = DEFAULT_SEMANTICS,
     suite: SuiteOption = None,
     build_suite: BuildSuiteOption = False,
