@@ -292,7 +292,7 @@ class Card(Exact):
     groups: dict[str, tuple[str, ...]] = {}
 
     @model_validator(mode="after")
-    def _known(self) -> "Card":
+    def _check_names(self) -> "Card":
         for name in self.metrics:
             measure_name = name.partition(PART)[0]
             if measure_name not in self.measures:

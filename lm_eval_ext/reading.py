@@ -159,6 +159,6 @@ def checked(schema: type[SchemaT], content: Mapping[str, Any], location: str) ->
 
 def _keys(schema: type[BaseModel]) -> set[str]:
     """Return the keys of a schema and of those within it."""
-    whole = schema.model_json_schema()
-    parts = [whole, *whole.get("$defs", {}).values()]
-    return {key for part in parts for key in part.get("properties", ())}
+    top_level = schema.model_json_schema()
+    schemas = [top_level, *top_level.get("$defs", {}).values()]
+    return {key for content in schemas for key in content.get("properties", ())}

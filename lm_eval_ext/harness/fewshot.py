@@ -32,7 +32,7 @@ class Turn(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """What one request asks: demonstrations in the order of the prompt, and the sample's input."""
+    """The content of one request: demonstrations in their order, and the sample's input."""
 
     demonstrations: Sequence[Turn]
     input: str

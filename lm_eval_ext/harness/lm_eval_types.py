@@ -13,6 +13,9 @@ TaskConfig: TypeAlias = dict[str, Any]
 Metadata: TypeAlias = Mapping[str, Any]
 """A task's ``metadata``, overlaid with ``--model_args`` and ``--metadata``."""
 
+Keys: TypeAlias = Mapping[str, Any]
+"""A configuration, or a part of a file, that is only read."""
+
 Doc: TypeAlias = dict[str, Any]
 """A document with its columns."""
 
@@ -26,7 +29,7 @@ TaskName: TypeAlias = "str | TaskConfig"
 class IndexEntry(Protocol):
     """An entry of lm-eval's index of task files: a task, a group or a tag."""
 
-    cfg: Mapping[str, Any] | None
+    cfg: Keys | None
     tags: Collection[str]
 
 
@@ -46,7 +49,7 @@ class RunConfig(Protocol):
     model: str
     tasks: Sequence[TaskName]
     metadata: Metadata
-    model_args: Mapping[str, Any]
+    model_args: Keys
 
 
 class Request(Protocol):

@@ -9,7 +9,7 @@ interval goes into the results file with the task's metadata.
 
 from collections.abc import Callable, ItemsView, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from lm_eval.api.registry import register_aggregation
 
@@ -49,7 +49,7 @@ Aggregation: TypeAlias = Callable[[list[Document]], "float | str"]
 
 
 class Scored(dict[str, object]):
-    """What ``process_results`` returns: lm-eval logs the rows, and aggregates the metrics.
+    """The result of ``process_results``: lm-eval logs the rows, and aggregates the metrics.
 
     It logs what is stored here, and takes the metrics' values from :meth:`items`.
     """
@@ -148,7 +148,7 @@ class Metrics:
             if problem:
                 _log.warning("%s: %s: %s", task, name, problem)
 
-    def intervals(self, filters: Sequence[str]) -> dict[str, dict[str, Any]]:
+    def intervals(self, filters: Sequence[str]) -> dict[str, dict[str, object]]:
         """Return what the results file notes of each ``metric,filter``.
 
         That is the number of documents and clusters, and the interval with its method and level
@@ -162,7 +162,7 @@ class Metrics:
         return notes
 
 
-def _interval_note(result: Estimate) -> dict[str, Any]:
+def _interval_note(result: Estimate) -> dict[str, object]:
     note = {}
     for key, value in vars(result).items():
         is_first_level = key == "level" and not value

@@ -70,5 +70,5 @@ def was_missing(response: object) -> bool:
     A rolling log-probability is logged as a number, so NaN counts as a placeholder; the caller has
     checked that the row has no scores.
     """
-    parts = response if isinstance(response, list) else [response]
-    return PLACEHOLDER in parts or parts == ["nan"]
+    values = response if isinstance(response, list) else [response]
+    return PLACEHOLDER in values or values == ["nan"]

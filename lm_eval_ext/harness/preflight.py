@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.errors import DataError, OptionError, author_errors, nearest
-from lm_eval_ext.harness.lm_eval_types import IndexEntry, RunConfig, TaskManager, TaskName
+from lm_eval_ext.harness.lm_eval_types import IndexEntry, Keys, RunConfig, TaskManager, TaskName
 from lm_eval_ext.harness.loading import Loader, refuse_unknown
 from lm_eval_ext.harness.model_path import check_model_path
 from lm_eval_ext.reading import read_yaml
@@ -113,9 +113,9 @@ def _load_task(manager: TaskManager, task: TaskName) -> Loader[Any]:
 
 def _open_groups(
     index: Mapping[str, IndexEntry], name: TaskName
-) -> Iterator[tuple[TaskName, Mapping[str, Any]]]:
+) -> Iterator[tuple[TaskName, Keys]]:
     """Yield the tasks that a name stands for, with their configurations."""
-    config: Mapping[str, Any] = {}
+    config: Keys = {}
     if isinstance(name, dict):
         config = name
     elif isinstance(name, str) and name in index:

@@ -9,10 +9,10 @@ on the run.
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from lm_eval_ext import __version__
 from lm_eval_ext.atomic import sha256_of_text
+from lm_eval_ext.harness.lm_eval_types import Keys
 from lm_eval_ext.harness.provenance import Provenance
 from lm_eval_ext.text import one_line
 
@@ -43,7 +43,7 @@ _MAX_PART_CHARACTERS = 100
 
 
 def task_signature(
-    task: str, metadata: Mapping[str, Any], provenance: Provenance, options: Mapping[str, object]
+    task: str, metadata: Keys, provenance: Provenance, options: Mapping[str, object]
 ) -> dict[str, str]:
     """Return the part of a signature that a task knows.
 
@@ -71,7 +71,7 @@ def task_signature(
     return parts
 
 
-def config_digest(config: Mapping[str, Any], functions: Mapping[str, Any] | None = None) -> str:
+def config_digest(config: Keys, functions: Keys | None = None) -> str:
     """Return a digest of the parts of a task configuration that affect prompts and answers.
 
     Args:
@@ -94,7 +94,7 @@ def _qualified_name(value: object) -> str:
     return f"{module}.{qualified}" if qualified else str(value)
 
 
-def result_signature(results: Mapping[str, Any], task: str) -> str:
+def result_signature(results: Keys, task: str) -> str:
     """Return the full signature of one task in a results file that lm-eval wrote.
 
     Args:
@@ -126,7 +126,7 @@ def result_signature(results: Mapping[str, Any], task: str) -> str:
     return "|".join(f"{key}:{_one_part(value)}" for key, value in parts.items())
 
 
-def _chat_template(results: Mapping[str, Any]) -> str:
+def _chat_template(results: Keys) -> str:
     template = results.get("chat_template")
     if template is None:
         return "no"

@@ -6,14 +6,14 @@ file, or instead of them. ``about`` holds the facts of a task that the card show
 in the card.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from lm_eval_ext.errors import DataError
-from lm_eval_ext.harness.lm_eval_types import TaskConfig
+from lm_eval_ext.harness.lm_eval_types import Keys, TaskConfig
 from lm_eval_ext.harness.signature import FIXED_KEY
 from lm_eval_ext.reading import read_yaml
 
@@ -26,7 +26,7 @@ _FIXED_METADATA = ("version", FIXED_KEY)
 """Metadata that only files decide about."""
 
 
-def expand_variants(config: Mapping[str, Any]) -> Iterator[TaskConfig]:
+def expand_variants(config: Keys) -> Iterator[TaskConfig]:
     """Yield the tasks and groups of a file, for lm-eval's index.
 
     Args:
@@ -42,7 +42,7 @@ def expand_variants(config: Mapping[str, Any]) -> Iterator[TaskConfig]:
         yield {"group": name, "task": list(members), "metadata": dict(_GROUP_METADATA)}
 
 
-def task_config(config: Mapping[str, Any]) -> TaskConfig:
+def task_config(config: Keys) -> TaskConfig:
     """Return the configuration of one task: its own keys replace those that the file has for all.
 
     The keys of a user's file that includes ours win over both. Metadata are merged, but nothing
@@ -73,7 +73,7 @@ def task_config(config: Mapping[str, Any]) -> TaskConfig:
     return {**config, **variant, **user_keys, "metadata": metadata}
 
 
-def _keys_of_file(file: Path) -> Mapping[str, Any]:
+def _keys_of_file(file: Path) -> Keys:
     """Return what a file says itself, without what it includes."""
     if not file.is_file():
         return {}

@@ -164,10 +164,10 @@ def add_descriptions(sourced: SourcedCorpus) -> SourcedCorpus:
 
 def _databases_in(folder: Path, corpus: Corpus) -> Mapping[str, Database]:
     """Return the folder's databases that the corpus asks about, by id in lower case."""
-    known = Databases(folder)
+    folder_databases = Databases(folder)
     by_id = {}
     for db_id in corpus.golds():
-        location = known.find(db_id)
+        location = folder_databases.find(db_id)
         if location:
             database = Database.at(sqlite_path(location))
             by_id[db_id] = replace(database, listed_tables=corpus.tables.get(db_id, ()))

@@ -89,7 +89,7 @@ def _report(chosen: DocumentSet, prepared_corpus: "PreparedCorpus", setting: Set
 
 @dataclass(frozen=True)
 class CorpusSource:
-    """What decides about the examples of a corpus and the databases that judge answers.
+    """A choice of examples, and of the databases that judge answers.
 
     Attributes:
         name: The corpus.
@@ -108,7 +108,7 @@ class CorpusSource:
 
 @dataclass(frozen=True)
 class CorpusRequest:
-    """What decides about a corpus with everything that prompts show.
+    """A choice of a corpus with everything that prompts show.
 
     Attributes:
         source: The examples and the databases.

@@ -126,12 +126,12 @@ class _Examples:
     """The examples that rows give, in their order.
 
     Attributes:
-        asked: Examples that are asked, by id.
+        questions: Examples that are asked, by id.
         solved: Support examples, by id.
         templates: The template of each example, and the row that gave it.
     """
 
-    asked: dict[str, Example] = field(default_factory=dict)
+    questions: dict[str, Example] = field(default_factory=dict)
     solved: dict[str, Example] = field(default_factory=dict)
     templates: dict[ExampleKey, tuple[str, Row]] = field(default_factory=dict)
 
@@ -152,7 +152,7 @@ class _Examples:
                 f"{row.source_line}: the base question is that of {first_row.source_line}, and the "
                 "query is another; give each question one query"
             )
-        examples = self.solved if row.support else self.asked
+        examples = self.solved if row.support else self.questions
         example = Example(
             template, row.names, row.form, db_id, row.question, row.query, row.source_line
         )
@@ -180,10 +180,10 @@ def read(examples: Path, databases: str | Path | None) -> Corpus:
         OptionError: A path does not exist.
         DataError: A row, a dialogue or a database is invalid; the line is named.
     """
-    known: Databases | OneDatabase | None = None
+    available: Databases | OneDatabase | None = None
     if databases:
-        known = databases_at(databases, option="magnifico_databases")
-    only_id = known.db_id if isinstance(known, OneDatabase) else ""
+        available = databases_at(databases, option="magnifico_databases")
+    only_id = available.db_id if isinstance(available, OneDatabase) else ""
     rows = list(_rows(examples))
     words = _interpretations(rows)
     collected = _Examples()
@@ -200,8 +200,8 @@ def read(examples: Path, databases: str | Path | None) -> Corpus:
                 "magnifico_databases"
             )
         folded_id = db_id.casefold()
-        if known and folded_id not in by_id:
-            location = known.find(db_id)
+        if available and folded_id not in by_id:
+            location = available.find(db_id)
             if location:
                 by_id[folded_id] = Database.at(location)
         collected.add(row, index, db_id)
@@ -212,14 +212,16 @@ def read(examples: Path, databases: str | Path | None) -> Corpus:
                     f"{row.source_line}: {row.names[0]} has another dialogue above; give each "
                     "interpretation one dialogue per database"
                 )
-    if not collected.asked:
+    if not collected.questions:
         raise DataError(f"{examples}: no examples to ask; add rows that are not support")
-    asked = collected.asked.values()
+    questions = collected.questions.values()
     return Corpus(
         interpretations=words,
-        examples=tuple(example for example in asked if len(example.interpretations) == 1),
+        examples=tuple(example for example in questions if len(example.interpretations) == 1),
         support=_support(words, collected.solved.values()),
-        combinations=tuple(example for example in asked if len(example.interpretations) == _TWO),
+        combinations=tuple(
+            example for example in questions if len(example.interpretations) == _TWO
+        ),
         dialogues=_dialogues(examples.parent, dialogue_files, words),
         databases=by_id,
     )
@@ -290,14 +292,14 @@ def _interpretations(rows: Sequence[Row]) -> dict[str, Interpretation]:
         if not row.word:
             continue
         name = row.interpretation
-        known = words.setdefault(name, Interpretation(name, row.category, row.meaning, {}))
-        word = known.forms.get(row.form, row.word)
-        if word.casefold() != row.word.casefold() or known.meaning != row.meaning:
+        previous = words.setdefault(name, Interpretation(name, row.category, row.meaning, {}))
+        word = previous.forms.get(row.form, row.word)
+        if word.casefold() != row.word.casefold() or previous.meaning != row.meaning:
             raise DataError(
                 f"{row.source_line}: {name} has another word or meaning above; give each "
                 "interpretation one meaning and one word per form"
             )
-        words[name] = replace(known, forms={**known.forms, row.form: word})
+        words[name] = replace(previous, forms={**previous.forms, row.form: word})
     for name, interpretation in words.items():
         if not interpretation.category:
             is_phrase = all(" " in word for word in interpretation.forms.values())

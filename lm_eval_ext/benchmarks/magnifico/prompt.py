@@ -79,8 +79,8 @@ def in_dialogue(
 
 def description(form: str, meaning: str) -> str:
     """Return our own description of a word (in the manner of the paper's figure 20)."""
-    kind = "phrase" if " " in form else "word"
-    return f"The {kind} '{form}' refers to {meaning}."
+    noun = "phrase" if " " in form else "word"
+    return f"The {noun} '{form}' refers to {meaning}."
 
 
 # --- the tables of a database: how each was created, and its first rows ---
@@ -158,8 +158,8 @@ def _read_tables(path: Path) -> dict[str, _Table]:
     """Return the tables of a SQLite file that can be read, and its views that work, by name."""
     tables = {}
     with closing(_open(path)) as connection:
-        for name, statement, kind in connection.execute(_TABLES_AND_VIEWS).fetchall():
-            is_view = kind == "view"
+        for name, statement, object_type in connection.execute(_TABLES_AND_VIEWS).fetchall():
+            is_view = object_type == "view"
             try:
                 columns, rows = _first_rows(connection, name, is_table=not is_view)
             except sqlite3.OperationalError as error:
@@ -208,10 +208,10 @@ def _listed_tables(database: Database, tables: Mapping[str, _Table]) -> Iterator
     if not shown:
         by_name = {name.casefold(): name for name in tables}
         spellings = {table.casefold(): table for table in database.listed_tables}
-        known = [folded for folded in spellings if folded in by_name]
-        for folded in known:
+        listed_names = [folded for folded in spellings if folded in by_name]
+        for folded in listed_names:
             yield _ListedTable(by_name[folded], _quoted_if_needed(spellings[folded]), None)
-        if known:
+        if listed_names:
             return
     for name, table in tables.items():
         if name not in shown:

@@ -107,16 +107,17 @@ class Database:
         A SQLite database may have a script beside it: ``schema.sql``, or the only one there is.
         Only in a folder named after the database a script may have another name, as in Spider.
         """
-        place = place_of(location) if isinstance(location, Path) else location
-        if place.engine != "sqlite":
-            return cls(place)
-        file = Path(place.address)
+        if isinstance(location, Path):
+            location = place_of(location)
+        if location.engine != "sqlite":
+            return cls(location)
+        file = Path(location.address)
         scripts = sorted(file.parent.glob("schema.sql")) or sorted(file.parent.glob("*.sql"))
         if len(scripts) != 1:
-            return cls(place)
+            return cls(location)
         (script,) = scripts
         belongs_to_it = file.parent.name == file.stem or script.stem == "schema"
-        return cls(place, script if belongs_to_it else None)
+        return cls(location, script if belongs_to_it else None)
 
     @property
     def path(self) -> Path:

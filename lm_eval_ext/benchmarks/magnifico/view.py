@@ -59,7 +59,7 @@ def _results(docs: Sequence[LoggedDocument], queries: Sequence[str]) -> list[Res
     from lm_eval_ext.sql import Executor, QueryError
 
     paths = _databases()
-    known: dict[tuple[str, str], Result] = {}
+    results_by_query: dict[tuple[str, str], Result] = {}
     results: list[Result] = []
     with Executor(workers=1) as executor:
         for doc, query in zip(docs, queries, strict=True):
@@ -68,12 +68,12 @@ def _results(docs: Sequence[LoggedDocument], queries: Sequence[str]) -> list[Res
                 results.append(None)
                 continue
             key = (db_id, query)
-            if key not in known:
+            if key not in results_by_query:
                 try:
-                    known[key] = executor.query(paths[db_id], query)
+                    results_by_query[key] = executor.query(paths[db_id], query)
                 except QueryError as error:
-                    known[key] = str(error)
-            results.append(known[key])
+                    results_by_query[key] = str(error)
+            results.append(results_by_query[key])
     return results
 
 

@@ -13,8 +13,8 @@ from support.generated import built
 
 from lm_eval_ext.benchmarks.magnifico.generate import make, profile
 from lm_eval_ext.benchmarks.magnifico.generate.draw import Drawer, Impossible, meanings_of
-from lm_eval_ext.benchmarks.magnifico.generate.english import known as words
-from lm_eval_ext.benchmarks.magnifico.generate.make import Asked
+from lm_eval_ext.benchmarks.magnifico.generate.english import grammar as words
+from lm_eval_ext.benchmarks.magnifico.generate.make import GeneratedQuestion
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Profile
 from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     COUNT,
@@ -115,7 +115,7 @@ def test_every_shape_is_drawn_and_passes_the_first_check(factory: Path, known: P
             said = tree.words({kind: word})
             assert word in said
             assert said != tree.words({})
-            if maker.problem(Asked(kind, tree, tree.sql(), {BASE: said})) is None:
+            if maker.problem(GeneratedQuestion(kind, tree, tree.sql(), {BASE: said})) is None:
                 tables.add(tree.entity.table)
                 shapes.update({
                     "link": any(one.link for one in tree.columns()),
@@ -180,9 +180,11 @@ def test_why_a_question_is_not_asked(tmp_path: Path) -> None:
         maker = make.Maker(known, 4, Runner(connection))
         for shown, most in ((city, 2), (city, 80), (bonus, 20), (name, 70), (name, 0), (name, 2)):
             tree = Question(nurse, (shown,), (Clause("<=", pay, (most,)),), distinct=True)
-            asked = Asked("", tree, tree.sql(), {BASE: "which?" if most == 2 else str(tree)})
+            asked = GeneratedQuestion(
+                "", tree, tree.sql(), {BASE: "which?" if most == 2 else str(tree)}
+            )
             reasons.append(maker.problem(asked))
-            maker.asked = [asked] if reasons == [None] else maker.asked
+            maker.kept = [asked] if reasons == [None] else maker.kept
     assert reasons == [
         None, "a condition changes nothing", "shows NULL", "too many rows", "empty",
         "another question has the same text",

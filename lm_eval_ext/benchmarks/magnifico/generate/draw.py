@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
-from lm_eval_ext.benchmarks.magnifico.generate.english import among, known
+from lm_eval_ext.benchmarks.magnifico.generate.english import among, grammar
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Entity, Field, Profile, Role
 from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     COUNT,
@@ -59,7 +59,7 @@ _NAMES_AND_MORE = 3 / 4
 
 
 class Impossible(Exception):  # noqa: N818 (caught by callers, no error)
-    """What was drawn needs something that the database does not have; another draw may not."""
+    """A draw needs something that the database does not have; another draw may not."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def meanings_of(profile: Profile, seed: int) -> dict[str, Meaning]:
     """Return the interpretations that the schema allows, with their words, by kind."""
     names = _names_in(profile)
     rng = random.Random(f"{seed} words")
-    rules = known()["meanings"]
+    rules = grammar()["meanings"]
     foreign_words = draw_words(WORDLIKE, len(rules), rng, taken=names, refused=is_english)
     meanings = {}
     for (kind, rule), foreign in zip(rules.items(), foreign_words, strict=True):
@@ -156,12 +156,12 @@ class Drawer:
 
     def nodes(self, kind: str, entity: Entity) -> Iterator[Node]:
         """Yield what a word of a kind can mean on a table; values are drawn."""
-        rule: Mapping[str, Any] = known()["meanings"][kind]
+        rule: Mapping[str, Any] = grammar()["meanings"][kind]
         for expression in rule["as"]:
             if expression == "COUNT":
                 yield COUNT
-            elif expression in known()["groups"]:
-                yield Top(COUNT, rank=known()["groups"][expression])
+            elif expression in grammar()["groups"]:
+                yield Top(COUNT, rank=grammar()["groups"][expression])
             elif rule["of"] == "link":
                 yield from self._linked(expression, entity)
             else:
@@ -171,10 +171,10 @@ class Drawer:
                         yield node
 
     def _node(self, expression: str, entity: Entity, column: Plain) -> Node | None:
-        if expression in known()["functions"]:
+        if expression in grammar()["functions"]:
             return Aggregate(expression, column)
-        if expression in known()["ranks"]:
-            return Top(column, *known()["ranks"][expression])
+        if expression in grammar()["ranks"]:
+            return Top(column, *grammar()["ranks"][expression])
         return self._condition(expression, entity, column)
 
     def question(self, kind: str, meaning: Meaning) -> Question:
@@ -193,7 +193,7 @@ class Drawer:
 
     def _about(self, entity: Entity, node: Node) -> Question:
         """Draw a question in which a node stands where it can."""
-        shape = self.rng.choice(known()["asks"][type(node).__name__].split())
+        shape = self.rng.choice(grammar()["asks"][type(node).__name__].split())
         mentioned = _phrases([node])
         show: tuple[Term, ...] = (COUNT,)
         by = top = None
@@ -245,7 +245,7 @@ class Drawer:
 
     def _measure(self, entity: Entity, mentioned: Collection[str]) -> Aggregate:
         """Draw a function of a column."""
-        function = self.rng.choice(list(known()["functions"]))
+        function = self.rng.choice(list(grammar()["functions"]))
         roles = _SUMMABLE if function == "SUM" else _NUMBERS
         return Aggregate(function, self._pick(self._columns(entity, *roles, mentioned=mentioned)))
 
@@ -331,7 +331,7 @@ class Drawer:
 
     def _on_entity(self, entity: Entity, mentioned: Collection[str]) -> Clause | None:
         """Draw a condition on a column of the entity."""
-        rules: Mapping[str, str] = known()["rules"]
+        rules: Mapping[str, str] = grammar()["rules"]
         fields = [
             field
             for field in entity.fields

@@ -22,7 +22,7 @@ _PLAIN_VALUE = re.compile(r"[A-Z0-9][\w.&'-]*( [A-Z0-9&][\w.'-]*){0,4}|\d{4}-\d\
 """A text that looks like a name or a date."""
 
 
-def known() -> dict[str, Any]:
+def grammar() -> dict[str, Any]:
     """Return the content of ``words.yaml``; nobody changes it."""
     content: dict[str, Any] = embedded(__file__, "words.yaml")
     return content
@@ -31,7 +31,7 @@ def known() -> dict[str, Any]:
 @cache
 def among(name: str) -> frozenset[str]:
     """Return one of the file's lists of words."""
-    return frozenset(known()["lists"][name].split())
+    return frozenset(grammar()["lists"][name].split())
 
 
 def words_of(name: str) -> list[str]:
@@ -40,7 +40,7 @@ def words_of(name: str) -> list[str]:
     ``orderDate``, ``ORDER_DATE`` and ``Order Date`` have the same words. Known abbreviations are
     written out.
     """
-    abbreviations = known()["abbreviations"]
+    abbreviations = grammar()["abbreviations"]
     words: list[str] = []
     for part in _IDENTIFIER_PARTS.findall(name):
         lower = part.lower()
@@ -60,14 +60,14 @@ def _is_english_word(word: str) -> bool:
         return False
     if len(word) < _SHORTEST and word not in _PREPOSITIONS:
         return False
-    return is_common(word) or word in known()["abbreviations"].values()
+    return is_common(word) or word in grammar()["abbreviations"].values()
 
 
 def singular(word: str) -> str:
     """Return the singular of a noun that may be plural."""
-    irregular = known()["plurals"]
-    for single, many in irregular.items():
-        if many == word and " " not in many:
+    irregular = grammar()["plurals"]
+    for single, plural_noun in irregular.items():
+        if plural_noun == word and " " not in plural_noun:
             return str(single)
     if word in irregular:
         return word
@@ -81,7 +81,7 @@ def row_noun(phrase: str) -> tuple[str, str]:
     """Return the nouns for one row and for several rows of a table, after its name's last word."""
     front, _, noun = phrase.rpartition(" ")
     single = singular(noun)
-    phrase_plural = known()["plurals"].get(single, "")
+    phrase_plural = grammar()["plurals"].get(single, "")
     if " " in phrase_plural:  # "staff members", "pieces of equipment"
         if " of " in phrase_plural:
             single = phrase_plural.replace("s of ", " of ")
@@ -99,10 +99,10 @@ def plural(phrase: str) -> str:
     """
     head, of, rest = phrase.partition(" of ")
     front, _, noun = head.rpartition(" ")
-    many = known()["plurals"].get(noun)
-    if not many or " " in many:
-        many = _regular_plural(noun)
-    return f"{front} {many}".strip() + of + rest
+    plural_noun = grammar()["plurals"].get(noun)
+    if not plural_noun or " " in plural_noun:
+        plural_noun = _regular_plural(noun)
+    return f"{front} {plural_noun}".strip() + of + rest
 
 
 def _regular_plural(noun: str) -> str:

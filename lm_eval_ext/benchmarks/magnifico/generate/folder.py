@@ -16,7 +16,12 @@ from typing import Any
 from lm_eval_ext.atomic import atomic_folder, sha256_of, sha256_of_text
 from lm_eval_ext.benchmarks.magnifico.generate import GRAMMAR_VERSION
 from lm_eval_ext.benchmarks.magnifico.generate.english import among
-from lm_eval_ext.benchmarks.magnifico.generate.make import Asked, Made, Progress, make
+from lm_eval_ext.benchmarks.magnifico.generate.make import (
+    GeneratedQuestion,
+    Generation,
+    Progress,
+    make,
+)
 from lm_eval_ext.benchmarks.magnifico.generate.tree import Question
 from lm_eval_ext.benchmarks.magnifico.own import GENERATED, REQUIRED
 from lm_eval_ext.benchmarks.magnifico.records import BASE
@@ -30,7 +35,7 @@ _TINY = 30
 """Rows of a table that is too small to supply most questions."""
 
 _TASK = """\
-# Made by lm-eval-ext magnifico generate. Paths are relative to where lm_eval is started.
+# Generation by lm-eval-ext magnifico generate. Paths are relative to where lm_eval is started.
 # lm_eval --include_path {folder} --tasks {task} --model ...
 class: !function lm_eval_ext.benchmarks.magnifico.task.MagnificoTask
 custom_dataset: !function lm_eval_ext.benchmarks.magnifico.load.dataset
@@ -75,7 +80,7 @@ def generate(
     questions: int,
     lexicon: Path | None = None,
     progress: Progress = _no_progress,
-) -> tuple[Made, dict[str, Any]]:
+) -> tuple[Generation, dict[str, Any]]:
     """Make a folder of examples; return them and the content of ``generated.json``.
 
     Nothing is written before all examples are made.
@@ -104,10 +109,10 @@ def generate(
         with filelock.FileLock(locks / f"generate-{lock_name}", blocking=False):
             for remains in out.parent.glob(f".{escape(out.name)}.*.part"):  # of a killed run
                 shutil.rmtree(remains, ignore_errors=True)
-            made = make(database, lexicon, seed, questions, progress)
+            generation = make(database, lexicon, seed, questions, progress)
             with atomic_folder(out) as unfinished:
-                writer = _Writer(unfinished, out, database, made, seed, lexicon)
-                return made, writer.write()
+                writer = _Writer(unfinished, out, database, generation, seed, lexicon)
+                return generation, writer.write()
     except filelock.Timeout:
         raise OptionError(f"{out}: another run is making this folder; name another one") from None
 
@@ -120,7 +125,7 @@ class _Writer:
         unfinished: The folder under its temporary name.
         out: The folder that the files are for.
         database: The user's database.
-        made: The examples.
+        generation: The examples.
         seed: The seed that they were drawn from.
         lexicon: The user's lexicon.
     """
@@ -128,7 +133,7 @@ class _Writer:
     unfinished: Path
     out: Path
     database: Path
-    made: Made
+    generation: Generation
     seed: int
     lexicon: Path | None
 
@@ -163,8 +168,8 @@ class _Writer:
             columns = (*REQUIRED, "form", "support")
             table = csv.DictWriter(lines, columns, delimiter="\t", lineterminator="\n")
             table.writeheader()
-            for example in self.made.asked:
-                table.writerows(_rows(example, self.made))
+            for example in self.generation.examples:
+                table.writerows(_rows(example, self.generation))
 
     def _write_task(self) -> None:
         task = task_of(self._copy.stem)
@@ -179,21 +184,21 @@ class _Writer:
 
     def _note(self) -> dict[str, Any]:
         """Return the content of ``generated.json``."""
-        support_count = sum(example.support for example in self.made.asked)
+        support_count = sum(example.support for example in self.generation.examples)
         words: dict[str, dict[str, str]] = {}
-        for kind, meaning in self.made.meanings.items():
+        for kind, meaning in self.generation.meanings.items():
             words[kind] = {"meaning": meaning.text, **dict(meaning.words.items())}
         versions = {name: version(name) for name in ("pyspellchecker", "sqlglot")}
         versions["sqlite"] = sqlite3.sqlite_version
         return {
             "grammar": GRAMMAR_VERSION,
             "seed": self.seed,
-            "questions": len(self.made.asked) - support_count,
+            "questions": len(self.generation.examples) - support_count,
             "support": support_count,
-            "drawn": self.made.drawn,
-            "dropped": dict(Counter(self.made.dropped).most_common()),
-            "unsaid": dict(self.made.profile.unsaid),
-            "warnings": list(_warnings(self.made)),
+            "drawn": self.generation.drawn,
+            "dropped": dict(Counter(self.generation.dropped).most_common()),
+            "unsaid": dict(self.generation.profile.unsaid),
+            "warnings": list(_warnings(self.generation)),
             "words": words,
             "examples": sha256_of(self.unfinished / EXAMPLES),
             "made_with": versions,
@@ -202,9 +207,9 @@ class _Writer:
         }
 
 
-def _rows(example: Asked, made: Made) -> Iterator[Mapping[str, str]]:
+def _rows(example: GeneratedQuestion, generation: Generation) -> Iterator[Mapping[str, str]]:
     """Yield a row for each form of a question."""
-    meaning = made.meanings[example.kind]
+    meaning = generation.meanings[example.kind]
     for form, word in meaning.words.items():
         yield {
             "interpretation": example.kind,
@@ -218,12 +223,12 @@ def _rows(example: Asked, made: Made) -> Iterator[Mapping[str, str]]:
         }
 
 
-def _warnings(made: Made) -> Iterator[str]:
+def _warnings(generation: Generation) -> Iterator[str]:
     """Yield what a user should know before the questions are asked."""
-    questions = [example.question for example in made.asked if not example.support]
+    questions = [example.question for example in generation.examples if not example.support]
     tables = Counter(question.entity.table for question in questions)
     table, count = tables.most_common(1)[0]
-    rows = made.profile.entities[table].rows
+    rows = generation.profile.entities[table].rows
     advice = "name more in a lexicon (--lexicon FILE)"
     if rows < _TINY and 2 * count > len(questions):
         yield (
@@ -236,7 +241,7 @@ def _warnings(made: Made) -> Iterator[str]:
             f"{odd_count} of {len(questions)} questions name tables or columns that are words of "
             f"SQL; their English may be poor: {advice}"
         )
-    if not made.profile.links:
+    if not generation.profile.links:
         yield "no foreign keys are declared, so no question joins tables"
 
 

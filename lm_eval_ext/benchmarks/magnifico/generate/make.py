@@ -57,7 +57,7 @@ def _no_progress(_: int) -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
+class GeneratedQuestion:
     """One question in all of its forms.
 
     Attributes:
@@ -76,20 +76,20 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Made:
+class Generation:
     """All examples of a database.
 
     Attributes:
         profile: The database in words.
         meanings: The interpretations by kind.
-        asked: The examples, in the order in which they were drawn.
+        examples: The examples, in the order in which they were drawn.
         drawn: The number of questions that were drawn.
         dropped: The numbers of those that were not kept, by reason.
     """
 
     profile: Profile
     meanings: Mapping[str, Meaning]
-    asked: Sequence[Asked]
+    examples: Sequence[GeneratedQuestion]
     drawn: int
     dropped: Mapping[str, int]
 
@@ -100,7 +100,7 @@ def make(
     seed: int,
     questions: int,
     progress: Progress = _no_progress,
-) -> Made:
+) -> Generation:
     """Make the examples of a database.
 
     Raises:
@@ -118,11 +118,11 @@ def make(
         for attempt in range(_ROUNDS):
             spare = max(_MIN_SPARE, questions // 2) * (attempt + 1)
             maker.fill(questions, spare, progress)
-            maker.judge(database, maker.asked)
+            maker.judge(database, maker.kept)
             kept = maker.best(questions)
             while _count(kept) == questions:
                 if not maker.judge(database, kept):
-                    return _made(profile, maker, kept)
+                    return _generation(profile, maker, kept)
                 kept = maker.best(questions)
     count = _count(kept)
     problem = "no question is possible"
@@ -133,10 +133,10 @@ def make(
     raise DataError(f"{database}: {problem}, or name more columns in a lexicon (--lexicon FILE)")
 
 
-def _made(profile: Profile, maker: "Maker", kept: Sequence[Asked]) -> Made:
+def _generation(profile: Profile, maker: "Maker", kept: Sequence[GeneratedQuestion]) -> Generation:
     kinds = sorted({example.kind for example in kept})
     meanings = {kind: maker.meanings[kind] for kind in kinds}
-    return Made(profile, meanings, kept, len(maker.golds), dict(maker.dropped))
+    return Generation(profile, meanings, kept, len(maker.golds), dict(maker.dropped))
 
 
 class Maker:
@@ -144,7 +144,7 @@ class Maker:
 
     Attributes:
         meanings: The interpretations by kind.
-        asked: The questions that were kept so far.
+        kept: The questions that were kept so far.
         golds: All queries that were drawn.
         dropped: The numbers of questions that were not kept, by reason.
     """
@@ -156,7 +156,7 @@ class Maker:
             kind: Drawer(profile, random.Random(f"{seed} {kind} questions"))
             for kind in self.meanings
         }
-        self.asked: list[Asked] = []
+        self.kept: list[GeneratedQuestion] = []
         self.golds: set[str] = set()
         self.dropped = Counter[str]()
         # A word that has no question left is followed by the next one.
@@ -171,10 +171,10 @@ class Maker:
         self._active_kinds += self._waiting_kinds[:new_kinds]
         self._waiting_kinds = self._waiting_kinds[new_kinds:]
         enough = questions + words * SUPPORT + spare
-        while self._active_kinds and len(self.asked) < enough:
+        while self._active_kinds and len(self.kept) < enough:
             for kind in list(self._active_kinds):
                 if self._draw(kind):
-                    progress(int(len(self.asked) <= questions))
+                    progress(int(len(self.kept) <= questions))
                     continue
                 self._active_kinds.remove(kind)
                 if self._waiting_kinds:
@@ -191,18 +191,18 @@ class Maker:
             texts: dict[Form, str] = {BASE: question.words({})}
             for form, word in meaning.words.items():
                 texts[form] = question.words({kind: word})
-            example = Asked(kind, question, question.sql(), texts)
+            example = GeneratedQuestion(kind, question, question.sql(), texts)
             if example.gold in self.golds:
                 continue
             self.golds.add(example.gold)
             reason = self.problem(example)
             if reason is None:
-                self.asked.append(example)
+                self.kept.append(example)
                 return True
             self.dropped[reason] += 1
         return False
 
-    def problem(self, example: Asked) -> str | None:
+    def problem(self, example: GeneratedQuestion) -> str | None:
         """Return why a question is not asked, by the database as it is; None if it can be."""
         question = example.question
         result = self.runner.run(example.gold, MOST_ROWS)
@@ -214,7 +214,9 @@ class Maker:
         if any(self._has_rows(result, weaker) for weaker in _without_each_condition(question)):
             return "a condition changes nothing"
         # Such as "the average bonus", where "average" is also a word for the sum.
-        known_texts = {text.casefold() for known in self.asked for text in known.texts.values()}
+        known_texts: set[str] = set()
+        for question_kept in self.kept:
+            known_texts.update(text.casefold() for text in question_kept.texts.values())
         if any(text.casefold() in known_texts for text in example.texts.values()):
             return "another question has the same text"
         return None
@@ -226,29 +228,29 @@ class Maker:
             return False
         return can_pair_all(result.rows, answer.rows)
 
-    def judge(self, database: Path, asked: Sequence[Asked]) -> bool:
+    def judge(self, database: Path, examples: Sequence[GeneratedQuestion]) -> bool:
         """Drop what the test suite for these questions refuses; return whether there was any."""
-        reasons = refused(database, [example.gold for example in asked])
+        reasons = refused(database, [example.gold for example in examples])
         self.dropped.update(reasons.values())
-        self.asked = [example for example in self.asked if example.gold not in reasons]
+        self.kept = [example for example in self.kept if example.gold not in reasons]
         return bool(reasons)
 
-    def best(self, questions: int) -> list[Asked]:
+    def best(self, questions: int) -> list[GeneratedQuestion]:
         """Return at most so many questions on words with enough of them, and solved examples."""
-        by_kind: dict[str, list[Asked]] = defaultdict(list)
-        for example in self.asked:
+        by_kind: dict[str, list[GeneratedQuestion]] = defaultdict(list)
+        for example in self.kept:
             by_kind[example.kind].append(example)
         support_golds: set[str] = set()
         for examples in by_kind.values():
             first_support = max(_MIN_PER_WORD, len(examples) - SUPPORT)
             support_golds.update(example.gold for example in examples[first_support:])
-        usable = [example for example in self.asked if len(by_kind[example.kind]) > _MIN_PER_WORD]
-        asked = [example for example in usable if example.gold not in support_golds][:questions]
-        asked_kinds = {example.kind for example in asked}
+        usable = [example for example in self.kept if len(by_kind[example.kind]) > _MIN_PER_WORD]
+        chosen = [example for example in usable if example.gold not in support_golds][:questions]
+        asked_kinds = {example.kind for example in chosen}
         for example in usable:
             if example.gold in support_golds and example.kind in asked_kinds:
-                asked.append(replace(example, support=True))
-        return asked
+                chosen.append(replace(example, support=True))
+        return chosen
 
 
 def _problem_of_rows(question: Question, result: Rows) -> str | None:
@@ -293,6 +295,6 @@ def refused(database: Path, golds: Sequence[str]) -> dict[str, str]:
     return reasons
 
 
-def _count(asked: Sequence[Asked]) -> int:
+def _count(examples: Sequence[GeneratedQuestion]) -> int:
     """Return the number of questions without solved examples."""
-    return sum(not example.support for example in asked)
+    return sum(not example.support for example in examples)

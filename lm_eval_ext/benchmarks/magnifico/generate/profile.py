@@ -468,8 +468,8 @@ def role_of(  # noqa: PLR0911
     if head in among("place") and len(counts) < rows:
         return "place"
     short = all(1 < len(text) <= _MOST_TEXT and not text.isdigit() for text in texts)
-    few = 1 < len(counts) <= min(_MOST_CATEGORIES, max(2, rows * 6 // 10))
-    return "category" if short and few else "other"
+    is_small = 1 < len(counts) <= min(_MOST_CATEGORIES, max(2, rows * 6 // 10))
+    return "category" if short and is_small else "other"
 
 
 def _is_tidy(text: str) -> bool:

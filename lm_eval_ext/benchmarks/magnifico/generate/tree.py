@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from lm_eval_ext.benchmarks.magnifico.generate.english import (
     among,
-    known,
+    grammar,
     listed,
     plural,
     value_text,
@@ -103,7 +103,7 @@ class Aggregate:
         """Return it in words, as "average price", or "number"."""
         if self.of is None:
             return novel.get(self.kind, "number")
-        function = novel.get(self.kind, known()["functions"][self.function])
+        function = novel.get(self.kind, grammar()["functions"][self.function])
         return f"{function} {self.of.words(novel)}"
 
 
@@ -173,7 +173,7 @@ class Clause:
         return self._filled(wording, [value_text(value) for value in self.values], slots)
 
     def _filled(self, wording: str, values: Sequence[str], slots: Mapping[str, object]) -> str:
-        template: str = known()["conditions"][self.rule].get(wording, "that {are} {word}")
+        template: str = grammar()["conditions"][self.rule].get(wording, "that {are} {word}")
         raw = self.values[-1] if self.values else ""
         return template.format(*values, raw=raw, **slots)
 
@@ -207,7 +207,7 @@ class Top:
         position = "top" if self.descending else "bottom"
         if self.rank > 1:
             position = "second"
-        meaning: str = known()["ranked"][position]
+        meaning: str = grammar()["ranked"][position]
         return meaning
 
 
@@ -283,7 +283,7 @@ class Question:
         if self.top:
             slots["top"] = self.top.words(novel)
             slots["term"] = self.top.term.words(novel)
-        sentences: list[str] = known()["sentences"][self._shape()]
+        sentences: list[str] = grammar()["sentences"][self._shape()]
         return sentences[self.style % len(sentences)].format_map(slots)
 
     def _shape(self) -> str:
