@@ -84,6 +84,10 @@ def line_candidates(text: str, phrases: Phrases) -> list[Candidate]:
     return [check_candidate(text, candidate, phrases) for candidate in candidates]
 
 
+_UNDERLINE = re.compile(r"\A[=-]{3,}[ \t]*\n\s*")
+"""The line below a heading."""
+
+
 def _announced(text: str, announcement: re.Match[str], source: str) -> Candidate:
     """Return what stands behind an announcement: the content of a fence, or a paragraph."""
     words = " ".join(announcement[0].split()).strip("*_`#>: ")
@@ -93,12 +97,13 @@ def _announced(text: str, announcement: re.Match[str], source: str) -> Candidate
     behind = text[start : start + MAX_LENGTH]
     # The end of bold type or of a heading belongs to the announcement.
     closing = re.match(r"[*_]{0,3}[ \t]*[:：]?[ \t]*[*_]{0,3}[ \t]*(?=\n|\Z)", behind)  # noqa: RUF001
-    if closing is None and announcement[0].count("**") % 2:
-        closing = re.match(r"[ \t]*\*\*", behind)
+    if closing is None and announcement[0].count("*") in (1, 2):
+        marks = announcement[0].count("*")
+        closing = re.match(rf"[ \t]*\*{{{marks}}}", behind)
     if closing:
         start += closing.end()
         behind = behind[closing.end() :]
-    content = behind.lstrip()
+    content = _UNDERLINE.sub("", behind.lstrip())
     start += len(behind) - len(content)
     blocks = fenced_blocks(content) if content[:3] in ("```", "~~~") else []
     if blocks and blocks[0].start == 0:
@@ -195,8 +200,9 @@ def line_variants(line: str, phrases: Phrases) -> Iterator[str]:
 
 
 _REMARK = re.compile(
-    r"\s\((?!(?:or|not|and|but|maybe|possibly)\b)"
-    r"(?:[A-Za-z',-]{1,30}\s){2,30}[A-Za-z'-]{1,30}[.!]?\)\.?\Z"
+    r"\s\((?:(?!(?:or|not|and|but|maybe|possibly)\b)"
+    r"(?:[A-Za-z',-]{1,30}\s){2,30}[A-Za-z'-]{1,30}[.!]?"
+    r"|(?:the\s)?(?:final|correct)?\s?answer)\)\.?\Z"
 )
 
 

@@ -149,7 +149,9 @@ class FormalGrammar(CandidateGrammar):
             before = clause_before(text, later.candidate.start)
             if earlier.answer != later.answer and self.phrases.alternative.search(before):
                 return True
-        return False
+        if not expressions:
+            return False
+        return self.phrases.offer.search(text, expressions[0].candidate.start + 1) is not None
 
 
 _RANKS = {"line": 0, "code": 0, "fence": 1}

@@ -129,7 +129,7 @@ def _without_layer(text: str) -> str:
     if inner is not None:
         return inner
     tagged = _TAGGED.match(text)
-    if tagged:
+    if tagged and not _REJECTED.search(tagged[1]):
         return tagged[2].strip()
     # A star that begins a form is no bullet: what stands behind the form goes before it.
     patterns = [_LANGUAGE, _TRAILING, *_LEADING]
@@ -229,6 +229,9 @@ _ANSWER_KEY = re.compile(
     r"answer|result|output|response|prediction|label|final|form|name|query|sql|菜名|答案|choice|option",
     re.IGNORECASE,
 )
+_REJECTED = re.compile(r"reject|wrong|incorrect|\bnot\b|exclude|alternative", re.IGNORECASE)
+"""A key or a tag whose text is no answer."""
+
 _SINGLE_QUOTED = re.compile(r"\{\s*'([^'\n]{1,60})'\s*:\s*'([^'\n]{0,2000})'\s*,?\s*\}")
 _DECODER = json.JSONDecoder(strict=False)
 _MAX_OBJECTS = 8
@@ -258,7 +261,7 @@ def json_texts(text: str) -> list[Span]:
             # A key with a list of texts names several answers.
             if _ANSWER_KEY.search(key) and keys.count(key) == 1:
                 answers.append(member)
-        if not answers and len(members) == 1:
+        if not answers and len(members) == 1 and not _REJECTED.search(keys[0]):
             answers = [members[0][1]]
         spans.extend(Span(opening.start(), end, answer) for answer in answers[:1])
     return spans

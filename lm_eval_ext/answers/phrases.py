@@ -69,10 +69,10 @@ class Phrases:
         subject = r"(?:\s(?:to|for|of|from|in)\s(?:(?!\bis\b|\bare\b)[^\n.:!?]){1,80}?)?"
         label = (
             rf"(?:{determiner}\s)?(?:{_any_of(self.qualifiers)}\s){{0,2}}"
-            rf"{_any_of(self.labels)}{subject}"
+            rf"{_any_of(self.labels)}(?:,\s{_any_of(self.before)},)?{subject}"
         )
         verb = rf"{mark}\s?{_any_of(self.verbs)}(?!\w)(?:\s{_any_of(self.after)}(?!\w))?"
-        colon = r"(?:\s*(?:[:：=→]|-{1,2}>)|\s[-–—]\s)"  # noqa: RUF001
+        colon = r"(?:[ \t]*(?:[:：=→]|-{1,2}>)|\s[-–—]\s)"  # noqa: RUF001
         # A label alone in its line, as a heading or in bold.
         alone = r"(?=[*_\s:：]*$)"  # noqa: RUF001
         remark = r"(?:\s*\([^()\n]{0,40}\))?"
@@ -128,6 +128,13 @@ class Phrases:
     def alternative(self) -> re.Pattern[str]:
         """A word that offers what follows it beside another answer."""
         return re.compile(rf"(?:{_words(self.alternatives)})[\s:,\"'`*“(]*\Z", re.IGNORECASE)
+
+    @cached_property
+    def offer(self) -> re.Pattern[str]:
+        """A line that offers another answer: "Or ...", "Alternatively: ..."."""
+        return re.compile(
+            rf"^\W{{0,4}}(?:{_words(self.alternatives)})(?!\w)", re.IGNORECASE | re.MULTILINE
+        )
 
     @cached_property
     def example(self) -> re.Pattern[str]:

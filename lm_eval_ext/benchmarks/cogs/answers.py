@@ -25,8 +25,9 @@ Sentence:"""
 
 def parses(text: str) -> bool:
     """Return whether a text is a logical form of at least one predicate."""
-    if text[:1].isdigit():
-        return False  # the number of a list would be read as a predicate: "1 . dog ( x _ 1 )"
+    if text[:1].isdigit() or ":" in text or "：" in text:  # noqa: RUF001
+        # A label or the number of a list would be read as a predicate: "1 . dog ( x _ 1 )".
+        return False
     try:
         return bool(parse(normalise(text)).atoms)
     except NotAFormError:

@@ -147,7 +147,8 @@ class OptionGrammar(_QuestionGrammar):
                 continue
             words = lines[neighbour].text
             is_end = neighbour < position and self.phrases.alternative.search(words)
-            if is_end or self.phrases.alternative.fullmatch(words):
+            is_offer = neighbour > position and self.phrases.offer.match(words)
+            if is_end or is_offer or self.phrases.alternative.fullmatch(words):
                 return True
         return False
 
@@ -215,7 +216,11 @@ class SpanGrammar(_QuestionGrammar):
         opening = lines[0].text if lines else ""
         last = answers[-1]
         ends_text = bool(lines) and last.candidate.start == lines[-1].start
-        if len(opening.split()) > _LONG_LINE and ends_text and len(last.answer.split()) <= _SHORT:
+        before = [line.text for line in lines[:-1]]
+        are_reasons = len(opening.split()) > _LONG_LINE
+        if len(before) > 1 and all(line.endswith((".", ":")) for line in before):
+            are_reasons = True
+        if are_reasons and ends_text and _is_list_item(last.answer):
             return last
         return answers[0]
 
@@ -226,7 +231,7 @@ def _has_label(text: str, label: str) -> bool:
 
 
 def _is_list_item(line: str) -> bool:
-    return len(line.split()) <= _SHORT and not line.endswith((".", ":", "!"))
+    return len(line.split()) <= _SHORT and not line.endswith((".", ":", "!", "?"))
 
 
 _MAX_LIST = 6

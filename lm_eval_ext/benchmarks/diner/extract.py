@@ -31,6 +31,7 @@ The stages that all benchmarks share come first (:mod:`lm_eval_ext.answers.turn`
 A gold name given as the answer is returned unchanged.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
@@ -54,6 +55,10 @@ MAX_PLAIN = 20
 
 MOST_AROUND = 3
 """How many of 一道, 的做法, 吧 and the like are removed from around a name."""
+
+NAME_CHARACTERS = re.compile(rf"(?:{CHINESE.pattern})+")
+
+_CLAUSE_END = re.compile(r"[,.;。\n]")
 
 BETWEEN_NAMES = "或"
 """What joins several names that are offered."""
@@ -119,6 +124,10 @@ def marked_name(text: str) -> str | None:
     for block in fenced_blocks(text):
         spans.append(Span(block.start, block.end, block.text))
     for span in sorted(spans, key=lambda span: span.start, reverse=True):
+        before = text[max(0, span.start - MAX_PLAIN) : span.start]
+        before = _CLAUSE_END.split(before)[-1]
+        if phrases.ENGLISH_DENIAL.search(before) or phrases.DENIED.search(before):
+            continue
         name = bare(span.text)
         if len(name) <= MAX_PLAIN and CHINESE.search(name) and _is_plain_name(name):
             return _name(name)
@@ -167,10 +176,13 @@ def _line(text: str) -> str:
     corrections = list(phrases.CORRECTION.finditer(text))
     if corrections and CHINESE.search(text, corrections[-1].end()):
         text = text[corrections[-1].end() :]
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    lines = [line.strip() for line in text.split("\n") if any(map(str.isalnum, line))]
     while len(lines) > 1 and _leads_up(lines[0]):
         if _denies(lines[0]):
             return ""
+        del lines[0]
+    has_chinese = CHINESE.search(text) is not None
+    while has_chinese and len(lines) > 1 and not CHINESE.search(lines[0]):
         del lines[0]
     if not lines or any(phrases.OR.fullmatch(line) for line in lines):
         return ""
@@ -245,6 +257,9 @@ def _name_in_line(line: str) -> str:
         is_prose = phrases.ENGLISH_WORDS.search(before) is not None and not is_announced
         is_question = not is_announced and phrases.QUESTIONED.match(line) is not None
         if is_prose or is_question or phrases.ENGLISH_DENIAL.search(before):
+            return ""
+        behind = NAME_CHARACTERS.match(line, chinese.start())
+        if behind and phrases.DENIED_BEHIND.match(line, behind.end()):
             return ""
         return _name(_stretch(line))
     sentence = phrases.SENTENCE_END.split(line.strip("\"' .!?"), maxsplit=1)[0]

@@ -117,11 +117,19 @@ ENGLISH_LABEL = re.compile(
 
 ENGLISH_DENIAL = re.compile(
     r"\b(?:not|cannot|never|neither|nor|anything but|except|why|for example|for instance|e\.g\."
-    r"|such as|if|examples?|wrong|incorrect|mistakes?|unlikely|might|could|possible|possibly)(?!\w)"
+    r"|such as|if|examples?|rejected|suppose|samples?|perhaps|maybe|candidates?|wrong|incorrect"
+    r"|mistakes?|unlikely|might|could|possible|possibly)(?!\w)"
     r"|n't\b|^\W*is the\b",
     re.IGNORECASE,
 )
 """What denies a name behind it, or makes an example of it."""
+
+DENIED_BEHIND = re.compile(
+    r"[\"'”」`*)\s]{0,4}(?:is|was|would be)(?:\snot\b|n't\b|\s(?:wrong|incorrect|false))"
+    r"|[\"'”」]?(?:是错|不对|不正确|错误)",
+    re.IGNORECASE,
+)
+"""What denies a name before it."""
 
 ENGLISH_WORDS = re.compile(r"[A-Za-z]{2,}\W+[A-Za-z]{2,}")
 """English prose; a name behind it is one only if the prose announces it."""
@@ -132,8 +140,8 @@ CONTINUATION = re.compile(r"\n\s*(?:question|user|human|q)\s*\d*\s*:", re.IGNORE
 JSON_OBJECT = re.compile(r'\s*\{\s*"[^"\n]{1,60}"\s*:')
 """JSON whose texts are no single answer, if no name was read out of it."""
 
-OR = re.compile(r"\W*(?:or|或者?|还是)\W*", re.IGNORECASE)
-"""A line between two names."""
+OR = re.compile(r"\W*(?:or\b|或者?|还是).*", re.IGNORECASE)
+"""A line that offers another name."""
 
 BY_ENGLISH = re.compile(
     r"\b(?:dish|recipe|name|answer|title)\b[^\n:。]{0,40}?\b(?:is|be|called|named)\b"

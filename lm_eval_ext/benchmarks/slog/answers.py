@@ -16,8 +16,8 @@ _NAME = re.compile(r"[^\W\d_][\w-]*|\?")
 
 
 def _parses_cogs(text: str) -> bool:
-    if text[:1].isdigit():
-        return False  # the number of a list would be read as a predicate
+    if text[:1].isdigit() or ":" in text or "：" in text:  # noqa: RUF001
+        return False  # a label or the number of a list would be read as a predicate
     try:
         return bool(logical_forms.parse(logical_forms.normalise(text)).atoms)
     except logical_forms.NotAFormError:

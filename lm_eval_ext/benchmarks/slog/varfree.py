@@ -41,6 +41,8 @@ def parses_closed(text: str) -> bool:
 
     The authors' program closes open brackets, so an answer that was cut off is a form, too.
     """
+    if ":" in text or "：" in text:  # noqa: RUF001
+        return False  # a label before a form would be read as its word
     tokens = spaced(text).split()
     if len(tokens) > _MAX_TOKENS or "(" not in tokens:
         return False
