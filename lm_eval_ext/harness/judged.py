@@ -8,23 +8,25 @@ document is a pure function of the document and its answers.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from lm_eval_ext.answers.reader import UNREAD, ReadAnswer
 from lm_eval_ext.harness.lm_eval_types import Answer
 from lm_eval_ext.sql import Verdict
 
 
-class JudgedText(str):
-    """An answer with its verdict; lm-eval logs it as the text that it is."""
+class JudgedText(ReadAnswer):
+    """An answer with its verdict, and with how it was read; lm-eval logs it as its text."""
 
     verdict: Verdict
 
     def __new__(cls, text: str, verdict: Verdict) -> "JudgedText":
         """Return the text with its verdict."""
-        judged = super().__new__(cls, text)
+        judged = str.__new__(cls, text)
+        judged.summary = text.summary if isinstance(text, ReadAnswer) else UNREAD
         judged.verdict = verdict
         return judged
 
-    def __reduce__(self) -> tuple[type["JudgedText"], tuple[str, Verdict]]:
-        return JudgedText, (str(self), self.verdict)
+    def __reduce__(self) -> tuple[type["JudgedText"], tuple[ReadAnswer, Verdict]]:
+        return JudgedText, (ReadAnswer(str(self), self.summary), self.verdict)
 
 
 def verdict_record(answers: Sequence[Answer]) -> Mapping[str, str | None] | None:

@@ -1,15 +1,15 @@
 """MAGNIFICo's task class: has answers judged on the original database and on its test suite."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from lm_eval.api.instance import Instance
 
+from lm_eval_ext.answers.reader import AnswerReader
 from lm_eval_ext.benchmarks.magnifico import score
 from lm_eval_ext.benchmarks.magnifico.databases import ScoringDatabases
 from lm_eval_ext.benchmarks.magnifico.documents import Setting
-from lm_eval_ext.benchmarks.magnifico.extract import query_in_dialect, query_of
+from lm_eval_ext.benchmarks.magnifico.extract import QueryReader
 from lm_eval_ext.benchmarks.magnifico.own import generated
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.filters import register_text_filter
@@ -22,8 +22,8 @@ from lm_eval_ext.stats.table import Row
 
 _log = get_logger(__name__)
 
-register_text_filter("magnifico_query", lambda answer: query_of(answer) or "")
-register_text_filter("magnifico_query_dialect", lambda answer: query_in_dialect(answer) or "")
+# Task files of older versions name it; the task's reader does its work now.
+register_text_filter("magnifico_query", str)
 
 UNAVAILABLE = "database_unavailable"
 """The cause of documents whose database went away before their answer was judged."""
@@ -44,18 +44,18 @@ class MagnificoTask(ExtTask):
     resources: ScoringDatabases
 
     def prepare(self, config: TaskConfig) -> None:
-        """Make the judge, and choose the filter for the databases' engine."""
-        if self.resources.engine is not None:
-            filters = json.dumps(config["filter_list"])
-            config["filter_list"] = json.loads(
-                filters.replace('"magnifico_query"', '"magnifico_query_dialect"')
-            )
+        """Make the judge, and the reader for the dialect of the databases."""
         self.judge = self.resources.judge(self.options.semantics)
+        self.reader = QueryReader(is_sqlite=self.resources.engine is None)
 
     @property
     def _databases(self) -> tuple[str, ...]:
         """The databases that rows are about."""
         return score.DATABASES if self.resources.suites else (score.ORIGINAL,)
+
+    def answer_reader(self, doc: Doc, index: int) -> AnswerReader:
+        """Return the reader of queries, the same with a chat template and without."""
+        return self.reader
 
     def metrics(self) -> list[str]:
         """Return the metrics for the forms of the words."""

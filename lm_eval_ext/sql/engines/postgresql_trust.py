@@ -187,7 +187,7 @@ class RefusedFunctions:
 
     def _first_call(self, sql: str) -> str:
         words = {word.lower() for word in re.findall(r"[^\W\d]\w*", sql)}
-        builtin = sorted(words & self.builtin)
+        builtin: list[str] = sorted(words & self.builtin)
         if builtin:
             return builtin[0]
         call = self.own.search(sql)

@@ -13,7 +13,13 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from support.databases import opened
 
-from lm_eval_ext.benchmarks.magnifico.extract import MAX_CHARS, query_of
+from lm_eval_ext.answers.tokens import remove_invisible
+from lm_eval_ext.benchmarks.magnifico.extract import (
+    MAX_CHARS,
+    QueryReader,
+    query_in_dialect,
+    query_of,
+)
 from lm_eval_ext.benchmarks.magnifico.sql_text import parses
 
 pytestmark = pytest.mark.slow
@@ -33,6 +39,57 @@ def test_cases(case: dict[str, str | None]) -> None:
     found = query_of(str(case["answer"]))
     assert found == case["expected"]
     assert found is None or query_of(found) == found
+
+
+# --- how chat models write it ---------------------------------------------------------------
+
+FORMS = yaml.safe_load((FIXTURES / "magnifico_chat_answers.yaml").read_text(encoding="utf-8"))
+QUERY = "SELECT name FROM boat"
+LINES = "SELECT name\nFROM boat\n\nWHERE mast = 1\n\nORDER BY name"
+
+
+def cases_of(kinds: dict[str, list[str]]) -> list[Any]:
+    """Return a case for each answer, named by its kind and number."""
+    return [
+        pytest.param(answer, id=f"{kind} {number}")
+        for kind, answers in kinds.items()
+        for number, answer in enumerate(answers, start=1)
+    ]
+
+
+@pytest.mark.parametrize("answer", cases_of(FORMS["read"]))
+def test_a_form_that_a_person_reads(answer: str) -> None:
+    found = query_of(answer.replace("{q}", QUERY, 1))
+    assert found == QUERY
+
+
+@pytest.mark.parametrize("answer", FORMS["lines"])
+def test_blank_lines_within_a_query_do_not_end_it(answer: str) -> None:
+    assert query_of(answer.replace("{lines}", LINES, 1)) == LINES
+
+
+@pytest.mark.parametrize(("answer", "expected"), FORMS["broken"])
+def test_a_query_with_mistakes_is_a_query(answer: str, expected: str) -> None:
+    """It fails when it is executed: an error of the query, not an answer without a query."""
+    assert query_of(answer) == expected
+
+
+@pytest.mark.parametrize("answer", cases_of(FORMS["unread"]))
+def test_a_form_that_no_person_takes_for_the_answer(answer: str) -> None:
+    assert query_of(answer.replace("{q}", QUERY, 1)) is None
+
+
+@pytest.mark.parametrize("answer", cases_of(FORMS["read"]))
+def test_the_dialects_read_the_same_forms(answer: str) -> None:
+    assert query_in_dialect(answer.replace("{q}", QUERY, 1)) == QUERY
+
+
+def test_the_steps_of_reading() -> None:
+    response = f"<think>Hm.</think>Sure:\n```sql\n{QUERY}\n```<end_of_turn>"
+    reading = QueryReader().explain(response)
+    assert reading.answer == QUERY
+    assert reading.summary == "outside of reasoning > special tokens > fenced block"
+    assert QueryReader().explain("I do not know.").summary == "no query"
 
 
 # --- valid queries ---------------------------------------------------------------------------
@@ -132,7 +189,8 @@ def test_any_text_gives_a_part_of_itself_or_nothing(text: str) -> None:
     found = query_of(text)
     if found is None:
         return
-    assert found in text or found.removeprefix("SELECT ") in text
+    visible = remove_invisible(text)
+    assert found in visible or found.removeprefix("SELECT ") in visible
     assert found[:6].upper() == "SELECT" or found[:4].upper() == "WITH"
     assert query_of(found) == found
 

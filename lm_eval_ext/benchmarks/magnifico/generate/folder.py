@@ -48,7 +48,6 @@ process_results: !function lm_eval_ext.benchmarks.magnifico.score.by_execution
 filter_list:
   - name: query
     filter:
-      - function: magnifico_query
       - function: take_first
 generation_kwargs:
   do_sample: false
