@@ -148,8 +148,11 @@ class QueryReader(AnswerReader):
         text = response[:MAX_CHARS]
         if not self._is_sqlite and masks.can_mask(text):
             text = masks.mask(text)
-        steps = [Step(step.name, masks.unmask(step.text)) for step in _read(text)]
-        steps[0] = Step("response", response[:MAX_CHARS])
+        steps = [Step("response", response[:MAX_CHARS])]
+        for step in _read(text):
+            step_text = masks.unmask(step.text)
+            if step_text != steps[-1].text:
+                steps.append(Step(step.name, step_text))
         return Reading(steps[-1].text, tuple(steps))
 
 
@@ -158,14 +161,14 @@ def _read(text: str) -> list[Step]:
 
     The query of a query is the query itself: the rules are applied until nothing changes.
     """
-    steps = [Step("response", text), *_find(text)]
+    steps = _find(text)
     for _ in range(_MAX_ROUNDS):
         query = steps[-1].text
         again = _find(query)[-1] if query else Step("", "")
         if again.text == query:
             return steps
         steps.append(again)
-    return [steps[0], Step("no query", "")]
+    return [Step("no query", "")]
 
 
 @dataclass(frozen=True)

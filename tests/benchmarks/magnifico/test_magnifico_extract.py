@@ -90,6 +90,7 @@ def test_the_steps_of_reading() -> None:
     assert reading.answer == QUERY
     assert reading.summary == "outside of reasoning > special tokens > fenced block"
     assert QueryReader().explain("I do not know.").summary == "no query"
+    assert QueryReader().explain(QUERY).summary == "unchanged"
 
 
 # --- valid queries ---------------------------------------------------------------------------
