@@ -182,9 +182,9 @@ def test_noted_intervals_are_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("noted", "limit", "said"),
     [
-        ((50.0, 20, 5), 20, "no interval from 5 databases, fewer than 6"),
-        ((50.0, 20, 1), None, "no interval from 1 database, fewer than 6"),
-        ((50.0, 20, 6), None, "no interval, since it hangs on one database"),
+        ((50.0, 20, 5), 20, "no interval from 5 interpretations, fewer than 6"),
+        ((50.0, 20, 1), None, "no interval from 1 interpretation, fewer than 6"),
+        ((50.0, 20, 6), None, "no interval, since it hangs on one interpretation"),
         ((50.0, 20, 6, 40.0, 60.0), 20, ""),
         ((None, 20, 5), 20, "no interpretation has 5 % or more of its base questions"),
         ((None, 0, 0), 20, "no document has a value"),
@@ -248,7 +248,7 @@ def test_a_run_without_samples_is_one_line_and_the_others_still_show(tmp_path: P
     said = words(tmp_path, tasks=["cogs_mini_gen"], by="type")
     assert "a a 0.500" in said and "b: " in said and "--log_samples" in said
     assert "cogs_mini_gen · a, b: 20 of 20 documents; c: 8 of 8 documents · Exact match" in said
-    assert "c: cogs_mini_gen: no document was scored" in said
+    assert "has samples of 0 of the 8 documents that were scored" in said
 
 
 def test_a_users_own_task_is_reported_as_its_benchmarks(tmp_path: Path) -> None:
