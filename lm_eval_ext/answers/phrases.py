@@ -59,7 +59,7 @@ class Phrases:
 
     @cached_property
     def announcement(self) -> re.Pattern[str]:
-        """What announces an answer: "So the final answer is", "**Answer:**", "### Answer".
+        """Announcements of an answer: "So the final answer is", "**Answer:**", "### Answer".
 
         It stands at the beginning of a line or of a sentence, or behind a comma and one of
         ``before``.
@@ -94,7 +94,7 @@ class Phrases:
 
     @cached_property
     def correction(self) -> re.Pattern[str]:
-        """What takes back an earlier answer, at the beginning of a line or sentence."""
+        """Words that take back an earlier answer, at the beginning of a line or sentence."""
         return re.compile(
             rf"(?:^[^\w\n]{{0,4}}|(?<=[.!?;])\s+)(?:{_any_of(self.corrections)})\s*",
             re.IGNORECASE | re.MULTILINE,
@@ -186,7 +186,7 @@ class Phrases:
 
     @cached_property
     def ending(self) -> re.Pattern[str]:
-        """What may follow an answer in its sentence."""
+        """Words that may follow an answer in its sentence."""
         return re.compile("|".join(map(re.escape, self.endings)) or r"(?!)", re.IGNORECASE)
 
 

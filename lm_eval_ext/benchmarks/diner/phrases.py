@@ -98,7 +98,7 @@ AROUND_NAME = re.compile(
 )
 NAME_END = re.compile(r"[,.!?;:。|~\t]|\s[-–]+\s|—|--|或者?(?=[叫称])")  # noqa: RUF001
 SEVERAL = re.compile(r"\s*[/、]\s*|或者?(?![叫称])|还是")
-"""What stands between several names; "或称" is another name of the same dish."""
+"""Signs and words between several names; "或称" is another name of the same dish."""
 ALSO_POSSIBLE = re.compile(r"[,;]?\s*也(?:有可能|可能|许|或许)(?:是|叫)")
 SENTENCE_END = re.compile(r"[.!?;:]\s")
 _QUOTES = ('""', "''", "“”", "‘’", "「」", "『』", "《》", "«»", "„“", "””", "〝〞")  # noqa: RUF001
@@ -122,14 +122,14 @@ ENGLISH_DENIAL = re.compile(
     r"|n't\b|^\W*is the\b",
     re.IGNORECASE,
 )
-"""What denies a name behind it, or makes an example of it."""
+"""Words that deny a name behind them, or make an example of it."""
 
 DENIED_BEHIND = re.compile(
     r"[\"'”」`*)\s]{0,4}(?:is|was|would be)(?:\snot\b|n't\b|\s(?:wrong|incorrect|false))"
     r"|[\"'”」]?(?:是错|不对|不正确|错误)",
     re.IGNORECASE,
 )
-"""What denies a name before it."""
+"""Words that deny the name before them."""
 
 ENGLISH_WORDS = re.compile(r"[A-Za-z]{2,}\W+[A-Za-z]{2,}")
 """English prose; a name behind it is one only if the prose announces it."""
@@ -152,19 +152,19 @@ BY_ENGLISH = re.compile(
 DENIED = re.compile(
     r"(?:不是|不叫|并非|而非|不应|不能|不该|不算|不会|绝非|除了|\bnot\b)[^,。;!?\n]{0,6}$"
 )
-"""What denies the quoted text behind it."""
+"""Words that deny the quoted text behind them."""
 
 EXAMPLE = re.compile(
     r"(?:比如|例如|譬如|举例|示例|例子|像是|e\.g\.|for example)[^。;!?\n]{0,20}$", re.IGNORECASE
 )
-"""What makes an example of the name behind it."""
+"""Words that make an example of the name behind them."""
 
 CORRECTION = re.compile(
     r"(?:^|[。.!?,;\n])\s*(?:(?:不对|更正|纠正|修正|改正|错了)\s*[,:。!、]+"
     r"|(?:no|wait|actually|correction|rather)\s*[,:])\s*",
     re.IGNORECASE,
 )
-"""What takes back the names before it."""
+"""Words that take back the names before them."""
 
 LIST_MARK = re.compile(r"\s*(?:[(]?\d{1,2}[.、)]|[-*•·])\s*")
 
