@@ -16,7 +16,7 @@ import resource
 import sys
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from bench.data import originals
 from bench.judge.cases import Case, cases, flaws
-from lm_eval_ext.atomic import atomic_text
+from lm_eval_ext.atomic import atomic_text, sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, mini, populating
 from lm_eval_ext.sql import Executor
 from lm_eval_ext.sql.predictions import read_predictions
@@ -41,7 +41,7 @@ from lm_eval_ext.sql.suite import (
     read,
     read_shipped,
 )
-from lm_eval_ext.sql.suite.store import SHORT
+from lm_eval_ext.sql.suite.store import SHORT, key_of
 
 Recorded = dict[str, dict[str, dict[str, str]]]
 
@@ -129,6 +129,21 @@ def pack_all(golds: populating.GoldsByDatabase) -> None:
             made = populate_all(wanted, Path(folder), shipped, workers=2)
         with atomic_text(home / "suites.json") as file:
             file.write(pack(made.values()))
+        rekey_copies(home, wanted)
+
+
+def rekey_copies(home: Path, golds: populating.GoldsByDatabase) -> None:
+    """Write the keys of this version into the seeds of version 2, which are copies alone."""
+    shipped = read_shipped(home, "-v2")
+    entries = {}
+    for db_id, (path, queries) in golds.items():
+        digest = sha256_of(path)
+        rows = shipped.rows.get(digest)
+        for entry in shipped.seeds.values():
+            if entry["database"] == db_id:
+                entries[key_of(digest, sorted(set(queries)), rows)] = entry
+    with atomic_text(home / "suites-v2.json") as file:
+        file.write(as_text(entries))
 
 
 def pack(suites: Iterable[Suite]) -> str:
@@ -142,6 +157,11 @@ def pack(suites: Iterable[Suite]) -> str:
             "hashes": [content[:SHORT] for content in suite.databases.values()],
             "golds": {g: [numbers[name] for name in names] for g, names in suite.judges.items()},
         }
+    return as_text(entries)
+
+
+def as_text(entries: Mapping[str, Mapping[str, object]]) -> str:
+    """The same of entries by key."""
     text = json.dumps({"version": SUITE_VERSION, "databases": entries}, separators=(",", ":"))
     return text.replace('],"', '],\n"').replace("},", "},\n") + "\n"
 

@@ -75,7 +75,7 @@ def distinguished(original: Original, case: build.GoldCase, wrong: set[str]) -> 
     values, constants of these queries and their neighbours. Right rewrites decide nothing here.
     """
     left, judged, draws = set(wrong), 0, random.Random(case.gold)
-    case = replace(case, checks=replace(case.checks, void=False, rewrites=[]))
+    case = replace(case, checks=replace(case.checks, may_be_empty=False, rewrites=[]))
     known = original.schema, original.source.domains
     wishes = [read_requirements(sql, *known) for sql in (case.gold, *sorted(wrong))]
     for _ in range(TRIES if left else 0):

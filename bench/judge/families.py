@@ -19,7 +19,15 @@ from lm_eval_ext.sql.suite.columns import Domain
 from lm_eval_ext.sql.values import Rows
 
 WORD = re.compile(r"""'[^']*'|"[^"]*"|[\w.]+|[<>!=]+|\S""")
-QUOTAS = {"column": 6, "span": 5, "join": 3, "string": 3, "number": 4}  # most neighbours of a kind
+QUOTAS = {
+    "column": 6,
+    "span": 5,
+    "join": 3,
+    "string": 3,
+    "number": 4,
+    "group": 2,
+    "rank": 2,
+}  # most neighbours of a kind
 EXCHANGED = (["count", "sum", "avg", "min", "max"], ["=", "<>", "<", "<=", ">", ">="])
 JOINS = {"join": ("LEFT JOIN", "CROSS JOIN"), "on": ("ON 1 OR",)}
 # What a condition may stand before; the last one is a gold's end.
@@ -47,6 +55,10 @@ RIGHT: dict[str, tuple[str, str | Callable[[re.Match[str]], str], str]] = {
     "sign_turned": (r"order by ([\w.]+) desc", r"ORDER BY -\1", "integer"),
     "greatest_as_first": (
         r"\( select max \( ([\w.]+) \) ([^()]+) \)", r"(SELECT \1 \2 ORDER BY \1 DESC LIMIT 1)", ""
+    ),
+    "above_all": (
+        r"([\w.]+) > \( select max \( ([\w.]+) \) ([^()]+) \)",
+        r"NOT EXISTS (SELECT 1 FROM (SELECT \2 AS highest \3) WHERE highest >= \1)", "integer"
     ),
     "in_as_nested": (r"\bin \( (select [^()]+) \)", r"IN (SELECT * FROM (\1))", ""),
     "aliases_reversed": (r"\b(from|join) (\w+) as (\w+)", TURNED + r"\3", ""),
@@ -108,6 +120,7 @@ class Beside:
             same = {of, *self.original.source.related.get(of, ())}
             for other in [n for n, domain in read if domain.kind == own.kind and n not in same]:
                 yield "column", "".join([*word.rpartition(".")[:2], other[1]])
+        yield from self._other_groups(words, i, sorted({name for (_, name), _ in read}))
         for one in self.lent if low in BOUNDS else ():
             yield "span", f"WHERE {one} {'AND' if low == 'where' else word}"
         yield from (("join", new) for new in JOINS.get(low, ()))
@@ -122,6 +135,19 @@ class Beside:
         for one in (str(int(word) * 10), str(int(word) // 2), "0") if word.isdigit() else ():
             yield "number", one
         yield from (("number", new) for same in EXCHANGED if low in same for new in same)
+
+    def _other_groups(
+        self, words: list[str], i: int, columns: list[str]
+    ) -> Iterator[tuple[str, str]]:
+        """Yield one more key of GROUP BY, and values instead of rows in what ranks groups."""
+        before = [word.casefold() for word in words[:i]]
+        word = words[i].casefold()
+        if word == "by" and before[-1:] == ["group"]:
+            for column in columns:
+                yield "group", f"BY {column} ,"
+        if word == "*" and before[-2:] == ["count", "("] and "order" in before:
+            for column in columns:
+                yield "rank", f"DISTINCT {column}"
 
 
 def normal(sql: str) -> str:

@@ -20,12 +20,12 @@ from lm_eval_ext.sql.parsing import Change, applied, parse, to_sql
 from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.sql.values import Mutant
 
-_MOST = 24
+_MAX_OF_A_KIND = 24
 """Mutants of one kind per gold."""
 
 
 def mutants(sql: str, schema: Schema) -> tuple[Mutant, ...]:
-    """Returns a gold's mutants, in a fixed order: by rule, then by place in the query.
+    """Return a gold's mutants, in a fixed order: by rule, then by place in the query.
 
     Their texts differ from each other and from the gold's. A mutant may still be equivalent to
     the gold or fail when it is run.
@@ -35,13 +35,16 @@ def mutants(sql: str, schema: Schema) -> tuple[Mutant, ...]:
     """
     tree = parse(sql, schema)
     gold = to_sql(tree)
-    found: dict[str, Mutant] = {}
+    mutants_by_text: dict[str, Mutant] = {}
     for kind, change in RULES.items():
-        new = applied(tree, change, schema)
-        texts = dict.fromkeys(t for t in new if t not in (sql.strip(), gold, *found))
-        for text in islice(texts, _MOST):
-            found[text] = Mutant(kind, text)
-    return tuple(found.values())
+        texts = dict.fromkeys(
+            text
+            for text in applied(tree, change, schema)
+            if text not in (sql.strip(), gold, *mutants_by_text)
+        )
+        for text in islice(texts, _MAX_OF_A_KIND):
+            mutants_by_text[text] = Mutant(kind, text)
+    return tuple(mutants_by_text.values())
 
 
 _LOOSER = {exp.GT: exp.GTE, exp.LT: exp.LTE}
@@ -115,6 +118,12 @@ RULES: Mapping[str, Change] = {
     "count_of_nullable": partial(make.count_of, make.nullable),
     # COUNT(DISTINCT x) for COUNT(*), of the first columns
     "count_of_distinct": partial(make.count_of, make.countable),
+    # SUM(x) or COUNT(DISTINCT x) for COUNT(*) in ORDER BY
+    "ranking_count_replaced": make.ranking_count_replaced,
+    # GROUP BY a, b for GROUP BY a
+    "group_extended": make.group_extended,
+    # X = (SELECT MAX(x) FROM table) for ORDER BY x DESC LIMIT 1 of joined or chosen rows
+    "first_as_extreme": make.first_as_extreme,
     # SUM(x) / COUNT(x) for AVG(x) of whole numbers, else a CAST to INT
     "average_truncated": partial(make.average, make.truncated),
     # AVG(DISTINCT x) for AVG(x)

@@ -22,13 +22,20 @@ from lm_eval_ext.sql.parsing import (
     joins_tables,
     resolve,
     rows_differ,
+    sources,
     table_of,
     to_sql,
 )
-from lm_eval_ext.sql.schema import Column, Schema, fold
+from lm_eval_ext.sql.schema import Column, Schema, Table, fold
 
-_OTHERS = 3
+_MAX_COLUMNS = 3
 """Other columns that are tried in the place of one."""
+
+_SUMMED = 2
+"""Numbers by whose sum groups are ranked."""
+
+_EXTENDED = 2
+"""Columns by which groups are split."""
 
 
 def dropped(clause: str, node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
@@ -99,9 +106,9 @@ def set_operation_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 def comparison(
     table: Mapping[Any, type[exp.Expr]], node: exp.Expr, schema: Schema
 ) -> Iterator[exp.Expr]:
-    other = table.get(type(node))
-    if other is not None and not joins_tables(node) and not _in_join(node):
-        yield other(**node.copy().args)
+    replacement = table.get(type(node))
+    if replacement is not None and not joins_tables(node) and not _in_join(node):
+        yield replacement(**node.copy().args)
 
 
 def join_loosened(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
@@ -124,12 +131,14 @@ def connector_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     """With the brackets that keep the operands together."""
     if not isinstance(node, exp.And | exp.Or) or _in_join(node):
         return
-    other = exp.Or if isinstance(node, exp.And) else exp.And
+    connector = exp.Or if isinstance(node, exp.And) else exp.And
     inner = exp.Connector | exp.Not
-    new: exp.Expr = other(
+    swapped: exp.Expr = connector(
         this=_in_brackets(node.this, inner), expression=_in_brackets(node.expression, inner)
     )
-    yield exp.Paren(this=new) if isinstance(node.parent, inner) else new
+    if isinstance(node.parent, inner):
+        swapped = exp.Paren(this=swapped)
+    yield swapped
 
 
 def bound_excluded(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
@@ -188,16 +197,17 @@ def aggregate_in_select(
     """Exchanges an aggregate wherever a SELECT has it: a number computed twice is one mistake."""
     if not isinstance(node, exp.Select):
         return
-    own = {to_sql(one): one for one in _aggregates(node) if type(one) in table}
-    for text, aggregate in own.items():
-        for other in table[type(aggregate)]:
-            needs_number = type(aggregate) in (exp.Max, exp.Count) and other is not exp.Min
+    by_text = {to_sql(call): call for call in _aggregates(node) if type(call) in table}
+    for text, aggregate in by_text.items():
+        for replacement in table[type(aggregate)]:
+            needs_number = type(aggregate) in (exp.Max, exp.Count) and replacement is not exp.Min
             if needs_number and not is_number(aggregate.this, schema):
                 continue
-            new = node.copy()
-            for same in [one for one in _aggregates(new) if to_sql(one) == text]:
-                same.replace(other(this=same.this.copy()))
-            yield new
+            copy = node.copy()
+            for call in _aggregates(copy):
+                if to_sql(call) == text:
+                    call.replace(replacement(this=call.this.copy()))
+            yield copy
 
 
 def aggregate_swapped_once(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
@@ -215,22 +225,23 @@ def distinct_in_aggregate_dropped(node: exp.Expr, schema: Schema) -> Iterator[ex
 
 def count_distinct_added(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     plain = exp.Star | exp.Literal | exp.Distinct
-    own = isinstance(node, exp.Count) and has_own_values(node.this, schema)
-    if isinstance(node, exp.Count) and not isinstance(node.this, plain) and not own:
+    if not isinstance(node, exp.Count) or isinstance(node.this, plain):
+        return
+    if not has_own_values(node.this, schema):
         yield _with(node, this=exp.Distinct(expressions=[node.this.copy()]))
 
 
 def count_of(
     argument: Callable[[exp.Select, Schema], Iterator[exp.Expr]], node: exp.Expr, schema: Schema
 ) -> Iterator[exp.Expr]:
-    """Replaces all ``COUNT(*)`` of a SELECT."""
+    """Replace all ``COUNT(*)`` of a SELECT."""
     if not isinstance(node, exp.Select) or not _counts(node):
         return
-    for counted in islice(argument(node, schema), _OTHERS):
-        new = node.copy()
-        for count in _counts(new):
+    for counted in islice(argument(node, schema), _MAX_COLUMNS):
+        copy = node.copy()
+        for count in _counts(copy):
             count.set("this", counted.copy())
-        yield new
+        yield copy
 
 
 def _counts(select: exp.Select) -> list[exp.Expr]:
@@ -239,6 +250,78 @@ def _counts(select: exp.Select) -> list[exp.Expr]:
         for count in select.find_all(exp.Count)
         if isinstance(count.this, exp.Star) and count.parent_select is select
     ]
+
+
+def ranking_count_replaced(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    """Rank groups by the sum of a number, or by different values, instead of by their rows."""
+    if not isinstance(node, exp.Count) or not isinstance(node.this, exp.Star):
+        return
+    select = node.parent_select
+    if select is None or not isinstance(node.find_ancestor(exp.Select, exp.Ordered), exp.Ordered):
+        return
+    grouped = _grouped_names(select)
+    numbers = [
+        column
+        for column, declared in columns_read(select, schema)
+        if declared.numeric and declared.repeats and fold(declared.name) not in grouped
+    ]
+    for column in numbers[:_SUMMED]:
+        yield exp.Sum(this=column)
+    for distinct in islice(countable(select, schema), 2 * _MAX_COLUMNS):
+        yield exp.Count(this=distinct)
+
+
+def group_extended(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    """Group by one column more, unless the groups' own table fixes its value."""
+    select = node.parent_select if isinstance(node, exp.Group) else None
+    if select is None:
+        return
+    grouped = _grouped_names(select)
+    candidates = []
+    for source in sources(select):
+        table = table_of(source, schema)
+        if table is None or _has_key_among(table, grouped):
+            continue
+        alias = source.alias_or_name if select.args.get("joins") else None
+        for column in table.columns:
+            if fold(column.name) not in grouped and column.repeats:
+                candidates.append(exp.column(column.name, table=alias, quoted=True))
+    for column in candidates[:_EXTENDED]:
+        yield _with(node, expressions=[*(term.copy() for term in node.expressions), column])
+
+
+def _grouped_names(select: exp.Select) -> set[str]:
+    group = select.args.get("group")
+    if group is None:
+        return set()
+    return {fold(term.name) for term in group.expressions}
+
+
+def _has_key_among(table: Table, names: set[str]) -> bool:
+    """Whether one of a table's keys consists of some of the names."""
+    return any({fold(column) for column in key} <= names for key in table.unique_keys)
+
+
+def first_as_extreme(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
+    """Compare with the extreme of a whole table instead of taking the first of the rows read."""
+    if not isinstance(node, exp.Select) or not _takes_one(node) or node.args.get("group"):
+        return
+    order = node.args.get("order")
+    restricted = node.args.get("joins") or node.args.get("where")
+    if order is None or not restricted or len(order.expressions) != 1:
+        return
+    ordered = order.expressions[0]
+    if not isinstance(ordered.this, exp.Column):
+        return
+    resolved = find_source(ordered.this, schema)
+    table = None if resolved is None else table_of(resolved[1], schema)
+    if table is None or table.column(ordered.this.name) is None:
+        return
+    kind = exp.Max if ordered.args.get("desc") else exp.Min
+    name = exp.column(ordered.this.name, quoted=True)
+    extreme = exp.select(kind(this=name)).from_(exp.to_identifier(table.name, quoted=True))
+    same = exp.EQ(this=ordered.this.copy(), expression=exp.Subquery(this=extreme))
+    yield _with(node, order=None, limit=None).where(same, copy=False)
 
 
 def nullable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
@@ -284,8 +367,9 @@ def truncated(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     operand = node
     while isinstance(operand.parent, exp.Select | exp.Subquery) and operand is not operand.parent:
         operand = operand.parent
-    asked, mirrored = operand.parent, operand.arg_key == "expression"
-    if isinstance(asked, (exp.GT, exp.LTE) if mirrored else (exp.LT, exp.GTE)):
+    is_right_side = operand.arg_key == "expression"
+    unchanged_by = (exp.GT, exp.LTE) if is_right_side else (exp.LT, exp.GTE)
+    if isinstance(operand.parent, unchanged_by):
         return
     column = resolve(node.this, schema)
     if column is not None and column.affinity == "INTEGER":
@@ -357,25 +441,23 @@ def column_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     """In a result or a condition of WHERE, the next columns by declaration."""
     if not isinstance(node, exp.Column) or not _is_read(node):
         return
-    found = find_source(node, schema)
-    table = None if found is None else table_of(found[1], schema)
-    own = None if table is None else table.column(node.name)
-    if found is None or table is None or own is None:
+    resolved = find_source(node, schema)
+    table = None if resolved is None else table_of(resolved[1], schema)
+    column = None if table is None else table.column(node.name)
+    if resolved is None or table is None or column is None:
         return
-    at = table.columns.index(own)
-    others = [*table.columns[at + 1 :], *table.columns[:at]]
-    names = [fold(column.name) for column, _ in columns_read(found[0], schema)]
-    alike = [
-        other
-        for other in others
-        if _sort_of(other) == _sort_of(own)
-        and (node.table or names.count(fold(other.name)) == 1)  # else it is ambiguous
-    ]
+    position = table.columns.index(column)
+    names = [fold(readable.name) for readable, _ in columns_read(resolved[0], schema)]
+    similar = []
+    for candidate in [*table.columns[position + 1 :], *table.columns[:position]]:
+        is_ambiguous = not node.table and names.count(fold(candidate.name)) != 1
+        if _sort_of(candidate) == _sort_of(column) and not is_ambiguous:
+            similar.append(candidate)
     # What a subquery in FROM gives keeps its name, by which it is read.
     named = isinstance(node.parent, exp.Select) and node.find_ancestor(exp.From, exp.Join)
-    for other in alike[:_OTHERS]:
-        new = _with(node, this=exp.to_identifier(other.name, quoted=True))
-        yield exp.alias_(new, node.name) if named else new
+    for candidate in similar[:_MAX_COLUMNS]:
+        swapped = _with(node, this=exp.to_identifier(candidate.name, quoted=True))
+        yield exp.alias_(swapped, node.name) if named else swapped
 
 
 def _sort_of(column: Column) -> tuple[bool, bool]:
@@ -395,14 +477,15 @@ def _is_read(column: exp.Column) -> bool:
 
 def sign_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     if isinstance(node, exp.Sub | exp.Add):
-        other = exp.Add if isinstance(node, exp.Sub) else exp.Sub
-        yield exp.Paren(this=other(**node.copy().args))
+        operator = exp.Add if isinstance(node, exp.Sub) else exp.Sub
+        yield exp.Paren(this=operator(**node.copy().args))
 
 
 def operands_reversed(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     if isinstance(node, exp.Sub | exp.DPipe):
-        one, two = (_in_brackets(side, exp.Binary) for side in (node.expression, node.this))
-        yield exp.Paren(this=type(node)(**{**node.args, "this": one, "expression": two}))
+        first = _in_brackets(node.expression, exp.Binary)
+        second = _in_brackets(node.this, exp.Binary)
+        yield exp.Paren(this=type(node)(**{**node.args, "this": first, "expression": second}))
 
 
 def number_moved(by: int, node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
@@ -439,10 +522,10 @@ def other_string(text: str) -> str:
 
 def _with(node: exp.Expr, **args: object) -> exp.Expr:
     """Returns a copy with other parts."""
-    new = node.copy()
+    copy = node.copy()
     for name, value in args.items():
-        new.set(name, value)
-    return new
+        copy.set(name, value)
+    return copy
 
 
 def _all_of(parts: list[exp.Expr]) -> exp.Expr:
@@ -477,9 +560,9 @@ def _aggregates(select: exp.Select) -> list[exp.Expr]:
 
 def _is_compared(node: exp.Expr) -> bool:
     """Whether a literal stands in a condition; SELECT 1 of an EXISTS does not."""
-    others = exp.Limit | exp.Offset | exp.AggFunc | exp.Ordered | exp.Group | exp.Select
+    uncompared = exp.Limit | exp.Offset | exp.AggFunc | exp.Ordered | exp.Group | exp.Select
     inside = isinstance(node, exp.Literal) and node.find_ancestor(exp.Where, exp.Having) is not None
-    return inside and not isinstance(node.parent, others)
+    return inside and not isinstance(node.parent, uncompared)
 
 
 def _number(text: str) -> int | float | None:

@@ -6,6 +6,7 @@ no schema, always reads a column. Spider's queries use such strings often.
 
 from collections.abc import Callable, Iterator, Set
 from functools import lru_cache
+from itertools import islice
 from typing import Any, ClassVar
 
 import sqlglot.parser
@@ -31,7 +32,7 @@ class UnparsedQuery(ValueError):  # noqa: N818 (public under this name)
 
 
 def parse(sql: str, schema: Schema) -> exp.Expr:
-    """Reads one query.
+    """Read one query.
 
     Args:
         sql: A query in SQLite's dialect; a semicolon may end it.
@@ -66,7 +67,7 @@ def _parsed(sql: str, schema: Schema) -> exp.Expr:
 
 
 def to_sql(tree: exp.Expr) -> str:
-    """Returns SQL that has the same result in SQLite as the text that was parsed."""
+    """Return SQL that has the same result in SQLite as the text that was parsed."""
     return str(tree.sql(dialect=_dialect(), comments=False))
 
 
@@ -97,21 +98,24 @@ def _dialect() -> type[Dialect]:
 
 
 Change = Callable[[exp.Expr, Schema], Iterator[exp.Expr]]
-"""Yields replacements of a node of a query's tree; the node itself must not be changed."""
+"""Yield replacements of a node of a query's tree; the node itself must not be changed."""
 
 
 def applied(tree: exp.Expr, change: Change, schema: Schema) -> Iterator[str]:
-    """Yields a query's text with each single replacement that a rule gives for one of its nodes."""
-    for place, node in enumerate(list(tree.walk())):
-        for new in change(node, schema):
-            copy = tree.copy() if place else new
-            if place:
-                next(n for i, n in enumerate(copy.walk()) if i == place).replace(new)
+    """Yield a query's text with each single replacement that a rule gives for one of its nodes."""
+    for position, node in enumerate(list(tree.walk())):
+        for replacement in change(node, schema):
+            if position == 0:
+                yield to_sql(replacement)
+                continue
+            copy = tree.copy()
+            same_node = next(islice(copy.walk(), position, None))
+            same_node.replace(replacement)
             yield to_sql(copy)
 
 
 def sources(select: exp.Select) -> Iterator[exp.Expr]:
-    """Yields the tables and subqueries that a SELECT reads, in the order of FROM and JOIN."""
+    """Yield the tables and subqueries that a SELECT reads, in the order of FROM and JOIN."""
     first = select.args.get("from_")
     if first is not None:
         yield first.this
@@ -120,7 +124,7 @@ def sources(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
-    """Returns the parts of a condition that AND connects; brackets around one part stay."""
+    """Return the parts of a condition that AND connects; brackets around one part stay."""
     if isinstance(condition, exp.And):
         return conjuncts(condition.this) + conjuncts(condition.expression)
     if isinstance(condition, exp.Paren):
@@ -130,7 +134,7 @@ def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def find_source(column: exp.Column, schema: Schema) -> tuple[exp.Select, exp.Expr] | None:
-    """Returns what a column's name refers to: a source in FROM, and the SELECT that reads it.
+    """Return what a column's name refers to: a source in FROM, and the SELECT that reads it.
 
     The only resolver of names in this package. It looks into the nearest SELECT, then into those
     around it, and takes the first source that has such a column.
@@ -143,22 +147,25 @@ def find_source(column: exp.Column, schema: Schema) -> tuple[exp.Select, exp.Exp
     select = column.parent_select
     while select is not None:
         for source in sources(select):
-            own = fold(source.alias_or_name)
-            if own == alias if alias else name in _names_of(source, schema):
+            if alias:
+                is_meant = fold(source.alias_or_name) == alias
+            else:
+                is_meant = name in _names_of(source, schema)
+            if is_meant:
                 return select, source
         select = select.parent_select
     return None
 
 
 def resolve(column: exp.Column, schema: Schema) -> Column | None:
-    """Returns the declared column that a reference means; None if it is not a table's."""
-    found = find_source(column, schema)
-    table = None if found is None else table_of(found[1], schema)
+    """Return the declared column that a reference means; None if it is not a table's."""
+    resolved = find_source(column, schema)
+    table = None if resolved is None else table_of(resolved[1], schema)
     return None if table is None else table.column(column.name)
 
 
 def table_of(source: exp.Expr, schema: Schema) -> Table | None:
-    """Returns the table or view that a source in FROM is; None for all other sources."""
+    """Return the table or view that a source in FROM is; None for all other sources."""
     if isinstance(source, exp.Table) and source.name in schema and not _is_cte(source):
         return schema[source.name]
     return None
@@ -180,13 +187,14 @@ def joins_tables(node: exp.Expr | None) -> bool:
     """Whether a condition is an equality of columns of two tables."""
     if not isinstance(node, exp.EQ):
         return False
-    one, two = node.this, node.expression
-    columns = isinstance(one, exp.Column) and isinstance(two, exp.Column)
-    return columns and one.args.get("table") != two.args.get("table")
+    first, second = node.this, node.expression
+    if not isinstance(first, exp.Column) or not isinstance(second, exp.Column):
+        return False
+    return bool(first.args.get("table") != second.args.get("table"))
 
 
 def columns_read(select: exp.Select, schema: Schema) -> Iterator[tuple[exp.Column, Column]]:
-    """Yields the columns of the tables that a SELECT reads, as it can name them."""
+    """Yield the columns of the tables that a SELECT reads, as it can name them."""
     read = list(sources(select))
     for source in read:
         table = table_of(source, schema)
@@ -251,7 +259,7 @@ def is_number(value: exp.Expr, schema: Schema) -> bool:
 def rows_differ(select: exp.Select, schema: Schema) -> bool:
     """Whether no result has two equal rows, by its groups, its aggregates or its table's keys."""
     shown = [column.unalias() for column in select.selects]
-    names = {fold(one.name) for one in shown if isinstance(one, exp.Column)}
+    names = {fold(output.name) for output in shown if isinstance(output, exp.Column)}
     names |= {fold(column.alias) for column in select.selects if column.alias}
     group = select.args.get("group")
     if group is not None:
@@ -262,7 +270,7 @@ def rows_differ(select: exp.Select, schema: Schema) -> bool:
     read = list(sources(select))
     table = table_of(read[0], schema) if len(read) == 1 else None
     keys = table.unique_keys if table else ()
-    return any(one.find(exp.AggFunc) for one in shown) or any(
+    return any(output.find(exp.AggFunc) for output in shown) or any(
         select.is_star or all(fold(c) in names and table[c].not_null for c in key)
         for key in keys
         if table

@@ -6,7 +6,7 @@ A pair of gold and database that fails is not used; nothing is repaired.
 import contextlib
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -15,6 +15,7 @@ from lm_eval_ext.sql.parsing import (
     Change,
     UnparsedQuery,
     applied,
+    find_source,
     parse,
     resolve,
     sources,
@@ -22,16 +23,18 @@ from lm_eval_ext.sql.parsing import (
     to_sql,
 )
 from lm_eval_ext.sql.policy import register
-from lm_eval_ext.sql.schema import Schema, decode_text
-from lm_eval_ext.sql.values import Failure, Row, Rows
+from lm_eval_ext.sql.schema import Schema, decode_text, fold
+from lm_eval_ext.sql.values import Failure, Row, Rows, quoted
 from lm_eval_ext.text import one_line
 
 STEPS = 4_000_000
 """Instructions of SQLite's virtual machine that one query may take, about 0.2 s. They are counted
 instead of timed, so that a slow machine decides the same."""
 
-_TICK = 10_000
-_MOST_ROWS = 100_000
+_STEPS_PER_TICK = 10_000
+_MAX_ROWS = 100_000
+_FEW_ROWS = 100
+_IDLE = -1
 
 
 class Runner:
@@ -42,47 +45,51 @@ class Runner:
 
     def __init__(self, connection: sqlite3.Connection, *, steps: int = STEPS) -> None:
         self.connection = connection
-        self._steps, self._left = steps // _TICK, -1
+        self._max_ticks = steps // _STEPS_PER_TICK
+        self._ticks_left = _IDLE
         register(connection)
         connection.text_factory = decode_text
-        connection.set_progress_handler(self._tick, _TICK)
+        connection.set_progress_handler(self._tick, _STEPS_PER_TICK)
 
-    def run(self, sql: str, most: int = _MOST_ROWS) -> Rows | Failure:
-        """Returns a query's rows, up to one more than ``most``."""
-        self._left = self._steps
+    def run(self, sql: str, max_rows: int = _MAX_ROWS) -> Rows | Failure:
+        """Return a query's rows, up to one more than ``max_rows``."""
+        self._ticks_left = self._max_ticks
         try:
             with contextlib.closing(self.connection.execute(sql)) as cursor:
-                rows = cursor.fetchmany(most + 1)
+                rows = cursor.fetchmany(max_rows + 1)
                 if cursor.description is None:
                     return Failure("error", "not a query: it has no result")
                 return Rows(tuple(column[0] for column in cursor.description), rows)
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
-            kind = "timeout" if self._left < 0 else "error"
-            return Failure(kind, one_line(str(error) or "out of memory", limit=200))  # type: ignore[arg-type]
+            message = one_line(str(error) or "out of memory", limit=200)
+            if self._ticks_left < 0:
+                return Failure("timeout", message)
+            return Failure("error", message)
         finally:
-            self._left = -1
+            self._ticks_left = _IDLE
 
     def _tick(self) -> bool:
-        if self._left < 0:
+        """Return whether SQLite must stop."""
+        if self._ticks_left == _IDLE:
             return False  # not within run()
-        self._left -= 1
-        return self._left < 0
+        self._ticks_left -= 1
+        return self._ticks_left < 0
 
     def gold(self, sql: str) -> Gold | None:
-        """A gold with its result; None if it has none, or one that is too large."""
+        """Return a gold with its result; None if it has none, or one that is too large."""
         result = self.run(sql)
-        if isinstance(result, Rows) and len(result.rows) <= _MOST_ROWS:
+        if isinstance(result, Rows) and len(result.rows) <= _MAX_ROWS:
             return Gold(sql, result, self.run)
         return None
 
     def expected(self, gold: str, semantics: str = "sets") -> Expected | None:
-        """A gold's result, prepared for comparison; None if it has none."""
-        found = self.gold(gold)
-        return None if found is None else SEMANTICS[semantics].prepare(found)
+        """Return a gold's result, prepared for comparison; None if it has none."""
+        result = self.gold(gold)
+        return None if result is None else SEMANTICS[semantics].prepare(result)
 
-    def agrees(self, expected: Expected, sql: str, most: int = _MOST_ROWS) -> bool:
-        """Whether a query has the expected result. One that fails has not."""
-        result = self.run(sql, most)
+    def agrees(self, expected: Expected, sql: str, max_rows: int = _MAX_ROWS) -> bool:
+        """Return whether a query has the expected result; one that fails has not."""
+        result = self.run(sql, max_rows)
         return isinstance(result, Rows) and expected.matches(result)
 
 
@@ -92,85 +99,155 @@ class Checks:
 
     Attributes:
         gold: The query.
-        void: Whether its result is empty, or only NULLs, on the original: elsewhere it may be, too.
+        may_be_empty: Whether its result is empty, or only NULLs, on the original.
         rewrites: Queries that must have its result.
-        cuts: Queries for the sort keys on either side of a LIMIT, which it must separate, and
-            whether it is filled on the original: then it must be filled.
+        filled: Subqueries that have rows on the original: then they must have some.
+        singles: Queries for the rows that have a name in which the rows of the original differ:
+            at most one row has it, so that a subquery may take its key.
+        limit_cuts: Queries for the sort keys on either side of a LIMIT, which it must separate,
+            and whether it is filled on the original: then it must be filled.
     """
 
     gold: str
-    void: bool
-    rewrites: list[str]
-    cuts: dict[str, bool]
+    may_be_empty: bool
+    rewrites: list[str] = field(default_factory=list)
+    filled: list[str] = field(default_factory=list)
+    singles: list[str] = field(default_factory=list)
+    limit_cuts: dict[str, bool] = field(default_factory=dict)
 
     def judged(self, runner: Runner, reordered: Runner) -> Expected | None:
-        """The gold's result on a database that may judge it, else None.
+        """Return the gold's result on a database that may judge it, else None.
 
         Args:
-            runner: On the database.
-            reordered: On a database with the same rows, stored in another order.
+            runner: Runs queries on the database.
+            reordered: Runs queries on a database with the same rows, stored in another order.
         """
         gold = runner.gold(self.gold)
-        if gold is None or (not self.void and _is_void(gold.result)):
+        if gold is None or (not self.may_be_empty and _is_void(gold.result)):
+            return None
+        if not self._keeps_subqueries(runner):
             return None
         expected = SEMANTICS["sets"].prepare(gold)
-        most = len(gold.result.rows)
-        right = (
-            reordered.agrees(expected, self.gold, most)
-            and all(_separates(_keys(runner, cut), full=full) for cut, full in self.cuts.items())
-            and all(runner.agrees(expected, sql, most) for sql in self.rewrites)
-        )
-        return expected if right else None
+        max_rows = len(gold.result.rows)
+        if not reordered.agrees(expected, self.gold, max_rows):
+            return None
+        for cut, full in self.limit_cuts.items():
+            if not _separates(_sort_keys(runner, cut), full=full):
+                return None
+        if all(runner.agrees(expected, sql, max_rows) for sql in self.rewrites):
+            return expected
+        return None
+
+    def _keeps_subqueries(self, runner: Runner) -> bool:
+        """Return whether subqueries have rows, and one at most where it must be one."""
+        if any(_is_empty(runner, subquery) for subquery in self.filled):
+            return False
+        return all(_count_rows(runner, single) <= 1 for single in self.singles)
 
 
 def checks(gold: str, schema: Schema, original: Runner) -> Checks | None:
-    """Reads the checks of a gold; None if it does not run on the original.
+    """Read the checks of a gold; return None if it does not run on the original.
 
     A rewrite may go beyond what always holds, so those count that are right on the original.
     Whatever the original holds, so does the gold with the least and the greatest value of a group
     where it selects a column of any row of it.
     """
-    found = original.gold(gold)
-    if found is None:
+    result = original.gold(gold)
+    if result is None:
         return None
-    void, expected = _is_void(found.result), SEMANTICS["sets"].prepare(found)
+    may_be_empty = _is_void(result.result)
+    expected = SEMANTICS["sets"].prepare(result)
     try:
         tree = parse(gold, schema)
     except UnparsedQuery:
-        return Checks(gold, void, [], {})
-    rewrites = [new for rule in RULES for new in applied(tree, rule, schema)]
-    right = [sql for sql in rewrites if original.agrees(expected, sql)]
-    right += filter(None, (_any_row(tree, kind) for kind in (exp.Min, exp.Max)))
-    cuts = {cut: bool(_keys(original, cut)) for cut in _cuts(tree)}
-    return Checks(gold, void, right, cuts)
+        return Checks(gold, may_be_empty)
+    rewrites = [
+        rewrite
+        for rule in RULES
+        for rewrite in applied(tree, rule, schema)
+        if original.agrees(expected, rewrite)
+    ]
+    for kind in (exp.Min, exp.Max):
+        extreme = _extreme_of_any_row(tree, kind)
+        if extreme is not None:
+            rewrites.append(extreme)
+    return Checks(
+        gold,
+        may_be_empty,
+        rewrites=rewrites,
+        filled=[sql for sql in _subqueries(tree) if not _is_empty(original, sql)],
+        singles=list(_singles(tree, schema)),
+        limit_cuts={cut: bool(_sort_keys(original, cut)) for cut in _limit_cuts(tree)},
+    )
 
 
 def _is_void(result: Rows) -> bool:
-    """Whether a result has nothing but NULLs."""
-    return not any(v is not None for row in result.rows for v in row)
+    """Return whether a result has nothing but NULLs."""
+    return not any(value is not None for row in result.rows for value in row)
 
 
-def _keys(runner: Runner, cut: str) -> list[Row]:
+def _subqueries(tree: exp.Expr) -> Iterator[str]:
+    """Yield the queries in conditions and in FROM, without set operations' parts."""
+    texts: dict[str, None] = {}
+    for select in tree.find_all(exp.Select):
+        if select.parent is not None and not isinstance(select.parent, exp.SetOperation):
+            texts[to_sql(select)] = None
+    yield from texts
+
+
+def _singles(tree: exp.Expr, schema: Schema) -> Iterator[str]:
+    """Yield queries for the rows with a name that a gold asks for, where names differ."""
+    for node in tree.find_all(exp.EQ):
+        column, literal = node.this, node.expression
+        if not isinstance(column, exp.Column) or not isinstance(literal, exp.Literal):
+            continue
+        resolved = find_source(column, schema)
+        table = None if resolved is None else table_of(resolved[1], schema)
+        declared = None if table is None else table.column(column.name)
+        if table is None or declared is None or table.view:
+            continue
+        if declared.repeats or declared.numeric or not literal.is_string:
+            continue
+        name = exp.column(declared.name, quoted=True)
+        condition = to_sql(exp.EQ(this=name, expression=literal.copy()))
+        yield f"SELECT 1 FROM {quoted(table.name)} WHERE {condition} LIMIT 2"
+
+
+def _count_rows(runner: Runner, sql: str) -> int:
+    result = runner.run(sql, _FEW_ROWS)
+    return len(result.rows) if isinstance(result, Rows) else 0
+
+
+def _is_empty(runner: Runner, sql: str) -> bool:
+    """Return whether a query has nothing but NULLs, or cannot run by itself."""
+    result = runner.run(sql, _FEW_ROWS)
+    return not isinstance(result, Rows) or _is_void(result)
+
+
+def _sort_keys(runner: Runner, cut: str) -> list[Row]:
     result = runner.run(cut)
     return result.rows if isinstance(result, Rows) else []
 
 
 def _separates(keys: list[Row], *, full: bool) -> bool:
-    """Whether the last row's keys, without NULL, are not the next one's."""
+    """Return whether the last row's keys, without NULL, are not the next one's."""
     if not keys:
         return not full
     return None not in keys[0] and (len(keys) == 1 or keys[0] != keys[1])
 
 
-def _cuts(tree: exp.Expr) -> Iterator[str]:
+def _limit_cuts(tree: exp.Expr) -> Iterator[str]:
+    """Yield a query for the sort keys of the last row within each LIMIT and of the next one."""
     for select in tree.find_all(exp.Select):
         order, limit, offset = (select.args.get(part) for part in ("order", "limit", "offset"))
         numbers = [part.expression.name for part in (limit, offset) if part is not None]
         if order is None or limit is None or not all(number.isdigit() for number in numbers):
             continue
-        named = {s.alias_or_name: s.unalias() for s in select.selects}
-        terms = [term.this for term in order.expressions]
-        keys = [t if t.args.get("table") else named.get(t.name, t) for t in terms]
+        outputs = {output.alias_or_name: output.unalias() for output in select.selects}
+        keys = []
+        for ordered in order.expressions:
+            term = ordered.this
+            keys.append(term if term.args.get("table") else outputs.get(term.name, term))
         last = exp.Literal.number(sum(map(int, numbers)) - 1)
         cut = select.copy()
         cut.set("expressions", [key.copy() for key in keys])
@@ -180,44 +257,57 @@ def _cuts(tree: exp.Expr) -> Iterator[str]:
 
 
 def without_nulls(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    """``ORDER BY x`` of rows whose x is not NULL."""
-    if isinstance(node, exp.Select) and (order := node.args.get("order")) is not None:
-        for term in order.expressions:
-            if isinstance(term.this, exp.Column) and resolve(term.this, schema) is not None:
-                known = exp.Not(this=exp.Is(this=term.this.copy(), expression=exp.Null()))
-                yield node.copy().where(known, copy=False)
+    """Yield ``ORDER BY x`` of rows whose x is not NULL."""
+    order = node.args.get("order") if isinstance(node, exp.Select) else None
+    if not isinstance(node, exp.Select) or order is None:
+        return
+    for term in order.expressions:
+        if isinstance(term.this, exp.Column) and resolve(term.this, schema) is not None:
+            known = exp.Not(this=exp.Is(this=term.this.copy(), expression=exp.Null()))
+            yield node.copy().where(known, copy=False)
 
 
 def group_by_key(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    """``GROUP BY id`` by the name that is selected, ``GROUP BY name`` of a joined table by its key.
+    """Yield ``GROUP BY id`` by the name that is selected, and by a name also by its key.
 
-    What people ask for is called by its name, so both are written.
+    What people ask for is called by its name, so both are written. Two things of the same name
+    are two groups by key and one by name, so only names in which the original's rows differ count.
     """
-    if not isinstance(node, exp.Select) or (group := node.args.get("group")) is None:
+    group = node.args.get("group") if isinstance(node, exp.Select) else None
+    if not isinstance(node, exp.Select) or group is None:
         return
     term = group.expressions[0]
     if len(group.expressions) > 1 or not isinstance(term, exp.Column):
         return
-    selected = [s.unalias() for s in node.selects]
-    new = [s for s in selected if isinstance(s, exp.Column) and s != term][:2]
+    outputs = [output.unalias() for output in node.selects]
+    selected = [column for column in outputs if isinstance(column, exp.Column) and column != term]
+    replacements = []
+    for column in selected[:2]:
+        declared = resolve(column, schema)
+        if declared is None or not declared.repeats:
+            replacements.append(column)
     for source in sources(node) if node.args.get("joins") else ():
         table = table_of(source, schema)
-        key = next((k[0] for k in table.unique_keys if len(k) == 1), None) if table else None
-        if table and key and table.column(term.name) not in (None, table.column(key)):
-            new.append(exp.column(key, table=source.alias_or_name))
-    for other in new:
+        named = None if table is None else table.column(term.name)
+        if table is None or named is None or named.repeats:
+            continue
+        key = next((key[0] for key in table.unique_keys if len(key) == 1), None)
+        if key and named is not table.column(key):
+            replacements.append(exp.column(key, table=source.alias_or_name))
+    for replacement in replacements:
         copy = node.copy()
-        copy.args["group"].set("expressions", [other.copy()])
+        copy.args["group"].set("expressions", [replacement.copy()])
         yield copy
 
 
 def set_operations(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    """EXCEPT as NOT IN, INTERSECT as IN."""
+    """Yield EXCEPT as NOT IN, INTERSECT as IN."""
     left = node.this
     if isinstance(node, (exp.Except, exp.Intersect)) and isinstance(left, exp.Select):
         right = exp.Subquery(this=node.expression.copy())
         inside: exp.Expr = exp.In(this=left.selects[0].unalias().copy(), query=right)
-        inside = exp.Not(this=inside) if isinstance(node, exp.Except) else inside
+        if isinstance(node, exp.Except):
+            inside = exp.Not(this=inside)
         yield left.distinct().where(inside, copy=False)
 
 
@@ -225,25 +315,38 @@ RULES: tuple[Change, ...] = (without_nulls, group_by_key, set_operations)
 """What people write for the same question, and what no row of ours may make wrong."""
 
 
-def _any_row(tree: exp.Expr, kind: type[exp.Expr]) -> str | None:
-    """A gold with an extreme for each column that SQLite takes from any row of a group."""
+def _extreme_of_any_row(tree: exp.Expr, kind: type[exp.Expr]) -> str | None:
+    """Return a gold with an extreme for each column that SQLite takes from any row of a group."""
     copy, changed = tree.copy(), False
     for select in copy.find_all(exp.Select):
-        group = select.args.get("group")
-        terms = group.expressions if group else []
-        aggregates = [a for s in select.selects for a in s.find_all(exp.AggFunc)]
-        if not (aggregates or terms) or any(isinstance(a, (exp.Min, exp.Max)) for a in aggregates):
-            continue  # beside an extreme, columns are of its row
-        known = {term.name.casefold() for term in terms} | {s.alias for s in select.selects}
-        having = select.args.get("having")
-        for part in [*select.selects, *([having] if having else [])]:
-            for column in list(part.find_all(exp.Column)):
-                # STDEV, which SQLite lacks and we register, is an anonymous function to sqlglot.
-                inside = column.find_ancestor(exp.AggFunc, exp.Anonymous, exp.Select)
-                if inside is select and column.name.casefold() not in known:
-                    changed = True
-                    new: exp.Expr = kind(this=column.copy())
-                    if column is part:
-                        new = exp.alias_(new, column.name, quoted=True)
-                    column.replace(new)
+        for column, part in _columns_of_any_row(select):
+            changed = True
+            extreme: exp.Expr = kind(this=column.copy())
+            if column is part:
+                extreme = exp.alias_(extreme, column.name, quoted=True)
+            column.replace(extreme)
     return to_sql(copy) if changed else None
+
+
+def _columns_of_any_row(select: exp.Select) -> list[tuple[exp.Column, exp.Expr]]:
+    """Return the columns that a group does not fix, each with the result or HAVING it stands in."""
+    group = select.args.get("group")
+    terms = group.expressions if group else []
+    aggregates = [node for output in select.selects for node in output.find_all(exp.AggFunc)]
+    if not (aggregates or terms):
+        return []
+    if any(isinstance(node, (exp.Min, exp.Max)) for node in aggregates):
+        return []  # beside an extreme, columns are of its row
+    fixed = {fold(term.name) for term in terms} | {output.alias for output in select.selects}
+    parts = list(select.selects)
+    having = select.args.get("having")
+    if having:
+        parts.append(having)
+    columns = []
+    for part in parts:
+        for column in part.find_all(exp.Column):
+            # STDEV, which SQLite lacks and we register, is an anonymous function to sqlglot.
+            inside = column.find_ancestor(exp.AggFunc, exp.Anonymous, exp.Select)
+            if inside is select and fold(column.name) not in fixed:
+                columns.append((column, part))
+    return columns

@@ -10,7 +10,7 @@ import datetime
 import math
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
@@ -106,7 +106,29 @@ class Domain:
         """Add texts of about a length: the next ones below it, and those of it or above."""
         texts = sorted(self.sample, key=len)
         position = sum(len(text) < length for text in texts)
-        return self._add(texts[max(0, position - 3) : position + 3])
+        near = texts[max(0, position - 3) : position + 3]
+        missing = {length - 1, length, length + 1} - {len(text) for text in near}
+        return self._add([*near, *self._two_words(missing)])
+
+    def _two_words(self, lengths: Set[int]) -> Iterator[str]:
+        """Yield two words of the column for each length, where texts have several words."""
+        if not self._is_open:
+            return
+        words_by_length: dict[int, list[str]] = {}
+        for text in self.sample[:MAX_VALUES]:
+            for word in text.split():
+                words_by_length.setdefault(len(word), []).append(word)
+        for length in sorted(lengths):
+            for first in sorted(words_by_length):
+                seconds = words_by_length.get(length - 1 - first)
+                if seconds:
+                    yield f"{words_by_length[first][0]} {seconds[-1]}"
+                    break
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether texts have several words, so that other words may stand beside them."""
+        return len(self.sample) > MAX_CLOSED and any(" " in text for text in self.sample)
 
     def add_containing(self, piece: str) -> list[Value]:
         """Add texts that hold a piece of text somewhere, or are it."""

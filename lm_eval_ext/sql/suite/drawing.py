@@ -97,6 +97,7 @@ class _Drawing:
         self._palette_size = draws.pick(PALETTE_SIZES)
         self._constant_share = draws.pick(CONSTANT_SHARES)
         self._keeps_unique = draws.chance(0.75)
+        self._keeps_numbers_unique = draws.chance(0.5)
         spellings = {str(text) for domain in source.domains.values() for text in domain.spellings}
         self._spellings = {text.casefold(): text for text in sorted(spellings) if draws.chance(0.4)}
 
@@ -159,13 +160,22 @@ class _Drawing:
                 if not constants or not draws.chance(0.8):
                     pool = self._palette(name)
                 if pool:
-                    cells[name] = pool[0] if draws.chance(0.3) else draws.pick(pool)
+                    value = pool[0] if draws.chance(0.3) else draws.pick(pool)
+                    if not self._is_used_name(name, value):
+                        cells[name] = value
             if draws.chance(0.8):
                 self._equate(gold, cells)
             for table in sorted(gold.tables, key=self._order.index):
                 self.add_row(
                     table, {column: value for (t, column), value in cells.items() if t == table}
                 )
+
+    def _is_used_name(self, name: ColumnName, value: Value) -> bool:
+        """Return whether a row has a name already that one row at most may have."""
+        domain = self._source.domains[name]
+        if not (domain.unique and domain.kind == "text" and self._keeps_unique):
+            return False
+        return any(row.get(name[1]) == value for row in self.rows[name[0]])
 
     def _equate(self, gold: GoldRequirements, cells: dict[ColumnName, Value]) -> None:
         """Give compared columns the same value."""
@@ -286,8 +296,9 @@ class _Drawing:
         domain = self._source.domains[name]
         if domain.has_nulls and self._draws.chance(0.12):
             return None
-        if domain.unique and domain.kind == "text" and self._keeps_unique:
-            # Names differ in most databases, as they do in the original.
+        keeps_unique = self._keeps_unique if domain.kind == "text" else self._keeps_numbers_unique
+        if domain.unique and keeps_unique:
+            # Values differ in most databases, as they do in the original.
             used = {row.get(name[1]) for row in self.rows[name[0]]}
             free = [value for value in domain.vocabulary if value not in used]
             if free:

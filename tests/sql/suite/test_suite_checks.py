@@ -116,6 +116,24 @@ JUDGED: list[tuple[str, str, bool]] = [
     ("SELECT built, MAX(tons) FROM ships GROUP BY town_id", "", True),
     ("SELECT built, MAX(tons) FROM ships GROUP BY town_id",
      SHIP.format(9), False),
+    # A subquery that has rows on the original has some; one that has none may have none.
+    ("SELECT name FROM towns WHERE people > (SELECT MAX(tons) FROM ships WHERE tons > 8)",
+     "DELETE FROM ships WHERE tons > 8;", False),
+    ("SELECT name FROM towns WHERE people > (SELECT COUNT(*) FROM ships WHERE tons > 8)",
+     "DELETE FROM ships WHERE tons > 8;", True),
+    ("SELECT name FROM towns WHERE NOT id IN (SELECT town_id FROM ships WHERE tons > 99)", "",
+     True),
+    # Names in which the rows of the original differ: the one that a gold names is no other's.
+    ("SELECT people FROM towns WHERE name = 'Rome'", "", True),
+    ("SELECT people FROM towns WHERE name = 'Rome'", "UPDATE towns SET name = 'Rome';", False),
+    ("SELECT people FROM towns WHERE name = 'Rome'", "UPDATE towns SET name = 'Rome';|"
+     "UPDATE towns SET name = 'Rome';", True),
+    # Grouping by a name is grouping by its key only where names differ.
+    ("SELECT t.name, COUNT(*) FROM towns AS t JOIN ships AS s ON t.id = s.town_id GROUP BY t.id",
+     "UPDATE towns SET name = 'Rome';", False),
+    ("SELECT t.name, COUNT(*) FROM towns AS t JOIN ships AS s ON t.id = s.town_id GROUP BY t.name",
+     "INSERT INTO towns VALUES (4, 'Rome', 5, '1500-01-01');|UPDATE towns SET name = 'Rome';",
+     True),
     # The key is another table's column of the same name as a result.
     ("SELECT t.id FROM towns AS t JOIN ships AS s ON t.id = s.town_id ORDER BY s.id LIMIT 1", "",
      True),

@@ -67,6 +67,17 @@ def test_a_text_has_one_spelling_for_like_takes_all() -> None:
     assert domain.add_constant("Lund") == ["Lund", *domain.neighbours("Lund")]
 
 
+def test_texts_of_a_length_that_no_text_has() -> None:
+    """Two words of the column make one, where texts have several words; else nothing is made."""
+    names = ["Red Wood", "Old Oak Hill", "Elm", "Beech Grove", "Ash Lane End", "Fir", "Yew Dale",
+             "Long Pine Way", "Great Larch"]  # fmt: skip
+    domain = domain_of("TEXT", [*names])
+    lengths = {len(str(text)) for text in domain.add_lengths(10)}
+    assert {9, 10, 11} <= lengths
+    closed = domain_of("TEXT", ["M", "F"])
+    assert set(closed.add_lengths(3)) <= {"M", "F"}
+
+
 def test_no_run_of_letters_that_the_column_has_not() -> None:
     assert domain_of("TEXT", ["Bonn"]).is_odd("Bonnnn")
     assert not domain_of("TEXT", ["Bonn", "Zzz"]).is_odd("Bonnnn")
