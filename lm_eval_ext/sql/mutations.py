@@ -277,6 +277,9 @@ def group_extended(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     if select is None:
         return
     grouped = _grouped_names(select)
+    where = select.args.get("where")
+    # A condition may leave one value.
+    restricted = {fold(column.name) for column in where.find_all(exp.Column)} if where else set()
     candidates = []
     for source in sources(select):
         table = table_of(source, schema)
@@ -284,10 +287,10 @@ def group_extended(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
             continue
         alias = source.alias_or_name if select.args.get("joins") else None
         for column in table.columns:
-            if fold(column.name) not in grouped and column.repeats:
+            if fold(column.name) not in grouped | restricted and column.repeats:
                 candidates.append(exp.column(column.name, table=alias, quoted=True))
-    for column in candidates[:_EXTENDED]:
-        yield _with(node, expressions=[*(term.copy() for term in node.expressions), column])
+    for candidate in candidates[:_EXTENDED]:
+        yield _with(node, expressions=[*(term.copy() for term in node.expressions), candidate])
 
 
 def _grouped_names(select: exp.Select) -> set[str]:
@@ -321,7 +324,10 @@ def first_as_extreme(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     name = exp.column(ordered.this.name, quoted=True)
     extreme = exp.select(kind(this=name)).from_(exp.to_identifier(table.name, quoted=True))
     same = exp.EQ(this=ordered.this.copy(), expression=exp.Subquery(this=extreme))
-    yield _with(node, order=None, limit=None).where(same, copy=False)
+    copy = node.copy()
+    copy.set("order", None)
+    copy.set("limit", None)
+    yield copy.where(same, copy=False)
 
 
 def nullable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
