@@ -41,7 +41,7 @@ from lm_eval_ext.sql.suite import (
     read,
     read_shipped,
 )
-from lm_eval_ext.sql.suite.store import SHORT, key_of
+from lm_eval_ext.sql.suite.files import SHORT, key_of
 
 Recorded = dict[str, dict[str, dict[str, str]]]
 

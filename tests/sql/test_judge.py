@@ -16,7 +16,7 @@ from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, populating
 from lm_eval_ext.sql.suite import Original, Shipped, populate, read_shipped
 from lm_eval_ext.sql.suite.build import gold_cases
-from lm_eval_ext.sql.suite.store import key_of
+from lm_eval_ext.sql.suite.files import key_of
 
 FLEET = """
 CREATE TABLE port (id INTEGER PRIMARY KEY, name TEXT NOT NULL, town TEXT);

@@ -6,24 +6,22 @@ may judge it; an answer is right if it is right on the original and on all of th
 
 :mod:`.columns` says what a column may hold, :mod:`.reading` what golds ask of rows, with keys and
 references. :mod:`.drawing` draws rows, :mod:`.original` makes databases of them, :mod:`.checks`
-decides whether a database may judge a gold, :mod:`.build` chooses databases, and :mod:`.store`
-keeps them as files.
+decides whether a database may judge a gold, :mod:`.build` chooses databases, :mod:`.files` reads
+and writes suites, and :mod:`.store` makes them.
 """
 
 from lm_eval_ext.sql.suite.build import SUITE_VERSION, Original
-from lm_eval_ext.sql.suite.store import (
+from lm_eval_ext.sql.suite.files import (
     COPY,
     Shipped,
     Suite,
-    SuiteRunners,
     content_hash,
     gold_id,
     name_of,
-    populate,
-    populate_all,
     read,
     read_shipped,
 )
+from lm_eval_ext.sql.suite.store import SuiteRunners, populate, populate_all
 
 __all__ = [
     "COPY",

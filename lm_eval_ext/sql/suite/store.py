@@ -1,22 +1,18 @@
-"""Suites as files: built once per original and golds, from shipped seeds where there are some."""
+"""Makes suites: once per original and golds, from shipped seeds where there are some."""
 
-import hashlib
-import json
-import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
-from functools import cached_property
+from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lm_eval_ext.atomic import atomic_path, sha256_of, sha256_of_json
+from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.sql.compare import SEMANTICS, Expected
-from lm_eval_ext.sql.schema import ROWID_NAMES, Schema, fold
+from lm_eval_ext.sql.compare import Expected
+from lm_eval_ext.sql.schema import ROWID_NAMES
 from lm_eval_ext.sql.suite.build import (
     SUITE_VERSION,
     Original,
@@ -26,202 +22,29 @@ from lm_eval_ext.sql.suite.build import (
     small_connection,
 )
 from lm_eval_ext.sql.suite.checks import STEPS, Runner
+from lm_eval_ext.sql.suite.files import (
+    COPY,
+    NOTHING,
+    AddedRows,
+    Shipped,
+    ShippedSeeds,
+    Suite,
+    complete_suite,
+    content_hash,
+    gold_id,
+    key_of,
+    read,
+    short_hashes,
+    write,
+)
 from lm_eval_ext.sql.suite.original import in_memory
-from lm_eval_ext.sql.values import Value, quoted, quoted_all
+from lm_eval_ext.sql.values import Value, quoted
 from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
 
-COPY = "copy"
-"""The name of the populated copy among a suite's databases; the small ones are small-0, ..."""
-
-COPY_VERSION = 3
-"""Stands for :data:`SUITE_VERSION` in the hash of a populated copy alone, which no draw changes."""
-
-FILE = "suite.json"
-SHORT = 16
-"""Digits of the hashes of golds, and of databases in shipped files."""
-
 _MAX_NAMED = 5
 """Tables that a warning names."""
-
-
-def gold_id(gold: str) -> str:
-    """Return the id of a gold in files: a hash, since they hold none of its text."""
-    return hashlib.sha256(gold.encode("utf-8", "surrogatepass")).hexdigest()[:SHORT]
-
-
-name_of = gold_id
-"""The former name."""
-
-
-@dataclass(frozen=True)
-class Suite:
-    """The databases that were made for one original.
-
-    Attributes:
-        db_id: The database's id in lower case; the folder's name.
-        folder: The folder of suites.
-        key: A hash of all that decides about it.
-        databases: The content's hash by the database's name, in the order in which they are asked.
-        judges: By :func:`gold_id`, for golds that run: the databases that may judge it.
-        seeds: Of the small databases: a number, and those of the golds that come first.
-        excluded: Why tables are not in the small databases, by name.
-    """
-
-    db_id: str
-    folder: Path
-    key: str
-    databases: Mapping[str, str]
-    judges: Mapping[str, Sequence[str]]
-    seeds: Sequence[Sequence[Any]]
-    excluded: Mapping[str, str] = field(default_factory=dict)
-
-    @cached_property
-    def content(self) -> str:
-        """A hash of all rows, and of which golds they judge by which rule."""
-        # Fixed names: semantics that are added later must not change the hashes of suites.
-        rules = [SEMANTICS[name].suite_rule for name in ("reference", "strict", "sets")]
-        rule = rules, SEMANTICS["sets"].version
-        version = SUITE_VERSION if self.seeds else COPY_VERSION
-        return sha256_of_json([version, rule, self.databases, self.judges])
-
-    def path(self, name: str) -> Path:
-        """Return the file of one of its databases."""
-        return self.folder / self.db_id / _file_name(self.db_id, name)
-
-    def judging(self, gold: str) -> tuple[str, ...]:
-        """Return the names of the databases that may judge a gold."""
-        return tuple(self.judges.get(gold_id(gold), ()))
-
-
-def _file_name(db_id: str, name: str) -> str:
-    return f"{db_id}.sqlite" if name == COPY else f"{name}.sqlite"
-
-
-def read(folder: Path, db_id: str) -> Suite:
-    """Read a suite.
-
-    Raises:
-        DataError: There is none, or one of another version.
-    """
-    file = folder / db_id / FILE
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-        version = record["version"]
-        if version == SUITE_VERSION:
-            return Suite(
-                db_id=db_id,
-                folder=folder,
-                key=record["key"],
-                databases=record["databases"],
-                judges=record["golds"],
-                seeds=record["seeds"],
-                excluded=record.get("excluded", {}),
-            )
-        problem = f"it has version {version!r}, not {SUITE_VERSION}"
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        problem = str(error)
-    raise DataError(f"{file}: no suite of databases ({problem}); make one: magnifico populate")
-
-
-def content_hash(connection: sqlite3.Connection, schema: Schema) -> str:
-    """Return a hash of a database's rows, in no order, that does not depend on the file's bytes.
-
-    Names count in lower case. Of each value its type and its value count. Tables that the schema
-    has and the database lacks do not count.
-    """
-    digest = hashlib.sha256()
-    present = {
-        fold(name)
-        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    }
-    tables = [table for table in schema.values() if not table.view and fold(table.name) in present]
-    for table in sorted(tables, key=lambda table: fold(table.name)):
-        columns = sorted(table.columns, key=lambda column: fold(column.name))
-        names = quoted_all(column.name for column in columns)
-        rows = connection.execute(f"SELECT {names} FROM {quoted(table.name)}")
-        written = sorted(map(_WRITER.encode, rows))
-        head = [fold(table.name), [fold(column.name) for column in columns]]
-        digest.update("\n".join([json.dumps(head), *written, ""]).encode())
-    return digest.hexdigest()
-
-
-def _write_blob(blob: bytes) -> dict[str, str]:
-    return {"blob": blob.hex()}
-
-
-_WRITER = json.JSONEncoder(default=_write_blob)
-
-
-AddedRows = Mapping[str, Sequence[Sequence[Any]]]
-"""Rows of a populated copy by table, each with its rowid before it."""
-
-
-class ShippedSeeds(NamedTuple):
-    """What a shipped file says of one suite.
-
-    Attributes:
-        seeds: As :attr:`Suite.seeds`.
-        golds: By :func:`gold_id`: the numbers of the databases that may judge it.
-        hashes: The first digits of the databases' content hashes.
-    """
-
-    seeds: Sequence[Sequence[Any]]
-    golds: Mapping[str, Sequence[int]]
-    hashes: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Shipped:
-    """What is published with the package: rows of copies, and seeds with their checks' outcome.
-
-    Attributes:
-        rows: By the original's checksum.
-        seeds: By :attr:`Suite.key`: small databases, golds, hashes.
-    """
-
-    rows: Mapping[str, AddedRows]
-    seeds: Mapping[str, Mapping[str, Any]]
-
-    def seeds_of(self, key: str) -> ShippedSeeds | None:
-        """Return what is shipped for a suite, None if nothing is."""
-        entry = self.seeds.get(key)
-        if entry is None:
-            return None
-        return ShippedSeeds(entry["seeds"], entry["golds"], entry["hashes"])
-
-
-def read_shipped(folder: Path | None, end: str = "") -> Shipped:
-    """Read ``populated.json`` and ``suites.json``, with ``end`` behind their names.
-
-    A missing file of seeds means that the checks are run.
-
-    Raises:
-        DataError: A file is of another kind.
-    """
-    populated = _read_databases(folder, f"populated{end}.json")
-    seeds = _read_databases(folder, f"suites{end}.json")
-    return Shipped({key: entry["rows"] for key, entry in populated.items()}, seeds)
-
-
-def _read_databases(folder: Path | None, name: str) -> Mapping[str, Any]:
-    if folder is None or not (folder / name).is_file():
-        return {}
-    file = folder / name
-    try:
-        databases: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))["databases"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{file}: cannot be read ({error})") from None
-    return databases
-
-
-NOTHING = Shipped({}, {})
-
-
-def key_of(digest: str, golds: Sequence[str], rows: object) -> str:
-    """Return a suite's key, by the original's checksum, sorted golds and rows of a copy."""
-    return sha256_of_json([SUITE_VERSION, digest, golds, rows])
 
 
 @dataclass(frozen=True)
@@ -261,7 +84,7 @@ def populate(
     golds = sorted(set(golds))
     key = key_of(digest, golds, rows)
     seeds = shipped.seeds_of(key)
-    complete = _complete_suite(folder, db_id, key, seeds)
+    complete = complete_suite(folder, db_id, key, seeds)
     if complete is not None:
         return complete
     source = Original(original, golds)
@@ -270,7 +93,7 @@ def populate(
         built, hashes = None, dict[str, str]()
         if seeds is not None:
             built, hashes = _build(stack, source, _rebuild(source, original, rows, seeds))
-            if _short(hashes) != list(seeds.hashes):
+            if short_hashes(hashes) != list(seeds.hashes):
                 _log.info("%s: other rows than shipped ones; its checks run anew", db_id)
                 built = None
         if built is None:
@@ -283,7 +106,7 @@ def populate(
             "seeds": built.seeds,
             "excluded": source.excluded,
         }
-        _write(folder / db_id, built.databases, record)
+        write(folder / db_id, built.databases, record)
     return read(folder, db_id)
 
 
@@ -296,43 +119,6 @@ def _build(stack: ExitStack, source: Original, built: _Built) -> tuple[_Built, d
         for name, connection in built.databases.items()
     }
     return built, hashes
-
-
-def _short(hashes: Mapping[str, str]) -> list[str]:
-    return [content[:SHORT] for content in hashes.values()]
-
-
-def _complete_suite(folder: Path, db_id: str, key: str, seeds: ShippedSeeds | None) -> Suite | None:
-    """Return the suite that a folder has, None if it is not complete or another one."""
-    try:
-        suite = read(folder, db_id)
-    except DataError:
-        return None
-    if suite.key != key:
-        return None
-    if seeds is not None and _short(suite.databases) != list(seeds.hashes):
-        return None
-    return suite if all(suite.path(name).is_file() for name in suite.databases) else None
-
-
-def _write(
-    target: Path, databases: Mapping[str, sqlite3.Connection], record: Mapping[str, Any]
-) -> None:
-    """Write a suite's folder in one step, in the place of an earlier one."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if target.exists():
-            shutil.rmtree(target)
-        with atomic_path(target) as part:
-            part.mkdir()
-            for name, connection in databases.items():
-                with closing(sqlite3.connect(part / _file_name(target.name, name))) as file:
-                    file.execute("PRAGMA journal_mode = OFF")  # the file is new
-                    connection.backup(file)
-            (part / FILE).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
-    except (OSError, sqlite3.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise OptionError(f"cannot write {target}: {reason}") from None
 
 
 def _search(source: Original, original: Path, rows: AddedRows | None) -> _Built:
