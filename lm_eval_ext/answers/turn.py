@@ -7,7 +7,7 @@ from lm_eval_ext.answers.reasoning import outside_reasoning
 from lm_eval_ext.answers.tokens import final_channel, remove_invisible, remove_special_tokens
 
 MAX_CHARACTERS = 100_000
-"""Characters of a response that are read."""
+"""Characters that are read of what a response says outside of its reasoning, its beginning."""
 
 
 class Step(NamedTuple):
@@ -21,14 +21,17 @@ def turn_steps(response: str, further_tokens: Sequence[str] = ()) -> list[Step]:
     """Return the steps to what a response says behind its last thought; the last step has it.
 
     It is what stands before the thought if nothing follows, and "" if the model says nothing.
-    Steps that change nothing are left out.
+    Steps that change nothing are left out. A thought may be of any length: it is removed from the
+    whole response, and only then is the rest cut to :data:`MAX_CHARACTERS`.
     """
-    steps = [Step("response", response[:MAX_CHARACTERS])]
-    channel = final_channel(steps[-1].text)
+    steps = [Step("response", response)]
+    channel = final_channel(response)
     _add(steps, "final channel", channel)
     stretch = turn = ""
     for start, end in outside_reasoning(channel):
         stretch = channel[start:end]
+        if len(stretch) > MAX_CHARACTERS:
+            stretch = stretch.lstrip()[:MAX_CHARACTERS]
         turn = remove_special_tokens(stretch, further_tokens)
         if turn.strip():
             break

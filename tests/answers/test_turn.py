@@ -20,7 +20,7 @@ from lm_eval_ext.answers.markdown import (
 )
 from lm_eval_ext.answers.reader import UNREAD, AnswerReader, ReadAnswer, ReaderOptions
 from lm_eval_ext.answers.reasoning import with_opened_thought
-from lm_eval_ext.answers.turn import said
+from lm_eval_ext.answers.turn import MAX_CHARACTERS, said
 from lm_eval_ext.benchmarks.cogs.answers import READER as COGS_READER
 from lm_eval_ext.benchmarks.conceptual.reader import reader_for
 from lm_eval_ext.benchmarks.conceptual.records import Option
@@ -87,6 +87,31 @@ def test_every_benchmark_reads_tokens_and_channels(form: str, name: str) -> None
 def test_an_answer_in_the_reasoning_alone_is_none(form: str, name: str) -> None:
     """What a model only thinks is not what it answers."""
     assert READERS[name].read(form.format(ANSWERS[name])) == ""
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(
+    "form",
+    [
+        "<think>{thought}</think>\n\n{answer}",
+        "{thought}</think>{answer}",
+        "<think>{thought}</think>{blank}{answer}",
+        "<|channel|>analysis<|message|>{thought}<|end|><|channel|>final<|message|>{answer}",
+    ],
+    ids=["closed", "only a closing tag", "blank space behind it", "channel"],
+)
+def test_an_answer_behind_a_thought_of_any_length_is_read(form: str, name: str) -> None:
+    """A thought of a megabyte hides no answer, and costs little."""
+    thought = "Maybe it is not so. " * 50_000
+    response = form.format(thought=thought, blank=" " * 200_000, answer=ANSWERS[name])
+    start = process_time()
+    assert READERS[name].read(response) == ANSWERS[name]
+    assert process_time() - start < 10
+
+
+def test_an_unended_text_is_read_to_a_limit() -> None:
+    """What stands outside of reasoning is cut, so that no response costs more than that."""
+    assert len(said("ice " * 100_000)) == MAX_CHARACTERS
 
 
 def test_a_thought_that_the_prompt_opened_is_one() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ from support.small_lm_eval import LEFT
 from yaml import safe_load
 
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
-from lm_eval_ext.harness import provenance
+from lm_eval_ext.harness import loading, provenance
 from lm_eval_ext.results.files import KEYS
 from lm_eval_ext.runs import process, run
 from lm_eval_ext.runs.child import noting, own_first
@@ -247,8 +248,13 @@ def test_a_tasks_data_and_version_count_and_not_its_place(
         keys("stock_sums", folder=str(other))
 
     before = keys("cogs_mini_gen")
-    changed = {"source": "cogs_mini", "revision": "embedded", "sha256": "0" * 64}
-    monkeypatch.setattr(provenance, "of_dataset", lambda _: changed)
+    changed = provenance.describe_embedded("cogs_mini", "0" * 64)
+    load = loading.Loader.load
+
+    def load_changed(loader: loading.Loader[Any], metadata: Any) -> loading.LoadedTask:
+        return replace(load(loader, metadata), provenance=changed)
+
+    monkeypatch.setattr(loading.Loader, "load", load_changed)
     assert keys("cogs_mini_gen") != before
 
 
