@@ -1,6 +1,5 @@
 """``lm-eval-ext sql``: judging SQL of any system, comparing two systems, explaining a verdict."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +18,7 @@ from lm_eval_ext.cli.sql_options import (
     SuiteOption,
     TimeoutOption,
     WorkersOption,
+    json_text,
     read_query,
     suite_source,
 )
@@ -143,7 +143,7 @@ def compare(
             (file_a, file_b), options, by=names_in(by), match=names_in(match), out=out
         )
     if as_json:
-        typer.echo(json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False))
+        typer.echo(json_text(comparison.as_dict()))
         return
     command = ExplainCommand(databases, file_a, semantics, suite, build_suite, extract, no_quotes)
     typer.echo(comparison_screen(comparison, command), nl=False)
@@ -189,7 +189,7 @@ def explain(
         )
         explained = _explained(options, predictions, row, Prediction(db_id, gold, predicted))
     if as_json:
-        typer.echo(json.dumps(explained.as_dict(), indent=2, ensure_ascii=False))
+        typer.echo(json_text(explained.as_dict()))
     else:
         typer.echo(explanation_screen(explained), nl=False)
 

@@ -1,5 +1,6 @@
 """Options that the commands about SQL have in common."""
 
+import json
 import os
 import shlex
 from dataclasses import dataclass
@@ -129,6 +130,16 @@ class ExplainCommand:
             if is_set:
                 words.append(flag)
         return shlex.join(words)
+
+
+def json_text(content: object) -> str:
+    """Return JSON to be printed; text that is no Unicode, such as half a surrogate, is escaped."""
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(content, indent=2)
+    return text
 
 
 def read_query(answer: str, engine: "EngineName") -> str | None:

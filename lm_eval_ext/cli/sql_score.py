@@ -1,6 +1,5 @@
 """``lm-eval-ext sql-score``, also ``sql score``: scoring SQL queries outside of lm-eval."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +18,7 @@ from lm_eval_ext.cli.sql_options import (
     SuiteOption,
     TimeoutOption,
     WorkersOption,
+    json_text,
     read_query,
     suite_source,
 )
@@ -69,7 +69,7 @@ def sql_score(
             by=names_in(by),
         )
     if as_json:
-        typer.echo(json.dumps(summary.as_dict(), indent=2, ensure_ascii=False))
+        typer.echo(json_text(summary.as_dict()))
         return
     typer.echo(score_screen(summary), nl=False)
     if summary.wrong_row is not None:

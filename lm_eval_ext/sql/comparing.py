@@ -114,6 +114,8 @@ def compare_files(
     kind = check_output(out) if out is not None else ""
     opened = [read_file(path, options) for path in files]
     check_columns(by, opened[0].columns)
+    for file in opened:
+        _check_match(match, file)
     names = system_names(files)
     systems: list[_System] = []
     partials: list[PartialOutput] = []
@@ -192,7 +194,7 @@ def _paired(
     """Return the rows that both files have; remarks get what is to be said about the rest.
 
     Raises:
-        OptionError: A file lacks a column, or the files share no row.
+        OptionError: The files share no row.
         DataError: Columns that were named do not identify a row.
     """
     identity = " and ".join(match or (DB_ID, GOLD))
@@ -215,23 +217,43 @@ def _paired(
             "the files have their rows in different orders, and several rows have the same "
             f"{identity}; --match COLUMN names what identifies a row"
         )
-    return [PairedRows(rows_a[key], rows_b[key]) for key in shared]
+    pairs = [PairedRows(rows_a[key], rows_b[key]) for key in shared]
+    other_golds = sum(_gold_of(pair.row_a) != _gold_of(pair.row_b) for pair in pairs)
+    if other_golds:
+        remarks.append(
+            f"{counted(other_golds, 'row')} with another database or gold in {system_b.name}: "
+            "each system is judged by its own file"
+        )
+    return pairs
 
 
-def _by_key(
-    file: OpenFile, rows: Sequence[JudgedRow], match: Sequence[str]
-) -> dict[RowKey, JudgedRow]:
+def _check_match(match: Sequence[str], file: OpenFile) -> None:
+    """Check, before anything is judged, that a file has the columns that identify a row.
+
+    Raises:
+        OptionError: It lacks one.
+    """
     for column in match:
         if column not in file.columns:
             raise OptionError(
                 f"--match {column}: {file.path} has no such column; available are "
                 f"{', '.join(file.columns)}{nearest(column, file.columns)}"
             )
+
+
+def _gold_of(row: JudgedRow) -> tuple[str, str]:
+    """Return what a row's prediction is judged by: the database and the gold."""
+    prediction = row.row.prediction
+    return prediction.db_id.casefold(), prediction.gold
+
+
+def _by_key(
+    file: OpenFile, rows: Sequence[JudgedRow], match: Sequence[str]
+) -> dict[RowKey, JudgedRow]:
     repetitions = Counter[tuple[str, ...]]()
     by_key: dict[RowKey, JudgedRow] = {}
     for row in rows:
-        prediction = row.row.prediction
-        identity: tuple[str, ...] = (prediction.db_id.casefold(), prediction.gold)
+        identity: tuple[str, ...] = _gold_of(row)
         if match:
             identity = tuple(str(row.row.record.get(column)) for column in match)
         if match and repetitions[identity]:

@@ -1,13 +1,16 @@
 """One prediction against its gold, the work of ``lm-eval-ext sql explain``."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
-from lm_eval_ext.errors import OptionError
+from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.engines.places import OneDatabase, databases_at
 from lm_eval_ext.sql.judge import ORIGINAL, Explanation, SqlJudge
 from lm_eval_ext.sql.scoring import JudgeOptions, OpenFile, opened_judge
 from lm_eval_ext.sql.smallest import SmallestRows, SmallTable, smallest_rows
+from lm_eval_ext.sql.suite import gold_id, read
+from lm_eval_ext.sql.suite_choice import SuiteSource
 from lm_eval_ext.sql.values import Failure, Prediction, Row, Rows
 from lm_eval_ext.text import counted
 
@@ -40,7 +43,7 @@ class ExplainedRow:
         return f"on {name} of the test suite"
 
     def as_dict(self) -> dict[str, object]:
-        """Return all of it as JSON values; bytes become their representation."""
+        """Return all of it as JSON values; bytes, infinity and NaN become text."""
         explanation = self.explanation
         return {
             "title": self.title,
@@ -101,8 +104,27 @@ def explain(
         DataError: A database or suite cannot be used.
     """
     predictions = [prediction] if file is None else file.predictions
+    if options.suite is not None:
+        options = replace(options, suite=_keeping_suites(options.suite, prediction))
     with opened_judge(options, predictions) as open_judge:
         return explain_with(open_judge.judge, prediction, title)
+
+
+def _keeping_suites(source: SuiteSource, prediction: Prediction) -> SuiteSource:
+    """Return a source of suites that replaces none of the user's folder.
+
+    A suite that knows the prediction's gold is read, and beside one of other golds another is
+    built: to look at a prediction must not change what later commands judge by.
+    """
+    if not source.build or source.per_golds:
+        return source
+    try:
+        suite = read(source.folder, prediction.db_id.casefold())
+    except DataError:
+        return source  # there is none to be replaced
+    if gold_id(prediction.gold) in suite.judges:
+        return replace(source, build=False)
+    return replace(source, per_golds=True)
 
 
 def explain_with(judge: SqlJudge, prediction: Prediction, title: str) -> ExplainedRow:
@@ -136,6 +158,8 @@ def _rows(rows: Sequence[Row]) -> list[list[object]]:
 def _json_value(cell: object) -> object:
     if isinstance(cell, bytes):
         return repr(cell)
+    if isinstance(cell, float) and not math.isfinite(cell):
+        return str(cell)  # which JSON has no number for
     return cell
 
 

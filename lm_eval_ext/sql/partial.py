@@ -47,7 +47,7 @@ class PartialOutput:
     def verdicts(self) -> dict[int, Verdict]:
         """Return the verdicts of an earlier command by the row's number, from 0."""
         try:
-            lines = self.path.read_text(encoding="utf-8").split("\n")
+            lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")
         except OSError:
             return {}
         verdicts: dict[int, Verdict] = {}

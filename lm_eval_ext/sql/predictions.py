@@ -208,11 +208,15 @@ class _RowTest:
     """
 
     _QUERY = re.compile(r"[\s\"]*(?:select|with)\b", re.IGNORECASE)
+    _QUERY_BEHIND_COMMA = re.compile(r"\"*(?:select|with)\b", re.IGNORECASE)
+    """The same without a space before it, which the sentences of an answer have behind a comma. In
+    a table that has it, too, no quotation mark opens a cell, so that no row can be swallowed."""
 
     def __init__(self, header: Sequence[str], delimiter: str) -> None:
         self.known_ids: set[str] = set()
         self._header = header
         self._delimiter = delimiter
+        self._query = self._QUERY_BEHIND_COMMA if delimiter == "," else self._QUERY
 
     def reads_as_row(self, line: str) -> bool:
         """Return whether the line has the shape of a row."""
@@ -220,9 +224,9 @@ class _RowTest:
         if len(cells) != len(self._header):
             return False
         record = dict(zip(self._header, cells, strict=True))
-        has_gold = self._QUERY.match(record[GOLD]) is not None
+        has_gold = self._query.match(record[GOLD]) is not None
         if DB_ID not in record:
-            return has_gold and self._QUERY.match(record[PREDICTED]) is not None
+            return has_gold and self._query.match(record[PREDICTED]) is not None
         db_id = record[DB_ID].strip(' "')
         return bool(db_id) and (has_gold or db_id in self.known_ids)
 
@@ -272,7 +276,7 @@ class RecordWriter:
         self._columns = columns
         self._delimiter = DELIMITERS.get(kind)
         if self._delimiter is not None:
-            self._write_cells(columns)
+            self._write_cells([_cell(column) for column in columns])
 
     def write(self, record: Record) -> None:
         """Write one row."""

@@ -8,6 +8,7 @@ minimal in the sense that no single row can be left out.
 
 import shutil
 import sqlite3
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -33,6 +34,9 @@ MAX_BYTES = 20_000_000
 
 MAX_STEPS = 400
 """The most copies that are tried; a search that ends here has no minimal result."""
+
+MAX_SECONDS = 60.0
+"""Real time after which a search ends as well: two slow queries are run for each copy."""
 
 _ROWID_NAMES = ("rowid", "_rowid_", "oid")
 _TIMEOUT_S = 2.0
@@ -133,6 +137,7 @@ class _Search:
         self._prediction = prediction
         self._semantics = semantics
         self._steps = 0
+        self._deadline = time.monotonic() + MAX_SECONDS
         self._best = files.next_id()
         with (
             closing(sqlite3.connect(f"{original.resolve().as_uri()}?immutable=1", uri=True)) as old,
@@ -148,7 +153,7 @@ class _Search:
         remaining: list[RowRef] = []
         for table in sorted(self._tables, key=lambda name: -len(self._rows_of(name))):
             rows = self._rows_of(table)
-            if rows and not self._leave_out(rows):
+            if rows and (self._is_over() or not self._leave_out(rows)):
                 remaining += rows
         self._reduce(remaining)
         return self._result()
@@ -160,13 +165,16 @@ class _Search:
             start = 0
             while start < len(rows):
                 part = rows[start : start + size]
-                if self._steps >= MAX_STEPS:
+                if self._is_over():
                     return
                 if self._leave_out(part):
                     rows = rows[:start] + rows[start + size :]
                 else:
                     start += size
             size = min(size, len(rows) + 1) // _HALVES
+
+    def _is_over(self) -> bool:
+        return self._steps >= MAX_STEPS or time.monotonic() >= self._deadline
 
     def _leave_out(self, rows: Sequence[RowRef]) -> bool:
         """Leave out rows unless the prediction is no longer wrong; return whether they are out."""

@@ -202,6 +202,29 @@ def test_json_keeps_types_and_half_surrogates(tmp_path: Path) -> None:
     assert [read.record["f"] for read in table] == ["[1.5, null, true]"] * 2
 
 
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_a_column_named_by_half_a_surrogate_is_written(tmp_path: Path, kind: str) -> None:
+    """JSON allows such a name; in the header of a table it is replaced, as it is in a cell."""
+    record = {"db_id": "d", "gold_sql": "g", "predicted_sql": "p", "a\ud800": 1}
+    (row,) = read_predictions(written(tmp_path / f"a.{kind}", [record]))
+    assert list(row.record)[:3] == list(NAMES)
+    assert list(row.record.values()) == ["d", "g", "p", "1"]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        pytest.param("First, with the join, we get the names.", id="with"),
+        pytest.param("Then, select the names, and count.", id="select"),
+    ],
+)
+def test_a_sentence_in_a_quoted_answer_is_no_row(tmp_path: Path, sentence: str) -> None:
+    """It has as many cells as the header, and a word behind a comma that begins a query."""
+    answer = f"Sure!\n{sentence}\n```sql\nSELECT 1\n```"
+    read = predictions(tmp_path, "a.csv", f'{CSV_HEADER}d,SELECT 1,"{answer}"\n')
+    assert [prediction.predicted for prediction in read] == [answer]
+
+
 def test_a_single_database_needs_no_column_of_ids(tmp_path: Path) -> None:
     """Two columns are enough for ten predictions on one database; a row lost is still an error."""
     path = tmp_path / "a.csv"

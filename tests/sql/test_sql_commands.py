@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import LmEvalExtError
+from lm_eval_ext.sql import comparing, smallest
 from lm_eval_ext.sql.suite import SUITE_VERSION
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("sql commands")]
@@ -291,6 +292,38 @@ def test_rows_that_cannot_be_matched(
         run("sql", "compare", *files, "--databases", folder / "shop.sqlite", *options)
 
 
+def test_a_column_that_identifies_rows_is_checked_before_they_are_judged(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slip in an option costs no time."""
+    monkeypatch.setattr(comparing, "judge_rows", None)
+    files = [write_predictions(tmp_path / f"{name}.csv", RIGHT) for name in ("x", "y")]
+    with pytest.raises(LmEvalExtError, match="--match nmae"):
+        run("sql", "compare", *files, "--databases", folder / "shop.sqlite", "--match", "nmae")
+
+
+@pytest.mark.parametrize(
+    ("gold", "expected"),
+    [
+        pytest.param("SELECT 1", "1 row with another database or gold in y", id="other-gold"),
+        pytest.param(RIGHT["count"][0], "", id="same-gold"),
+    ],
+)
+def test_rows_of_the_same_name_with_other_golds_are_counted(
+    folder: Path, tmp_path: Path, gold: str, expected: str
+) -> None:
+    """Two systems that are judged by different golds are compared with a remark."""
+    files = [
+        write_predictions(tmp_path / "x.csv", RIGHT),
+        write_predictions(tmp_path / "y.csv", {**RIGHT, "count": (gold, "SELECT 1")}),
+    ]
+    text = run(
+        "sql", "compare", *files, "--databases", folder / "shop.sqlite", "--match", "name", "--json"
+    )
+    remarks = json.loads(text)["remarks"]
+    assert [remark.partition(":")[0] for remark in remarks] == ([expected] if expected else [])
+
+
 def explained(folder: Path, *options: str | Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(
         run("sql", "explain", "--databases", folder / "shop.sqlite", *options, "--json")
@@ -307,12 +340,50 @@ def test_the_smallest_rows_that_show_a_difference(folder: Path) -> None:
     )  # fmt: skip
     assert (found["status"], found["original_status"]) == ("wrong", "correct")
     assert found["database"].startswith(("small-", "copy"))
-    smallest = found["smallest"]
-    (table,) = smallest["tables"]
+    rows_left = found["smallest"]
+    (table,) = rows_left["tables"]
     assert table["name"] == "customer"
     assert len(table["rows"]) == 1
-    results = smallest["gold_result"]["rows"], smallest["predicted_result"]["rows"]
+    results = rows_left["gold_result"]["rows"], rows_left["predicted_result"]["rows"]
     assert sorted(map(len, results)) == [0, 1]
+
+
+def test_the_search_for_the_smallest_rows_ends_in_time(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without time all rows are left, which show the difference as well."""
+    monkeypatch.setattr(smallest, "MAX_SECONDS", 0.0)
+    found = explained(folder, "--gold", "SELECT name FROM customer", "--predicted", "SELECT 1")
+    assert [len(table["rows"]) for table in found["smallest"]["tables"]] == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("gold", "builds_another"),
+    [
+        pytest.param(RIGHT["count"][0], False, id="gold-of-the-suite"),
+        pytest.param("SELECT min(price) FROM purchase", True, id="other-gold"),
+    ],
+)
+def test_an_explanation_replaces_no_suite(folder: Path, gold: str, builds_another: bool) -> None:
+    """With --build-suite, too, the suite that the user's folder has stays as it is."""
+    suites = folder / "suites"
+    before = (suites / "shop" / "suite.json").read_bytes()
+    folders = len(list(suites.iterdir()))
+    found = explained(
+        folder, "--gold", gold, "--predicted", gold, "--semantics", "strict", "--suite", suites,
+        "--build-suite",
+    )  # fmt: skip
+    assert found["status"] == "correct"
+    assert found["database"] != "original"
+    assert (suites / "shop" / "suite.json").read_bytes() == before
+    assert (len(list(suites.iterdir())) > folders) is builds_another
+
+
+def test_json_holds_whatever_a_query_returns(folder: Path) -> None:
+    """Infinity, which JSON has no number for, is text; half a surrogate is escaped."""
+    found = explained(folder, "--gold", "SELECT 9e999, -9e999", "--predicted", "SELECT '\ud800'")
+    assert found["gold_result"]["rows"] == [["inf", "-inf"]]
+    assert found["predicted"] == "SELECT '\ud800'"
 
 
 @pytest.mark.parametrize(

@@ -274,7 +274,8 @@ def test_kept_verdicts_have_their_reason_and_database(tmp_path: Path) -> None:
     with partial.appending() as log:
         log.add(2, verdicts[0])
         log.add(0, verdicts[1])
-    partial.path.write_text(partial.path.read_text() + '{"row": 1, "status": "wro')
+    # Cut off within a line, and within a character.
+    partial.path.write_bytes(partial.path.read_bytes() + b'{"row": 1, "status": "wro\xc3')
     with partial.appending() as log:
         log.add(9, verdicts[0])  # of a longer file
     assert partial.verdicts() == {2: verdicts[0], 0: verdicts[1]}
