@@ -167,7 +167,10 @@ def _parts(pairs: Sequence[PairedRows], by: Sequence[str]) -> list[PartCompariso
 
 
 def system_names(files: tuple[Path, Path]) -> tuple[str, str]:
-    """Return the names of two systems: their files' names, or what differs in their paths."""
+    """Return the names of two systems: their files' names, or what differs in their paths.
+
+    They differ even if a file is compared with itself, since they name columns.
+    """
     path_a, path_b = files
     if path_a.stem != path_b.stem:
         return path_a.stem, path_b.stem
@@ -175,7 +178,9 @@ def system_names(files: tuple[Path, Path]) -> tuple[str, str]:
         return f"{path_a.parent.name}/{path_a.stem}", f"{path_b.parent.name}/{path_b.stem}"
     if path_a.name != path_b.name:
         return path_a.name, path_b.name
-    return str(path_a), str(path_b)
+    if path_a != path_b:
+        return str(path_a), str(path_b)
+    return f"{path_a.stem} A", f"{path_b.stem} B"
 
 
 def _partial(out: Path | None, file: OpenFile, open_judge: OpenJudge) -> PartialOutput | None:
@@ -271,7 +276,8 @@ def _write_pairs(
 ) -> None:
     """Write the shared rows: the columns of A's file, then query, status and reason of each."""
     added = list(_pair_columns(names))
-    shared = [column for column in file.columns if column not in _SYSTEM_COLUMNS]
+    replaced = {*_SYSTEM_COLUMNS, *added}
+    shared = [column for column in file.columns if column not in replaced]
     with atomic_text(out, errors="surrogateescape") as handle:
         writer = RecordWriter(handle, kind, [*shared, *added])
         for pair in pairs:

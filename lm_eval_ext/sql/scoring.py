@@ -1,6 +1,7 @@
 """Judging files of predictions, the work of ``lm-eval-ext sql-score`` and ``sql compare``."""
 
 import math
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,6 +40,12 @@ EMPTY = "the prediction is empty"
 
 _BATCH = 200
 """Predictions that are judged together where there are suites: what an interruption can lose."""
+
+_COMMENTS = re.compile(r"(?:\s|--[^\n]*|/\*.*?\*/)*", re.DOTALL)
+"""What may stand before a query."""
+
+_BEGINNING = 10_000
+"""Characters in which a query has to begin."""
 
 _QUERY_WORDS = ("select", "with", "values", "(")
 _FENCE = "```"
@@ -393,5 +400,5 @@ def engine_of(executor: Executor, databases: Databases | OneDatabase, db_ids: It
 
 def _looks_like_answer(text: str) -> bool:
     """Return whether a text is more than a query: fenced, or with other words before it."""
-    text = text.lstrip()
-    return _FENCE in text or not text.lower().startswith(_QUERY_WORDS)
+    query = _COMMENTS.sub("", text[:_BEGINNING], count=1)
+    return _FENCE in text or not query.lower().startswith(_QUERY_WORDS)

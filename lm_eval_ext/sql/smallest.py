@@ -140,11 +140,13 @@ class _Search:
         self._deadline = time.monotonic() + MAX_SECONDS
         self._best = files.next_id()
         with (
-            closing(sqlite3.connect(f"{original.resolve().as_uri()}?immutable=1", uri=True)) as old,
-            closing(sqlite3.connect(files.path(self._best))) as new,
+            closing(
+                sqlite3.connect(f"{original.resolve().as_uri()}?immutable=1", uri=True)
+            ) as source,
+            closing(sqlite3.connect(files.path(self._best))) as copy,
         ):
-            old.backup(new)
-            self._tables = _prepare(new)
+            source.backup(copy)
+            self._tables = _prepare(copy)
 
     def run(self) -> SmallestRows | None:
         """Return what is left; None if nothing could be left out."""
@@ -205,8 +207,8 @@ class _Search:
     def _rows_of(self, table: str) -> list[RowRef]:
         rowid = self._tables[table]
         with closing(_opened(self._files.path(self._best))) as connection:
-            found = connection.execute(f"SELECT {rowid} FROM {quoted(table)}").fetchall()
-        return [RowRef(table, number) for (number,) in found]
+            numbers = connection.execute(f"SELECT {rowid} FROM {quoted(table)}").fetchall()
+        return [RowRef(table, number) for (number,) in numbers]
 
     def _result(self) -> SmallestRows:
         tables: list[SmallTable] = []
@@ -254,8 +256,8 @@ def _prepare(connection: sqlite3.Connection) -> dict[str, str]:
     )
     for (name,) in names.fetchall():
         columns = connection.execute("SELECT name FROM pragma_table_xinfo(?)", (name,)).fetchall()
-        taken = {column.lower() for (column,) in columns}
-        rowid = next((rowid for rowid in _ROWID_NAMES if rowid not in taken), None)
+        column_names = {column.lower() for (column,) in columns}
+        rowid = next((name for name in _ROWID_NAMES if name not in column_names), None)
         if rowid is None:
             continue
         try:

@@ -216,12 +216,22 @@ def test_answers_in_code_fences(folder: Path, tmp_path: Path, extract: bool) -> 
     assert ("--extract reads the query" in " ".join(text.split())) is not extract
 
 
-def test_queries_bring_no_hint_about_extraction(folder: Path) -> None:
-    """A file of plain queries is scored without a remark."""
-    out = folder / "plain.csv"
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        pytest.param("", id="plain"),
+        pytest.param("-- count them\n  ", id="line-comment"),
+        pytest.param("/* all\nof them */", id="comment"),
+    ],
+)
+def test_queries_bring_no_hint_about_extraction(
+    folder: Path, tmp_path: Path, beginning: str
+) -> None:
+    """A file of queries, with comments before them or not, is scored without a remark."""
+    queries = {name: (gold, beginning + query) for name, (gold, query) in RIGHT.items()}
     text = run(
-        "sql-score", "--databases", folder / "shop.sqlite", "--predictions", folder / "ten.csv",
-        "-o", out,
+        "sql-score", "--databases", folder / "shop.sqlite", "--predictions",
+        write_predictions(tmp_path / "plain.csv", queries), "-o", tmp_path / "out.csv",
     )  # fmt: skip
     assert "--extract" not in text
 
@@ -259,6 +269,26 @@ def test_two_systems_are_compared_on_the_same_rows(
     assert rows["average"]["status (first)"] == "correct"
     assert rows["average"]["status (second)"] == "wrong"
     assert rows["average"]["reason (second)"]
+
+
+@pytest.mark.parametrize("step", ["its-own-output", "the-same-file"])
+def test_columns_of_a_comparison_are_there_once(folder: Path, tmp_path: Path, step: str) -> None:
+    """What was written can be compared again, and a file with itself."""
+    first, second = (write_predictions(tmp_path / f"{name}.csv", RIGHT) for name in ("a", "b"))
+    if step == "the-same-file":
+        second = first
+    else:
+        text = ",".join(["name,gold_sql,predicted_sql", "status (a),reason (b)\n"])
+        first.write_text(f"{text}count,SELECT 4,SELECT 4,wrong,an earlier reason\n")
+        second.write_text("name,gold_sql,predicted_sql\ncount,SELECT 4,SELECT 4\n")
+    out = tmp_path / "out.csv"
+    run("sql", "compare", first, second, "--databases", folder / "shop.sqlite", "-o", out)
+    with out.open(newline="") as file:
+        header, row, *_ = csv.reader(file)
+    assert len(set(header)) == len(header)
+    record = dict(zip(header, row, strict=True))
+    statuses = [value for name, value in record.items() if name.startswith("status")]
+    assert statuses == ["correct", "correct"]
 
 
 def test_a_comparison_names_the_rows_that_differ(
