@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from lm_eval_ext.answers.markdown import boxes, fenced_blocks, json_texts, tagged_texts
+from lm_eval_ext.answers.markdown import boxes, fenced_blocks, json_texts, table_texts, tagged_texts
 from lm_eval_ext.answers.phrases import Phrases
 
 MAX_CANDIDATES = 400
@@ -24,8 +24,8 @@ class Candidate:
     Attributes:
         text: The stretch, with markup and maybe with more behind the answer.
         start: Its position.
-        source: Where it stands: ``announcement``, ``box``, ``tag``, ``JSON``, ``fence``,
-            ``heading``, ``correction`` or ``line``.
+        source: Where it stands: ``announcement``, ``box``, ``tag``, ``JSON``, ``table``,
+            ``fence``, ``heading``, ``correction`` or ``line``.
         words: The words that announce it.
         words_start: Their position.
         is_denied: Whether its words deny it ("the answer is not ...") or call it an example.
@@ -48,6 +48,8 @@ def announced_candidates(text: str, phrases: Phrases) -> list[Candidate]:
         candidates.append(Candidate(span.text, span.start, "tag"))
     for span in json_texts(text):
         candidates.append(Candidate(span.text, span.start, "JSON"))
+    for span in table_texts(text)[-MAX_CANDIDATES:]:
+        candidates.append(Candidate(span.text, span.start, "table"))
     for pattern, source in (
         (phrases.announcement, "announcement"),
         (phrases.correction, "correction"),
@@ -204,6 +206,16 @@ _REMARK = re.compile(
     r"(?:[A-Za-z',-]{1,30}\s){2,30}[A-Za-z'-]{1,30}[.!]?"
     r"|(?:the\s)?(?:final|correct)?\s?answer)\)\.?\Z"
 )
+
+
+_ANSWER_REMARK = re.compile(
+    r"\s\((?:(?:the|my)\s)?(?:final|correct)\s?answer\)\.?\Z", re.IGNORECASE
+)
+
+
+def without_answer_remark(line: str) -> str:
+    """Return a line without "(final answer)" behind it."""
+    return _ANSWER_REMARK.sub("", line)
 
 
 def without_remark(line: str) -> str:

@@ -12,7 +12,7 @@ from lm_eval_ext.answers.candidates import (
     line_variants,
     variants,
 )
-from lm_eval_ext.answers.markdown import unwrapped
+from lm_eval_ext.answers.markdown import unwrapped, without_tables
 from lm_eval_ext.answers.phrases import Phrases
 from lm_eval_ext.answers.turn import Step
 
@@ -42,7 +42,15 @@ class CandidateGrammar(ABC):
     instance.
     """
 
-    sources: tuple[str, ...] = ("announcement", "correction", "box", "tag", "JSON", "heading")
+    sources: tuple[str, ...] = (
+        "announcement",
+        "correction",
+        "box",
+        "tag",
+        "JSON",
+        "table",
+        "heading",
+    )
     """The sources of candidates that are more than a line or a block."""
 
     def __init__(self, phrases: Phrases) -> None:
@@ -99,7 +107,8 @@ class CandidateGrammar(ABC):
             )
             if answer is not None:
                 return Accepted(block, answer).step
-        lines = line_candidates(text, self.phrases)
+        # What a table says of answers is no line that says one.
+        lines = line_candidates(without_tables(text), self.phrases)
         accepted = []
         for line in lines:
             if line.is_denied:
@@ -118,7 +127,7 @@ class CandidateGrammar(ABC):
 
     def readings_of_line(self, line: str) -> list[str]:
         """Return the stretches of an unannounced line that may be the answer."""
-        return list(line_variants(line, self.phrases))
+        return list(line_variants(self.phrases.lead_in.sub("", line), self.phrases))
 
     def accept_any(self, texts: Sequence[str]) -> str | None:
         """Return the answer in the first text that is one, if need be without its markup."""

@@ -104,7 +104,7 @@ class FormalGrammar(CandidateGrammar):
 
     def _stretches(self, text: str) -> list[str]:
         """Return a text on one line, and without what is not the expression behind it."""
-        line = " ".join(text.split())
+        line = self.phrases.lead_in.sub("", " ".join(text.split()))
         sentence = first_sentence(line)
         clause = self.phrases.ending.split(sentence, maxsplit=1)[0]
         return list(dict.fromkeys([line, without_remark(line), sentence, clause]))

@@ -77,7 +77,7 @@ _PAIRS = (
     ("***", "***"), ("**", "**"), ("__", "__"), ("*", "*"), ("_", "_"), ("```", "```"),
     ("``", "``"), ("`", "`"), ('"""', '"""'), ("'''", "'''"), ('"', '"'), ("'", "'"),
     ("\u201c", "\u201d"), ("\u2018", "\u2019"), ("\u201e", "\u201c"), ("«", "»"), ("「", "」"),
-    ("『", "』"), ("《", "》"), ("【", "】"), ("[[", "]]"), ("$$", "$$"), ("$", "$"),
+    ("『", "』"), ("《", "》"), ("【", "】"), ("[[", "]]"), ("[", "]"), ("$$", "$$"), ("$", "$"),
     (r"\(", r"\)"), (r"\[", r"\]"),
 )  # fmt: skip
 """Marks that enclose a text; the longer ones come first."""
@@ -87,7 +87,7 @@ _COMMAND = re.compile(
 )
 _TAGGED = re.compile(r"<([A-Za-z][\w:-]{0,40})(?:\s[^<>\n]{0,80})?>(.*)</\1\s*>\Z", re.DOTALL)
 _TRAILING = re.compile(r"(?:[.。!;；]|\\\\|<br ?/?>)\Z")  # noqa: RUF001
-_HALF = re.compile(r"\A\*\*(?!.*\*\*)|(?<!\s)(?<!\*)\*\*\Z")
+_HALF = re.compile(r"\A\*\*(?!\s.*\*\.?\Z)(?!.*\*\*)|(?<!\s)(?<!\*)\*\*\Z")
 """Bold type that was cut off, or begun before the text."""
 
 _LANGUAGE = re.compile(r"\A(?:text|plaintext|txt|plain|sql|json|python|xml|md|markdown)\n")
@@ -152,7 +152,14 @@ def _is_wrapped(text: str, opening: str, closing: str) -> bool:
     # A star or an underscore beside a space is none of Markdown's: "* dog ( x _ 1 )".
     if opening in ("*", "_") and (inner[0].isspace() or inner[-1].isspace()):
         return False
+    if opening in ("*", "_"):
+        # Nor is one between two spaces.
+        inner = _SIGN_ALONE.sub("", inner)
     return opening not in inner and closing not in inner
+
+
+_SIGN_ALONE = re.compile(r"(?<!\S)[*_](?=\s)")
+"""A star or an underscore that is a sign of the text, and no mark of Markdown."""
 
 
 def _in_command(text: str) -> str | None:
@@ -222,6 +229,76 @@ def tagged_texts(text: str) -> list[Span]:
         line = text[opened.end() :].strip().partition("\n")[0]
         spans.append(Span(opened.start(), len(text), line))
     return spans
+
+
+_TABLE_ROW = re.compile(r"^[ \t]*\|([^\n]{1,4000})\|[ \t]*$")
+_ANSWER_CELL = re.compile(
+    r"(?:(?:the|my)\s)?(?:(?:final|correct|best)\s)?(?:answer|output|result|response|prediction"
+    r"|logical\sform|form|lf|dish|name(?:\sof\sthe\sdish)?|dish\sname)"
+    r"|(?:最终)?(?:菜名|菜品名称|名称|答案)",
+    re.IGNORECASE,
+)
+"""What a cell says beside or above the cell with the answer."""
+
+
+def table_texts(text: str) -> list[Span]:
+    """Return what tables of Markdown say is the answer.
+
+    That is the cell beside one such as "Answer" in a row of two, or the cell below such a heading,
+    or below the only heading, in a table of one row.
+    """
+    spans: list[Span] = []
+    rows: list[tuple[int, list[str]]] = []
+    has_heading = False
+    position = 0
+    for line in [*text.splitlines(keepends=True), ""]:
+        row = _TABLE_ROW.match(line.rstrip("\n"))
+        if row is None:
+            spans.extend(_answers_in_table(rows, has_heading=has_heading))
+            rows = []
+            has_heading = False
+        elif "-" in row[1] and not row[1].strip("|:- \t"):
+            has_heading = len(rows) == 1
+        else:
+            rows.append((position, [cell.strip() for cell in row[1].split("|")]))
+        position += len(line)
+    return spans
+
+
+_TABLE = re.compile(
+    r"^[ \t]*\|[^\n]{1,4000}\|[ \t]*\n[ \t]*\|[ |:\t-]{1,400}\|[ \t]*$(?:\n[ \t]*\|[^\n]*)*",
+    re.MULTILINE,
+)
+
+
+def without_tables(text: str) -> str:
+    """Return a text without its tables that have a heading."""
+    return _TABLE.sub("", text)
+
+
+def _answers_in_table(rows: list[tuple[int, list[str]]], *, has_heading: bool) -> list[Span]:
+    """Return the cells of one table that hold the answer.
+
+    Args:
+        rows: Each the position of its line, and its cells.
+        has_heading: Whether the first row is a heading.
+    """
+    if not rows:
+        return []
+    spans = []
+    table_start = rows[0][0]  # a denial stands before the table
+    content = rows[1:] if has_heading else rows
+    for _, cells in content:
+        if len(cells) == 2 and _ANSWER_CELL.fullmatch(bare(cells[0]).rstrip(":： ")):  # noqa: PLR2004, RUF001
+            spans.append(Span(table_start, table_start, cells[1]))
+    if spans or not has_heading or len(content) != 1:
+        return spans
+    headings = rows[0][1]
+    cells = content[0][1]
+    for heading, cell in zip(headings, cells, strict=False):
+        if len(headings) == 1 or _ANSWER_CELL.fullmatch(bare(heading)):
+            spans.append(Span(table_start, table_start, cell))
+    return spans if len(spans) == 1 else []
 
 
 _JSON_START = re.compile(r"[\[{]\s*[\"'\[{]")

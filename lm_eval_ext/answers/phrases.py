@@ -108,6 +108,13 @@ class Phrases:
         )
 
     @cached_property
+    def lead_in(self) -> re.Pattern[str]:
+        """A courtesy or a conjunction before an answer in its line: "Sure! ", "Therefore: "."""
+        return re.compile(
+            rf"\A(?:{_any_of(self.openings)}[!.]|{_any_of(self.before)}:)\s+(?=\S)", re.IGNORECASE
+        )
+
+    @cached_property
     def lead(self) -> re.Pattern[str]:
         """The beginning of a line that only announces what follows it."""
         return re.compile(rf"\W*(?:{_any_of(self.leads)})\b[^\n]{{0,120}}[:：]\W*", re.IGNORECASE)  # noqa: RUF001

@@ -26,6 +26,27 @@ def test_a_form_is_read_or_not(case: Case) -> None:
     assert not case.is_misread, case.subject.reader.explain(case.response).why
 
 
+@pytest.mark.parametrize(
+    ("name", "response", "is_right"),
+    [
+        ("conceptual, words", "Hugo Lamm (final answer)", True),
+        ("conceptual, words", "A: Hugo Lamm", True),
+        ("conceptual, words", "The person is **Hugo Lamm**.", True),
+        ("conceptual, words", "The person is not **Hugo Lamm**.", False),
+        ("conceptual, words", "The person who it is not is **Hugo Lamm**.", False),
+        ("conceptual, words", "The person is **Nora Pike**.", False),
+        ("DiNeR", "首先，土豆切块。\n\n因此，这道菜是红烧土豆。", True),  # noqa: RUF001
+        ("DiNeR", "首先，土豆切块。\n\n因此，这道菜不是红烧土豆。", False),  # noqa: RUF001
+        ("DiNeR", "| 项目 | 内容 |\n|---|---|\n| 菜名 | 红烧土豆 |", True),
+        ("DiNeR", "| 项目 | 内容 |\n|---|---|\n| 配料 | 红烧土豆 |", False),
+    ],
+)
+def test_a_form_of_one_benchmark_is_read_or_not(name: str, response: str, is_right: bool) -> None:
+    """Forms that only open answers and dishes have, each beside a near one."""
+    (subject,) = (subject for subject in SUBJECTS if subject.name == name)
+    assert subject.reads(response) is is_right, subject.reader.explain(response).why
+
+
 def test_the_table_counts_both_sides() -> None:
     """A row for each kind and one for all; each cell has both rates."""
     subject = SUBJECTS[0]

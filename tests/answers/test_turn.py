@@ -182,6 +182,7 @@ PIECES = [
     "the answer is ", "**", r"\boxed{", "<answer>", '{"a":', "[[", "> ", "\n", "Answer: A\n",
     "see ( agent = ", "ice or ", "not ", "Explanation\n", "(", "<|", "~~", "<!--", "\u200b",
     "“番", "菜名：", "这道菜叫", "- ice\n", "<|channel|>final<|message|>", "[/INST]", "no, ",
+    "| a | b |\n", "| - ", "|---|\n", "Sure! ",
 ]  # fmt: skip
 
 

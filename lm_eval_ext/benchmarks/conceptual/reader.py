@@ -5,7 +5,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from lm_eval_ext.answers.candidates import Candidate, clause_before, line_variants
+from lm_eval_ext.answers.candidates import (
+    Candidate,
+    clause_before,
+    line_variants,
+    without_answer_remark,
+)
 from lm_eval_ext.answers.choice import Accepted, CandidateGrammar, is_courtesy
 from lm_eval_ext.answers.markdown import bare
 from lm_eval_ext.answers.phrases import read_phrases
@@ -23,6 +28,15 @@ _CHOICE_WORD = re.compile(
 _LABEL_BEHIND = re.compile(r"(.+?)\s*\((\w)\)\.?", re.DOTALL)
 _LEADING_LABEL = re.compile(r"\W{0,3}(\w{1,20})\W{0,3}?(?:[,.;:)!—–-]|\s-)\s*(?=\w)")  # noqa: RUF001
 _EMPHASIS = re.compile(r"\*\*([^*\n]{1,300})\*\*|(?<!`)`([^`\n]{1,300})`")
+
+_ANSWER_INITIAL = re.compile(r"\AA:\s+(?=\S)")
+"""The initial of "Answer" where no option has it for a label."""
+
+_EMPHASISED_PREDICATE = re.compile(
+    r"(?P<subject>(?:The|This|That)\s[^*\n]{1,60}?)\s(?:is|was|are|were|would\sbe|should\sbe):?\s"
+    r"\*\*(?P<answer>[^*\n]{1,300})\*\*[.!]?"
+)
+"""A sentence that has nothing in bold type but its end: "The person is **Hugo Lamm**."."""
 
 
 class _QuestionGrammar(CandidateGrammar):
@@ -47,7 +61,7 @@ class _QuestionGrammar(CandidateGrammar):
 
     def readings_of_line(self, line: str) -> list[str]:
         """Return the line, what it calls the answer, and what follows "it is"."""
-        readings = list(line_variants(line, self.phrases))
+        readings = super().readings_of_line(line)
         unmarked = bare(line)
         subject = self.phrases.subject.match(unmarked)
         if subject:
@@ -192,7 +206,11 @@ class SpanGrammar(_QuestionGrammar):
 
     def readings_of_line(self, line: str) -> list[str]:
         """Return the line, what follows "it is", and what the line calls the answer."""
-        readings = [line]
+        line = _ANSWER_INITIAL.sub("", self.phrases.lead_in.sub("", line))
+        readings = [line, without_answer_remark(line)]
+        emphasis = _EMPHASISED_PREDICATE.fullmatch(line)
+        if emphasis and not self.phrases.denial.search(emphasis["subject"] + ":"):
+            readings.append(emphasis["answer"])
         subject = self.phrases.subject.match(line)
         if subject:
             readings.append(line[subject.end() :].strip())

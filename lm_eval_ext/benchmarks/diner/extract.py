@@ -35,7 +35,16 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from lm_eval_ext.answers.markdown import Span, bare, boxes, fenced_blocks, json_texts, tagged_texts
+from lm_eval_ext.answers.markdown import (
+    Span,
+    bare,
+    boxes,
+    fenced_blocks,
+    json_texts,
+    table_texts,
+    tagged_texts,
+    without_tables,
+)
 from lm_eval_ext.answers.reader import AnswerReader, ReaderOptions
 from lm_eval_ext.answers.turn import Step, said
 from lm_eval_ext.benchmarks.diner import phrases
@@ -79,7 +88,7 @@ class NameGrammar:
         if listed is not None:
             steps.append(Step("several names", listed))
             return steps
-        prose = without_markup(normal)
+        prose = without_markup(without_tables(normal))
         steps.append(Step("without markup and question", prose))
         line = _line(prose)
         steps.append(Step("line", line))
@@ -120,13 +129,15 @@ def without_markup(text: str) -> str:
 
 def marked_name(text: str) -> str | None:
     """Return the last name that is boxed, tagged, fenced, or the text of JSON; or None."""
-    spans: list[Span] = [*boxes(text), *tagged_texts(text), *json_texts(text)]
+    spans: list[Span] = [*boxes(text), *tagged_texts(text), *json_texts(text), *table_texts(text)]
     for block in fenced_blocks(text):
         spans.append(Span(block.start, block.end, block.text))
     for span in sorted(spans, key=lambda span: span.start, reverse=True):
-        before = text[max(0, span.start - MAX_PLAIN) : span.start]
+        before = text[max(0, span.start - MAX_PLAIN) : span.start].rstrip()
         before = _CLAUSE_END.split(before)[-1]
         if phrases.ENGLISH_DENIAL.search(before) or phrases.DENIED.search(before):
+            continue
+        if phrases.ENGLISH_DENIAL.search(span.text[:MAX_PLAIN]):
             continue
         name = bare(span.text)
         if len(name) <= MAX_PLAIN and CHINESE.search(name) and _is_plain_name(name):
@@ -195,7 +206,7 @@ def _line(text: str) -> str:
         is_doubted = "?" in announced
         doubtless = _last_announcing(lines[1:], phrases.ANNOUNCEMENTS) if is_doubted else None
         return doubtless or opening
-    if len(opening) > MAX_PLAIN:
+    if len(opening) > MAX_PLAIN or phrases.REASONING.match(opening):
         if phrases.QUOTED.search(opening):
             return opening
         later = _last_announcing(lines[1:], phrases.ANNOUNCEMENTS)

@@ -82,6 +82,8 @@ BEHIND_NAME = re.compile(
     rf"^(?!我|它|根据|看|{_ABOVE})(.{{1,60}}?){_SURELY}是(?:{_THIS}的?{_LABEL}|一[道种款份])"
 )
 OPENING = re.compile("^(?:好的|好|当然|没问题|可以|嗯|是的|您好|你好|明白了?)(?:[,.!~。\\s]+|$)")
+REASONING = re.compile("首先|第一步?,|让我们?|我们先|先来?看|步骤")
+"""The beginning of a line of thoughts before the name."""
 ONLY_NOT_GIVEN = re.compile(f"{_NOT_GIVEN}[^,]*菜名[^,]*$")
 _PRAISE = "(?:美味|经典|简单|传统|家常|地道|特色|好吃|可口|快手|营养|健康|常见|著名|有名)"
 _WAY = (
