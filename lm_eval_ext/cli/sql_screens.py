@@ -35,19 +35,19 @@ def score_screen(summary: Summary) -> str:
     lines = [f"accuracy: {_percent(summary.total)}"]
     not_scored = summary.rows - summary.scored
     if not_scored:
-        lines.append(f"not scored: {not_scored:,} rows ({', '.join(UNSCORED)})")
+        lines.append(f"not scored: {counted(not_scored, 'row')} ({', '.join(UNSCORED)})")
     lines += _interval_lines(summary.total)
     if summary.original_correct is not None and summary.scored:
         share = 100 * summary.original_correct / summary.scored
         lost = summary.original_correct - summary.correct
         lines.append(
-            f"on the originals alone: {share:.2f} % ({summary.original_correct:,} rows); test "
-            f"suites reject {lost:,} of these"
+            f"on the originals alone: {share:.2f} % "
+            f"({counted(summary.original_correct, 'row')}); test suites reject {lost:,} of these"
         )
     width = max(len(status) for status in summary.counts)
     lines += [f"  {status:<{width}} {count:>9,}" for status, count in summary.counts.items()]
     lines += [
-        f"{summary.rows:,} rows in {summary.seconds:.1f} s",
+        f"{counted(summary.rows, 'row')} in {summary.seconds:.1f} s",
         f"signature: {summary.signature}",
     ]
     screen = "\n".join(lines) + "\n"
@@ -199,7 +199,8 @@ def _differing_rows(comparison: Comparison) -> Iterator[str]:
         numbers = ", ".join(str(pair.row_a.row.number) for pair in pairs[:_SHOWN_NUMBERS])
         more = len(pairs) - _SHOWN_NUMBERS
         ending = f" and {more:,} more" if more > 0 else ""
-        yield f"only {one_line(name)} right: rows {numbers}{ending}"
+        noun = "row" if len(pairs) == 1 else "rows"
+        yield f"only {one_line(name)} right: {noun} {numbers}{ending}"
 
 
 # One prediction.
@@ -232,6 +233,9 @@ def _head_lines(explained: ExplainedRow) -> Iterator[str]:
         decided = " on all databases that judge this gold"
     elif not verdict.database:
         decided = ""
+    if verdict.status == "database_missing":
+        yield f"{verdict.status}: {one_line(verdict.reason)}"
+        return
     yield f"{verdict.status}{decided}, by the rule {verdict.rule}"
     if verdict.reason:
         yield one_line(verdict.reason)

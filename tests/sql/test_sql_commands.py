@@ -298,7 +298,7 @@ def test_a_comparison_names_the_rows_that_differ(
     text = run("sql", "compare", *two_systems, "--databases", folder / "shop.sqlite")
     words = " ".join(text.split())
     assert "only first right: rows 2, 3" in words
-    assert "only second right: rows 6" in words
+    assert "only second right: row 6" in words
     assert "no interval from 1 database, fewer than 6" in words
     command = re.search(r"see one of them: (.*)", text)
     assert command is not None
@@ -457,6 +457,16 @@ def test_what_cannot_be_explained_is_one_line(
     arguments = [option.format(folder=folder) for option in options]
     with pytest.raises(LmEvalExtError, match=message):
         explained(folder, *arguments)
+
+
+def test_a_database_that_is_missing_decides_nothing(folder: Path) -> None:
+    """The screen says that there is none, and names no rule and no database that decided."""
+    text = run(
+        "sql", "explain", "--databases", folder, "--db-id", "shoe", "--gold", "SELECT 1",
+        "--predicted", "SELECT 1",
+    )  # fmt: skip
+    assert "database_missing: no database 'shoe'" in text
+    assert "by the rule" not in text
 
 
 def test_whatever_cannot_be_scored_does_not_stop_the_rest(folder: Path, tmp_path: Path) -> None:
