@@ -3,11 +3,11 @@ r"""What a response says is the dish's name.
 The stages that all benchmarks share come first (:mod:`lm_eval_ext.answers.turn`). Then:
 
 1. *Text*: of the first 4,000 characters, full-width letters, digits and punctuation become ASCII
-   (NFKC), control characters are removed, traditional characters become simplified ones. A name in
-   ``\boxed{}``, in tags named for an answer or in JSON is the answer. Otherwise Markdown markup is
-   removed. Where the question (菜名是什么) is repeated, what precedes it is the answer, or what
-   follows if nothing but the prompt's own words precedes it. Behind 不对 and the like, what follows
-   counts.
+   (NFKC), control characters are removed, traditional characters become simplified ones. A name
+   in ``\boxed{}``, in tags named for an answer, in JSON or in a table beside or below 菜名 is the
+   answer. Otherwise other tables and Markdown markup are removed. Where the question (菜名是什么)
+   is repeated, what precedes it is the answer, or what follows if nothing but the prompt's own
+   words precedes it. Behind 不对 and the like, what follows counts.
 2. *Line*: a line with 最终答案 or 最终菜名; or else the first line that does more than introduce
    the next one (好的, 菜名, a colon at its end, the remark that no name is given). If that neither
    announces nor quotes a name, a later line that does is taken instead, preferably by 菜名 or 答案;
