@@ -111,8 +111,11 @@ class Metrics:
         return NONE if result.value is None else result.value
 
     def _stderr(self, name: str, _: list[Document]) -> float | str:
-        error = self._estimates[name][-1].stderr
-        return NONE if error is None else error
+        """Return the standard error; N/A where too few clusters give no interval."""
+        last_estimate = self._estimates[name][-1]
+        if last_estimate.stderr is None or last_estimate.method is None:
+            return NONE
+        return last_estimate.stderr
 
     def _table(self, documents: list[Document]) -> "DataFrame":
         """Return the table of rows; it is kept for the next metric, of the very same documents."""

@@ -73,3 +73,21 @@ def test_without_a_document_there_is_no_value() -> None:
     found = aggregated([Document("a", ("x",), [{"undefined": 0.0}])])
     assert found["direct"] == found["direct" + STDERR] == "N/A"
     assert found["direct,none"] == {"documents": 0, "clusters": 0}
+
+
+@pytest.mark.parametrize(
+    ("clusters", "has_error"), [(3, False), (5, False), (6, True), (8, True)], ids=str
+)
+def test_a_standard_error_stands_only_where_an_interval_does(
+    clusters: int, has_error: bool
+) -> None:
+    """Plain lm_eval's table has N/A where ``show`` refuses an interval, and the value stays."""
+    number_of = {document.id: number for number, document in enumerate(documents())}
+    given = [
+        document._replace(clusters=(f"item-{number_of[document.id] % clusters}",))
+        for document in documents()
+    ]
+    values = aggregated(given)
+    assert isinstance(values["direct"], float)
+    assert (values["direct" + STDERR] != "N/A") is has_error
+    assert ("low" in values["direct,none"]) is has_error
