@@ -15,7 +15,7 @@ from itertools import islice
 
 from sqlglot import exp
 
-from lm_eval_ext.sql import mutations as make
+from lm_eval_ext.sql import aggregate_mutations, mutations
 from lm_eval_ext.sql.parsing import Change, applied, parse, to_sql
 from lm_eval_ext.sql.schema import Schema
 from lm_eval_ext.sql.values import Mutant
@@ -58,97 +58,97 @@ _NEGATED = {exp.EQ: exp.NEQ, exp.NEQ: exp.EQ}
 
 RULES: Mapping[str, Change] = {
     # A SELECT, of a subquery too, without its WHERE
-    "where_dropped": partial(make.dropped, "where"),
+    "where_dropped": partial(mutations.dropped, "where"),
     # A SELECT without its HAVING
-    "having_dropped": partial(make.dropped, "having"),
+    "having_dropped": partial(mutations.dropped, "having"),
     # WHERE or HAVING without one of the conditions that AND connects
-    "conjunct_dropped": make.conjunct_dropped,
+    "conjunct_dropped": mutations.conjunct_dropped,
     # A SELECT without its GROUP BY (where SQLite takes it so)
-    "group_dropped": partial(make.dropped, "group"),
+    "group_dropped": partial(mutations.dropped, "group"),
     # ASC for DESC and the other way round, in one sort term
-    "order_flipped": make.order_flipped,
+    "order_flipped": mutations.order_flipped,
     # SELECT for SELECT DISTINCT
-    "distinct_dropped": make.distinct_dropped,
+    "distinct_dropped": mutations.distinct_dropped,
     # SELECT DISTINCT for SELECT, in the outermost query, but for LIMIT 1
-    "distinct_added": make.distinct_added,
+    "distinct_added": mutations.distinct_added,
     # LIMIT n + 1 for LIMIT n
-    "limit_raised": partial(make.bound_moved, exp.Limit, 1, 1),
+    "limit_raised": partial(mutations.bound_moved, exp.Limit, 1, 1),
     # LIMIT n - 1 for LIMIT n, if n is above 1
-    "limit_lowered": partial(make.bound_moved, exp.Limit, -1, 1),
+    "limit_lowered": partial(mutations.bound_moved, exp.Limit, -1, 1),
     # A query without its LIMIT (and OFFSET)
-    "limit_dropped": make.limit_dropped,
+    "limit_dropped": mutations.limit_dropped,
     # OFFSET n + 1 for OFFSET n
-    "offset_raised": partial(make.bound_moved, exp.Offset, 1, 0),
+    "offset_raised": partial(mutations.bound_moved, exp.Offset, 1, 0),
     # OFFSET n - 1 for OFFSET n, if n is above 0
-    "offset_lowered": partial(make.bound_moved, exp.Offset, -1, 0),
+    "offset_lowered": partial(mutations.bound_moved, exp.Offset, -1, 0),
     # Another one of EXCEPT, INTERSECT and UNION
-    "set_operation_swapped": make.set_operation_swapped,
+    "set_operation_swapped": mutations.set_operation_swapped,
     # >= for >, <= for <
-    "comparison_loosened": partial(make.comparison, _LOOSER),
+    "comparison_loosened": partial(mutations.comparison, _LOOSER),
     # > for >=, < for <=
-    "comparison_tightened": partial(make.comparison, _TIGHTER),
+    "comparison_tightened": partial(mutations.comparison, _TIGHTER),
     # < for >, > for <, <= for >=, >= for <=
-    "comparison_reversed": partial(make.comparison, _REVERSED),
+    "comparison_reversed": partial(mutations.comparison, _REVERSED),
     # = for <> and <> for =, but in conditions that join two tables
-    "equality_negated": partial(make.comparison, _NEGATED),
+    "equality_negated": partial(mutations.comparison, _NEGATED),
     # >= for = in a condition that joins two tables
-    "join_loosened": make.join_loosened,
+    "join_loosened": mutations.join_loosened,
     # NOT left out of, or put before, IN, LIKE, EXISTS, BETWEEN or IS NULL
-    "not_toggled": make.not_toggled,
+    "not_toggled": mutations.not_toggled,
     # AND for OR and OR for AND
-    "connector_swapped": make.connector_swapped,
+    "connector_swapped": mutations.connector_swapped,
     # BETWEEN without one of its two bounds' own values
-    "bound_excluded": make.bound_excluded,
+    "bound_excluded": mutations.bound_excluded,
     # Months of any year for months of one year
-    "year_dropped": make.year_dropped,
+    "year_dropped": mutations.year_dropped,
     # MAX for MIN and MIN for MAX
     "min_max_swapped": partial(
-        make.aggregate_in_select, {exp.Min: (exp.Max,), exp.Max: (exp.Min,)}
+        aggregate_mutations.aggregate_in_select, {exp.Min: (exp.Max,), exp.Max: (exp.Min,)}
     ),
     # SUM for AVG, AVG for SUM; and of numbers also MAX for AVG, AVG for MAX, COUNT for SUM, SUM for
     # COUNT; everywhere in a SELECT
-    "aggregate_swapped": partial(make.aggregate_in_select, _OTHER_AGGREGATES),
+    "aggregate_swapped": partial(aggregate_mutations.aggregate_in_select, _OTHER_AGGREGATES),
     # SUM for AVG, AVG for SUM, in one place of several
-    "aggregate_swapped_once": make.aggregate_swapped_once,
+    "aggregate_swapped_once": aggregate_mutations.aggregate_swapped_once,
     # COUNT(x) for COUNT(DISTINCT x), likewise in other aggregates
-    "count_distinct_dropped": make.distinct_in_aggregate_dropped,
+    "count_distinct_dropped": aggregate_mutations.distinct_in_aggregate_dropped,
     # COUNT(DISTINCT x) for COUNT(x)
-    "count_distinct_added": make.count_distinct_added,
+    "count_distinct_added": aggregate_mutations.count_distinct_added,
     # COUNT(x) for COUNT(*), of a column that holds NULL
-    "count_of_nullable": partial(make.count_of, make.nullable),
+    "count_of_nullable": partial(aggregate_mutations.count_of, aggregate_mutations.nullable),
     # COUNT(DISTINCT x) for COUNT(*), of the first columns
-    "count_of_distinct": partial(make.count_of, make.countable),
+    "count_of_distinct": partial(aggregate_mutations.count_of, aggregate_mutations.countable),
     # SUM(x) or COUNT(DISTINCT x) for COUNT(*) in ORDER BY
-    "ranking_count_replaced": make.ranking_count_replaced,
+    "ranking_count_replaced": aggregate_mutations.ranking_count_replaced,
     # GROUP BY a, b for GROUP BY a
-    "group_extended": make.group_extended,
+    "group_extended": aggregate_mutations.group_extended,
     # X = (SELECT MAX(x) FROM table) for ORDER BY x DESC LIMIT 1 of joined or chosen rows
-    "first_as_extreme": make.first_as_extreme,
+    "first_as_extreme": aggregate_mutations.first_as_extreme,
     # SUM(x) / COUNT(x) for AVG(x) of whole numbers, else a CAST to INT
-    "average_truncated": partial(make.average, make.truncated),
+    "average_truncated": partial(aggregate_mutations.average, aggregate_mutations.truncated),
     # AVG(DISTINCT x) for AVG(x)
-    "average_of_distinct": partial(make.average, make.of_distinct),
+    "average_of_distinct": partial(aggregate_mutations.average, aggregate_mutations.of_distinct),
     # ROUND(AVG(x)) for AVG(x)
-    "average_rounded": partial(make.average, make.rounded),
+    "average_rounded": partial(aggregate_mutations.average, aggregate_mutations.rounded),
     # The first row's x for MAX(x) or MIN(x) in a compared subquery
-    "extreme_as_first": make.extreme_as_first,
+    "extreme_as_first": aggregate_mutations.extreme_as_first,
     # MAX(x) for the most frequent x, MIN(x) for the rarest
-    "mode_as_extreme": make.mode_as_extreme,
+    "mode_as_extreme": aggregate_mutations.mode_as_extreme,
     # HAVING COUNT(*) > 1 for the most frequent x
-    "mode_as_repeated": make.mode_as_repeated,
+    "mode_as_repeated": aggregate_mutations.mode_as_repeated,
     # The first groups, without the ORDER BY that ranks them
-    "ranking_dropped": make.ranking_dropped,
+    "ranking_dropped": aggregate_mutations.ranking_dropped,
     # In a result or in WHERE, another column of the same table and type
-    "column_swapped": make.column_swapped,
+    "column_swapped": mutations.column_swapped,
     # + for -, - for +
-    "arithmetic_swapped": make.sign_swapped,
+    "arithmetic_swapped": mutations.sign_swapped,
     # B - a for a - b, b || a for a || b
-    "operands_reversed": make.operands_reversed,
+    "operands_reversed": mutations.operands_reversed,
     # A number in a condition one higher
-    "number_raised": partial(make.number_moved, 1),
+    "number_raised": partial(mutations.number_moved, 1),
     # A number in a condition one lower
-    "number_lowered": partial(make.number_moved, -1),
+    "number_lowered": partial(mutations.number_moved, -1),
     # Another string in a condition (a date: another day, a time: another second)
-    "string_changed": make.string_changed,
+    "string_changed": mutations.string_changed,
 }
 """What changes a node, by the kind of mistake; applied to every node of the gold's tree."""

@@ -25,13 +25,16 @@ NO_MODEL = ("--model", "hf", "--model_args", "pretrained=no-such/model")
             ("lieder_mini", "--model", "recorded", "--model_args", "path=none.jsonl", "--limit=1"),
             ("no answer is recorded for the loglikelihood request",),
         ),
-        (("lieder_mini", "--model", "hf", "--model_args", "pretrained=."), ()),
+        (("lieder_mini", "--model", "hf", "--model_args", "pretrained={folder}/broken"), ()),
     ],
 )
 def test_what_a_user_can_mend_is_one_line_and_defects_keep_their_traceback(
     words: tuple[str, ...], said: tuple[str, ...], lm_eval: Callable[..., Any], tmp_path: Path
 ) -> None:
     (tmp_path / "none.jsonl").write_text('{"arguments": ["P"], "response": "x"}\n')
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{}")
+    words = tuple(word.replace("{folder}", str(tmp_path)) for word in words)
     done = lm_eval("--tasks", *words, env={"LM_EVAL_EXT_MIRROR": "http://127.0.0.1:9"})
     assert done.returncode == 1
     assert ("Traceback" in done.stderr) == (not said)

@@ -57,7 +57,9 @@ def test_declarations_name_what_there_is(figure: Declared) -> None:
     card = cards()[figure.name.partition("-")[0]]
     assert figure.reading.endswith("."), "a sentence that says how to read it"
     for task in (*figure.tasks.values(), *figure.mini.values()):
-        assert card_of(task) is card
+        task_card = card_of(task)
+        assert task_card is not None
+        assert task_card.name == card.name
     for metric in filter(None, figure.metrics.values()):
         assert metric in card.metrics or metric in card.measures
     assert {figure.by, *figure.where} - {""} <= set(card.facets)

@@ -123,14 +123,15 @@ def test_the_papers_gen_is_computed_from_the_current_one(real_data: Path) -> Non
     for wrong in (today[:-1], today[::-1]):
         with pytest.raises(DataError, match="cannot be computed: this gen file"):
             load.before_correction(wrong)
-    old, new, default = (
-        load.dataset(cogs_split="gen_small", **options)["test"]
+    loaded = [
+        load.dataset.load({"cogs_split": "gen_small", **options})
         for options in ({"cogs_gen_revision": "2020"}, {"cogs_gen_revision": 2022}, {})
-    )
+    ]
+    old, new, default = (task.dataset["test"] for task in loaded)
     assert old["sentence"][:] == new["sentence"][:]
     assert old["form"][:] == default["form"][:] != new["form"][:], "the paper's is the default"
-    (first,), (second,) = (found.info.download_checksums.values() for found in (old, new))
-    assert first["checksum"] == load.SHA256_2020 != second["checksum"]
+    old_checksum, new_checksum = (task.provenance.sha256 for task in loaded[:2])
+    assert old_checksum == load.SHA256_2020 != new_checksum
 
 
 PREFIX = "translate English to English: "

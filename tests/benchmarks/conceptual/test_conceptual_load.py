@@ -99,8 +99,9 @@ def test_hotpotqa_is_joined_by_id(tmp_path: Path) -> None:
 
 
 def test_the_loader_reads_available_data(real_data: Path) -> None:
-    loaded = load.dataset(conceptual_dataset="hotpotqa")["test"]
-    assert (len(loaded), loaded.info.dataset_name) == (175, "hotpotqa_part+r4c")
+    loaded = load.dataset.load({"conceptual_dataset": "hotpotqa"})
+    assert len(loaded.dataset["test"]) == 175
+    assert loaded.provenance.source == "hotpotqa_part+r4c"
 
 
 def test_the_main_concept_is_the_commonest() -> None:
