@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "lm_eval_ext"
-MOST_LINES = 500
+MOST_LINES = 600
 
 
 def test_modules_are_not_too_long() -> None:

@@ -6,5 +6,5 @@ keeps what is right, and :mod:`.folder` writes what the tasks ``magnifico_own_..
 ``words.yaml`` has all that is said.
 """
 
-GRAMMAR_VERSION = 5
+GRAMMAR_VERSION = 6
 """Rises whenever a seed would give other examples; part of what is written about them."""
