@@ -3,6 +3,7 @@
 The functions have the contract of :mod:`.mutations`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -32,7 +33,7 @@ _MAX_COLUMNS = 3
 """Columns that are tried in the place of an argument."""
 
 _SUMMED = 2
-"""Numbers by whose sum groups are ranked."""
+"""Numbers of each table by whose sum groups are ranked."""
 
 _EXTENDED = 2
 """Columns by which groups are split."""
@@ -107,13 +108,12 @@ def ranking_count_replaced(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]
     if select is None or not isinstance(node.find_ancestor(exp.Select, exp.Ordered), exp.Ordered):
         return
     grouped = _grouped_names(select)
-    numbers = [
-        column
-        for column, declared in columns_read(select, schema)
-        if declared.numeric and declared.repeats and fold(declared.name) not in grouped
-    ]
-    for column in numbers[:_SUMMED]:
-        yield exp.Sum(this=column)
+    summed = Counter[str]()
+    for column, declared in columns_read(select, schema):
+        is_measure = declared.numeric and declared.repeats and fold(declared.name) not in grouped
+        if is_measure and summed[column.table] < _SUMMED:
+            summed[column.table] += 1
+            yield exp.Sum(this=column)
     for distinct in islice(countable(select, schema), 2 * _MAX_COLUMNS):
         yield exp.Count(this=distinct)
 

@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
+from sqlglot import exp
+
 from lm_eval_ext.sql.compare import Expected
 from lm_eval_ext.sql.mutants import mutants
-from lm_eval_ext.sql.parsing import UnparsedQuery
+from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
 from lm_eval_ext.sql.schema import Schema, fold
 from lm_eval_ext.sql.suite.checks import Checks, Runner, checks
 from lm_eval_ext.sql.suite.drawing import draw
@@ -31,6 +33,7 @@ __all__ = [
     "judgeable_golds",
     "mutants_of",
     "small_connection",
+    "without_rows",
 ]
 
 SUITE_VERSION = 4
@@ -92,7 +95,10 @@ class GoldCase:
 
 
 def gold_cases(original: Original) -> list[GoldCase]:
-    """Return the golds that run, with the mutants that the original does not distinguish."""
+    """Return the golds that run, with the mutants that the original does not distinguish.
+
+    The gold without rows is one of the mutants: some database of the suite should give it rows.
+    """
     cases = []
     for gold in original.golds:
         expected = original.runner.expected(gold)
@@ -104,6 +110,10 @@ def gold_cases(original: Original) -> list[GoldCase]:
             for mutant in mutants_of(gold, original.schema)
             if original.runner.agrees(expected, mutant.sql)
         ]
+        # A gold that is 0 or empty everywhere would accept any other count and any other join.
+        nothing = without_rows(gold, original.schema)
+        if nothing is not None and original.runner.agrees(expected, nothing):
+            open_mutants.append(nothing)
         cases.append(GoldCase(gold, gold_checks, open_mutants))
     return cases
 
@@ -114,6 +124,18 @@ def mutants_of(gold: str, schema: Schema) -> tuple[Mutant, ...]:
         return mutants(gold, schema)
     except (UnparsedQuery, RecursionError):
         return ()
+
+
+def without_rows(gold: str, schema: Schema) -> str | None:
+    """Return a gold whose outer queries read no rows; None if it cannot be parsed."""
+    try:
+        tree = parse(gold, schema).copy()
+    except (UnparsedQuery, RecursionError):
+        return None
+    for select in tree.find_all(exp.Select):
+        if select.parent is None or isinstance(select.parent, exp.SetOperation):
+            select.where(exp.false(), copy=False)
+    return to_sql(tree)
 
 
 def small_connection(original: Original, seed: int, first: Sequence[int]) -> sqlite3.Connection:

@@ -30,6 +30,9 @@ PALETTE_SIZES = (2, 3, 5, 8, 15, 25)
 CONSTANT_SHARES = (0, 0.2, 0.7)
 """Shares of the golds' constants that a database has."""
 
+_EXACT_SHARE = 0.3
+"""Share of a gold's planted rows that have all of its constants, none next to one."""
+
 _UNREAD_ROWS = 6
 """Most rows of tables that no gold reads."""
 
@@ -155,27 +158,47 @@ class _Drawing:
         count = draws.pick(gold.group_sizes) if gold.group_sizes else 1 + draws.below(3)
         for _ in range(count):
             cells = {**group}
+            is_exact = draws.chance(_EXACT_SHARE)
             for name, constants in gold.constants.items():
                 pool = constants
-                if not constants or not draws.chance(0.8):
+                if is_exact:
+                    pool = constants[:1]
+                elif not constants or not draws.chance(0.8):
                     pool = self._palette(name)
                 if pool:
                     value = pool[0] if draws.chance(0.3) else draws.pick(pool)
-                    if not self._is_used_name(name, value):
-                        cells[name] = value
-            if draws.chance(0.8):
+                    cells.update(self._cells_of_constant(name, value))
+            if is_exact or draws.chance(0.8):
                 self._equate(gold, cells)
             for table in sorted(gold.tables, key=self._order.index):
                 self.add_row(
                     table, {column: value for (t, column), value in cells.items() if t == table}
                 )
 
-    def _is_used_name(self, name: ColumnName, value: Value) -> bool:
-        """Return whether a row has a name already that one row at most may have."""
+    def _cells_of_constant(self, name: ColumnName, value: Value) -> dict[ColumnName, Value]:
+        """Return what a row needs to have a value: the value, or the key of the row that has it.
+
+        If only one row may have a name, that row is used again, so that the rows planted around
+        it refer to it. Nothing can refer to it unless its table has a key of one column.
+        """
+        table, column = name
+        namesake = self._row_of_name(name, value)
+        if namesake is None:
+            return {name: value}
+        keys = [key[0] for key in self._source.keys[table] if len(key) == 1]
+        return {(table, key): namesake[key] for key in keys if key != column}
+
+    def _row_of_name(self, name: ColumnName, value: Value) -> Record | None:
+        """Return the row that has a name already, if at most one row may have it."""
+        table, column = name
         domain = self._source.domains[name]
         if not (domain.unique and domain.kind == "text" and self._keeps_unique):
-            return False
-        return any(row.get(name[1]) == value for row in self.rows[name[0]])
+            return None
+        spelled = self._spelled(value)
+        for row in self.rows[table]:
+            if row.get(column) == spelled:
+                return row
+        return None
 
     def _equate(self, gold: GoldRequirements, cells: dict[ColumnName, Value]) -> None:
         """Give compared columns the same value."""
