@@ -11,19 +11,30 @@ from bench.answers import SUBJECTS, Case, Subject, cases, table
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def all_cases(subject: Subject) -> list[object]:
-    """Return a subject's cases with kind and side in the id."""
-    parameters = []
-    for number, case in enumerate(cases(subject)):
+def cases_by_kind(subject: Subject) -> list[object]:
+    """Return a subject's cases of each kind and side, as one parameter with an id."""
+    groups: dict[str, list[Case]] = {}
+    for case in cases(subject):
         side = "read" if case.must_be_read else "near"
-        parameters.append(pytest.param(case, id=f"{subject.name}: {case.kind}, {side} {number}"))
-    return parameters
+        groups.setdefault(f"{subject.name}: {case.kind}, {side}", []).append(case)
+    return [pytest.param(group, id=name) for name, group in groups.items()]
 
 
-@pytest.mark.parametrize("case", [case for subject in SUBJECTS for case in all_cases(subject)])
-def test_a_form_is_read_or_not(case: Case) -> None:
-    """Right forms give the answer; denied, doubled, corrected and merely thought ones do not."""
-    assert not case.is_misread, case.subject.reader.explain(case.response).why
+@pytest.mark.parametrize(
+    "forms", [group for subject in SUBJECTS for group in cases_by_kind(subject)]
+)
+def test_forms_of_a_kind_are_read_or_not(forms: list[Case]) -> None:
+    """Right forms give the answer; denied, doubled, corrected and merely thought ones do not.
+
+    A failure shows each misread response with the steps of the reader.
+    """
+    assert forms
+    misread = {
+        form.response: form.subject.reader.explain(form.response).why
+        for form in forms
+        if form.is_misread
+    }
+    assert misread == {}
 
 
 @pytest.mark.parametrize(
