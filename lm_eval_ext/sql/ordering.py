@@ -166,6 +166,10 @@ def _find_limit(outer: list[Token], start: int) -> int:
     return len(outer)
 
 
+_INTEGER_DIGITS = 18
+"""Digits that every integer of SQLite can have: the largest is 9,223,372,036,854,775,807."""
+
+
 def _read_limit(numbers: list[Token]) -> tuple[int, int | None] | None:
     """Return offset and limit of ``n``, ``n OFFSET m`` or ``m, n``; None if they are computed.
 
@@ -182,8 +186,10 @@ def _read_limit(numbers: list[Token]) -> tuple[int, int | None] | None:
             return 0, None
         case _:
             return None
-    if not (limit.isdecimal() and offset.isdecimal()):
-        return None
+    for number in (limit, offset):
+        # SQLite reads longer numbers as REAL, and Python refuses to convert very long ones.
+        if not number.isdecimal() or len(number) > _INTEGER_DIGITS:
+            return None
     return int(offset), int(limit)
 
 

@@ -116,6 +116,10 @@ class PredictionFile:
             row_test.known_ids.add(prediction.db_id)
             number += 1
             yield PredictionRow(number, row.line, record, prediction)
+        if number == 0:
+            raise DataError(
+                f"{self.path}: no rows; each line below the names of the columns must be a row"
+            )
 
     def _header(self, row: TableRow, delimiter: str) -> list[str]:
         """Return the names of the columns; one without a name is called by its number."""

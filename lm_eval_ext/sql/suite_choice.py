@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lm_eval_ext.atomic import sha256_of_json
+from lm_eval_ext.atomic import sha256_of, sha256_of_json
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.engines.places import Databases, OneDatabase, check_id
 from lm_eval_ext.sql.suite import SUITE_VERSION, Suite, gold_id, populate_all, read
+from lm_eval_ext.sql.suite.files import key_of
 from lm_eval_ext.sql.values import Prediction
 from lm_eval_ext.text import counted
 
@@ -75,7 +76,7 @@ def choose_suites(
                 f"no suite could be built for {_listed(unbuilt)}: judged by the original alone"
             )
     else:
-        suites, missing = _read(source.folder, list(originals))
+        suites, missing = _read(source.folder, originals)
         if missing:
             first_problem = next(iter(missing.values()))
             remarks.append(
@@ -103,7 +104,7 @@ def _originals(
     return originals, other_engines
 
 
-def _read(folder: Path, db_ids: Sequence[str]) -> tuple[dict[str, Suite], dict[str, str]]:
+def _read(folder: Path, originals: Mapping[str, Path]) -> tuple[dict[str, Suite], dict[str, str]]:
     """Return the suites of a folder, and by database why it has none."""
     if not folder.is_dir():
         raise OptionError(
@@ -112,16 +113,19 @@ def _read(folder: Path, db_ids: Sequence[str]) -> tuple[dict[str, Suite], dict[s
         )
     suites: dict[str, Suite] = {}
     missing: dict[str, str] = {}
-    for db_id in db_ids:
+    for db_id, original in originals.items():
         try:
             check_id(db_id)
-            suites[db_id] = _complete(read(folder, db_id))
+            suite = _complete(read(folder, db_id))
+            _check_original(suite, original)
+            suites[db_id] = suite
         except (DataError, OptionError) as error:
             missing[db_id] = str(error)
     if not suites:
         problem = next(iter(missing.values()))
         raise OptionError(
-            f"--suite {folder}: no suite for any of {counted(len(db_ids), 'database')}: {problem}; "
+            f"--suite {folder}: no suite for any of {counted(len(originals), 'database')}: "
+            f"{problem}; "
             f"{BUILD_HINT}"
         )
     return suites, missing
@@ -139,6 +143,19 @@ def _complete(suite: Suite) -> Suite:
     return suite
 
 
+def _check_original(suite: Suite, original: Path) -> None:
+    """Check that a suite was built for an original; a suite that does not say so passes.
+
+    Raises:
+        DataError: It was built for another one, whose schema and rows may differ.
+    """
+    if suite.original and suite.original != sha256_of(original):
+        raise DataError(
+            f"{suite.folder / suite.db_id}: built for another database than {original}, or for an "
+            "earlier state of it; build it anew in another folder"
+        )
+
+
 def _built(
     source: SuiteSource, originals: Mapping[str, Path], predictions: Sequence[Prediction]
 ) -> dict[str, Suite]:
@@ -150,10 +167,43 @@ def _built(
         check_id(db_id)
         jobs[db_id] = (path, tuple(sorted(golds_by_id[db_id])))
     folder = source.folder
+    known: dict[str, Suite] = {}
     if source.per_golds:
         content = [[db_id, str(path), golds] for db_id, (path, golds) in sorted(jobs.items())]
         folder /= sha256_of_json([SUITE_VERSION, content])[:_DIGEST_LENGTH]
-    return populate_all(jobs, folder, workers=min(source.workers, len(jobs)))
+    else:
+        for db_id, (path, golds) in jobs.items():
+            suite = _suite_to_keep(folder, db_id, path, golds)
+            if suite is not None:
+                known[db_id] = suite
+    jobs = {db_id: job for db_id, job in jobs.items() if db_id not in known}
+    return known | populate_all(jobs, folder, workers=min(source.workers, max(1, len(jobs))))
+
+
+def _suite_to_keep(folder: Path, db_id: str, original: Path, golds: Sequence[str]) -> Suite | None:
+    """Return a suite of the folder that knows all golds; None if one is to be built.
+
+    Raises:
+        OptionError: A suite for other golds, or for another original, would be replaced.
+    """
+    try:
+        suite = _complete(read(folder, db_id))
+    except DataError:
+        return None  # missing, of another version, or incomplete: nothing can be lost
+    if suite.key == key_of(sha256_of(original), golds, None):
+        return suite
+    advice = "building would replace it: name another folder, or none (suites go to the cache)"
+    try:
+        _check_original(suite, original)
+    except DataError as error:
+        raise OptionError(f"--suite {folder}: {error}; {advice}") from None
+    unknown = [gold for gold in golds if gold_id(gold) not in suite.judges]
+    if unknown:
+        raise OptionError(
+            f"--suite {folder}: the suite of {db_id} does not know "
+            f"{counted(len(unknown), 'gold')} of this file's {len(golds):,}; {advice}"
+        )
+    return suite
 
 
 def _uncovered(

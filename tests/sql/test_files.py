@@ -98,7 +98,6 @@ def written(path: Path, records: Sequence[Mapping[str, object]]) -> Path:
         pytest.param("a.csv", CSV_HEADER + "d,g,a\0b\n", [("d", "g", "a\0b")], id="nul-character"),
         pytest.param("a.csv", CSV_HEADER + "d,g,p", [("d", "g", "p")], id="no-line-break-at-end"),
         pytest.param("a.csv", CSV_HEADER + "d,g,", [("d", "g", "")], id="empty-cell-at-end"),
-        pytest.param("a.tsv", TSV_HEADER, [], id="header-alone"),
     ],
 )
 def test_rows_that_can_be_read(
@@ -241,6 +240,7 @@ def test_a_single_database_needs_no_column_of_ids(tmp_path: Path) -> None:
     [
         ("a.tsv", "", "a.tsv: empty; the first line must name the columns"),
         ("a.csv", "\n\r\n", "a.csv: empty"),
+        ("a.tsv", TSV_HEADER, "a.tsv: no rows; each line below the names of the columns must be a"),
         ("a.jsonl", "\n", "a.jsonl: empty; each line must be a JSON object"),
         ("a.tsv", "db_id\tgold_sql\n", "line 1: no column predicted_sql; needed are db_id,"),
         ("a.csv", "db_id;gold_sql;predicted_sql\n", "separated by semicolons, where this ending"),

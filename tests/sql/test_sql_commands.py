@@ -409,6 +409,52 @@ def test_an_explanation_replaces_no_suite(folder: Path, gold: str, builds_anothe
     assert (len(list(suites.iterdir())) > folders) is builds_another
 
 
+OTHER_GOLD = "SELECT min(price) FROM purchase"
+
+
+def score_with_suite(folder: Path, database: Path, gold: str, out: Path, *options: str) -> str:
+    """Score one row, which repeats its gold, with the suites of a folder."""
+    predictions = write_predictions(out.with_suffix(".in.csv"), {"row": (gold, gold)})
+    return run(
+        "sql-score", "--databases", database, "--predictions", predictions, "-o", out,
+        "--semantics", "strict", "--suite", folder / "suites", *options,
+    )  # fmt: skip
+
+
+def test_building_uses_a_suite_that_knows_all_golds(folder: Path, tmp_path: Path) -> None:
+    """A file with some of the golds is judged by the suite of all."""
+    suite_file = folder / "suites" / "shop" / "suite.json"
+    before = suite_file.read_bytes()
+    gold = RIGHT["count"][0]
+    text = score_with_suite(
+        folder, folder / "shop.sqlite", gold, tmp_path / "out.csv", "--build-suite"
+    )
+    assert "accuracy: 100.00 %" in text
+    assert suite_file.read_bytes() == before
+
+
+def test_building_replaces_no_suite_of_other_golds(folder: Path, tmp_path: Path) -> None:
+    """A file with other golds is an error of one line, and the folder stays as it is."""
+    suite_file = folder / "suites" / "shop" / "suite.json"
+    before = suite_file.read_bytes()
+    with pytest.raises(LmEvalExtError, match="does not know 1 gold of this file's 1; building"):
+        score_with_suite(
+            folder, folder / "shop.sqlite", OTHER_GOLD, tmp_path / "out.csv", "--build-suite"
+        )
+    assert suite_file.read_bytes() == before
+
+
+@pytest.mark.parametrize("options", [(), ("--build-suite",)], ids=["read", "build"])
+def test_a_suite_of_another_database_with_the_same_name_is_refused(
+    folder: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """Its rows were drawn for another schema and other values."""
+    other = written(tmp_path / "shop.sqlite", SHOP + "DELETE FROM purchase WHERE id = 4;")
+    gold = RIGHT["count"][0]
+    with pytest.raises(LmEvalExtError, match="built for another database than"):
+        score_with_suite(folder, other, gold, tmp_path / "out.csv", *options)
+
+
 def test_json_holds_whatever_a_query_returns(folder: Path) -> None:
     """Infinity, which JSON has no number for, is text; half a surrogate is escaped."""
     found = explained(folder, "--gold", "SELECT 9e999, -9e999", "--predicted", "SELECT '\ud800'")

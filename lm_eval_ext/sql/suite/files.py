@@ -50,6 +50,7 @@ class Suite:
         judges: By :func:`gold_id`, for golds that run: the databases that may judge it.
         seeds: Of the small databases: a number, and those of the golds that come first.
         excluded: Why tables are not in the small databases, by name.
+        original: SHA-256 of the original's file; "" in suites that do not record it.
     """
 
     db_id: str
@@ -59,6 +60,7 @@ class Suite:
     judges: Mapping[str, Sequence[str]]
     seeds: Sequence[Sequence[Any]]
     excluded: Mapping[str, str] = field(default_factory=dict)
+    original: str = ""
 
     @cached_property
     def content(self) -> str:
@@ -101,9 +103,12 @@ def read(folder: Path, db_id: str) -> Suite:
                 judges=record["golds"],
                 seeds=record["seeds"],
                 excluded=record.get("excluded", {}),
+                original=record.get("original", ""),
             )
         problem = f"it has version {version!r}, not {SUITE_VERSION}"
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        problem = error.strerror or str(error)
+    except (ValueError, KeyError, TypeError) as error:
         problem = str(error)
     raise DataError(f"{file}: no suite of databases ({problem}); make one: magnifico populate")
 

@@ -101,6 +101,7 @@ def populate(
         record = {
             "version": SUITE_VERSION,
             "key": key,
+            "original": digest,
             "databases": hashes,
             "golds": built.judges,
             "seeds": built.seeds,
