@@ -138,11 +138,11 @@ def answers(model: Any, requests: list[Any]) -> list[Any]:
 
 def requests_of(work: Work, share: float = 1, folder: str = "") -> list[Any]:
     """Returns the first requests of a task, ours or in the folder, as ``[type, arguments]``."""
-    from lm_eval_ext.runs.tasks import own_manager
+    from lm_eval_ext.runs.tasks import our_task_manager
 
     if not folder:
         originals(work.task.partition("_")[0])
-    task = own_manager([folder] if folder else [], {}).load([work.task])["tasks"][work.task]
+    task = our_task_manager([folder] if folder else [], {}).load([work.task])["tasks"][work.task]
     task.build_all_requests(rank=0, world_size=1)
     found = []
     for one in task.instances[: max(2, round(work.size * share))]:

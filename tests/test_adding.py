@@ -17,7 +17,7 @@ from lm_eval_ext._autoload import install
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.preflight import check
-from lm_eval_ext.runs.tasks import own_manager
+from lm_eval_ext.runs.tasks import our_task_manager
 
 ROOT = Path(__file__).parents[1]
 PLURALS = ROOT / "examples" / "plurals"
@@ -92,7 +92,7 @@ def write(folder: Path, change: Callable[[str], str]) -> Any:
     shutil.copytree(PLURALS, folder, dirs_exist_ok=True)
     file = folder / "plurals.yaml"
     file.write_text(change(file.read_text()))
-    return own_manager([str(folder)])
+    return our_task_manager([str(folder)])
 
 
 def several(text: str) -> str:
@@ -152,7 +152,7 @@ def test_a_users_file_that_includes_one_wins(tmp_path: Path) -> None:
     mine = "include: ../base/plurals.yaml\ntask: {}\ndescription: 'Mine: '\n"
     (own / "one.yaml").write_text(mine.format("p3"))
     (own / "two.yaml").write_text(mine.format("p4") + "metadata: {version: '4'}\n")
-    loaded = own_manager([str(own)]).load(["p3", "p4"])["tasks"]
+    loaded = our_task_manager([str(own)]).load(["p3", "p4"])["tasks"]
     for name, version, number in (("p3", "2.0", "three"), ("p4", "4", "two")):
         task = loaded[name]
         task.build_all_requests(limit=1, rank=0, world_size=1)

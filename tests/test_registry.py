@@ -5,7 +5,7 @@ import pytest
 from lm_eval_ext.cards import cards
 from lm_eval_ext.harness.loading import Loader
 from lm_eval_ext.registry import BENCHMARKS, Benchmark, recipe_files
-from lm_eval_ext.runs.tasks import own_manager
+from lm_eval_ext.runs.tasks import our_task_manager
 from lm_eval_ext.task_folder import tasks_folder
 from lm_eval_ext.training.recipe import read_recipe
 
@@ -46,7 +46,7 @@ def test_recipes_have_names_of_their_own() -> None:
 @pytest.mark.parametrize("name", ["lieder_mini", "cogs_mini_id", "slog_mini"])
 def test_the_loading_function_has_the_benchmarks_prefix(name: str) -> None:
     """A task file without a card finds the card by the loading function's prefix."""
-    task = own_manager().load([name])["tasks"][name]
+    task = our_task_manager().load([name])["tasks"][name]
     loader = task.config.custom_dataset
     assert isinstance(loader, Loader)
     assert loader.prefix.rstrip("_") in BENCHMARKS

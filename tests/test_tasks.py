@@ -23,7 +23,7 @@ from support.tasks import load_task
 from lm_eval_ext.benchmarks.conceptual import load as conceptual
 from lm_eval_ext.cards import MOST_METRICS, TaskFacts, card_of, cards
 from lm_eval_ext.harness.missing import MissingLogprob, MissingText, is_allowed
-from lm_eval_ext.runs.tasks import own_manager
+from lm_eval_ext.runs.tasks import our_task_manager
 from lm_eval_ext.task_folder import tasks_folder
 
 TASKS: dict[str, TaskFacts] = {
@@ -56,7 +56,7 @@ GROUPS = {name: members for card in cards().values() for name, members in card.g
 
 @pytest.fixture(scope="module")
 def manager() -> TaskManager:
-    return own_manager()
+    return our_task_manager()
 
 
 def by_worker(name: str) -> Any:
@@ -100,7 +100,7 @@ def task(
             given, variables = brought(name, tmp_path_factory.mktemp(name))
             for key, value in variables.items():
                 environment.setenv(key, value)
-            manager = own_manager(metadata=given)
+            manager = our_task_manager(metadata=given)
         loaded = manager.load(name)["tasks"][name]
     loaded.has_own_documents = own
     with contextlib.ExitStack() as ends:
@@ -255,7 +255,7 @@ def signed(folder: Path, yaml_text: str = "", **metadata: Any) -> dict[str, str]
     """The signature of lieder_mini under metadata, or of a user's own file that includes it."""
     if yaml_text:
         (folder / "mine.yaml").write_text(f"include: {tasks_folder()}/lieder.yaml\n{yaml_text}\n")
-    task = own_manager([str(folder)], metadata).load("lieder_mini")["tasks"]["lieder_mini"]
+    task = our_task_manager([str(folder)], metadata).load("lieder_mini")["tasks"]["lieder_mini"]
     own: dict[str, str] = task.dump_config()["metadata"]["signature"]
     return own
 

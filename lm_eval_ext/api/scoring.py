@@ -106,9 +106,9 @@ def load_task(name: str, metadata: Mapping[str, Any]) -> Any:
         DataError: Data are missing or broken.
     """
     from lm_eval_ext.harness import preflight
-    from lm_eval_ext.runs.tasks import own_manager
+    from lm_eval_ext.runs.tasks import our_task_manager
 
-    manager = own_manager(metadata=dict(metadata))
+    manager = our_task_manager(metadata=dict(metadata))
     if name not in manager.all_subtasks:
         hint = nearest(name, manager.all_subtasks) or "; lm-eval-ext tasks lists all"
         raise OptionError(f"no task {name!r}{hint}")

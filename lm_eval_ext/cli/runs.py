@@ -1,9 +1,9 @@
 """``lm-eval-ext run``, ``compare`` and ``leaderboard``."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,7 +13,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.text import counted
 
 if TYPE_CHECKING:
-    from lm_eval_ext.runs.run import Reporter
+    from lm_eval_ext.runs.run import PlannedRun, Reporter
 
 
 def run(
@@ -87,17 +87,25 @@ def reporting() -> Iterator["Reporter"]:
         yield Reporter(line=console.print, status=lambda line: status.update(Text(line)))
 
 
-def _print_plan(plan: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+def _print_plan(planned_runs: "Sequence[PlannedRun]", *, as_json: bool) -> None:
+    """Print the models that have tasks without results, as text or as JSON lines."""
     import json
+    from dataclasses import asdict
 
-    found = [one for one in plan if one["tasks"]]
-    for one in found:
-        known = f" ({one['present']} have results)" if one["present"] else ""
-        text = f"{one['model']}: {', '.join(one['tasks'])}{known}"
-        typer.echo(json.dumps(one, ensure_ascii=False) if as_json else text)
-    if not as_json:
-        models = counted(len(found), "model")
-        typer.echo(f"{models} to evaluate" if found else "nothing to do")
+    unfinished = [planned for planned in planned_runs if planned.tasks]
+    if as_json:
+        for planned in unfinished:
+            typer.echo(json.dumps(asdict(planned), ensure_ascii=False))
+        return
+    for planned in unfinished:
+        line = f"{planned.model}: {', '.join(planned.tasks)}"
+        if planned.present:
+            line += f" ({planned.present} have results)"
+        typer.echo(line)
+    if unfinished:
+        typer.echo(f"{counted(len(unfinished), 'model')} to evaluate")
+    else:
+        typer.echo("nothing to do")
 
 
 def compare(

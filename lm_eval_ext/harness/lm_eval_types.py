@@ -37,6 +37,12 @@ class TaskManager(Protocol):
     """lm-eval's ``TaskManager``: its index, and what loads tasks."""
 
     task_index: Mapping[str, IndexEntry]
+    all_tasks: Sequence[str]
+    all_subtasks: Sequence[str]
+
+    def match_tasks(self, task_list: list[str]) -> list[str]:
+        """Return the names in the index that match names or patterns."""
+        ...
 
     def load(self, names: Sequence[TaskName]) -> Mapping[str, Mapping[str, Any]]:
         """Load tasks; ``tasks`` holds them by name."""

@@ -14,16 +14,25 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from lm_eval.tasks._index import Entry
 
 GRACE_S = 10
 """Seconds that an evaluation may take to end by itself."""
 
+Evaluate: TypeAlias = "Callable[..., dict[str, Any] | None]"
+"""lm-eval's ``evaluate``: returns the content of the results file; None in ranks other than 0."""
+
+BuildIndex: TypeAlias = "Callable[..., Mapping[str, Entry]]"
+"""lm-eval's ``TaskIndex.build``: returns the tasks of folders by name."""
+
 
 def main() -> None:
-    """Runs ``lm_eval run --config CONFIG``."""
+    """Run ``lm_eval run --config CONFIG``."""
     keys, config, weights = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3]
     threading.Thread(target=_end_with_parent, daemon=True).start()
     from lm_eval_ext._autoload import install, watch
@@ -36,13 +45,13 @@ def main() -> None:
     from lm_eval.__main__ import cli_evaluate
     from lm_eval.tasks._index import TaskIndex
 
-    lm_eval.evaluator.evaluate = noting(lm_eval.evaluator.evaluate, keys, weights)
-    TaskIndex.build = staticmethod(own_first(TaskIndex.build, keys))
+    lm_eval.evaluator.evaluate = add_run_facts(lm_eval.evaluator.evaluate, keys, weights)
+    TaskIndex.build = staticmethod(index_only_needed(TaskIndex.build, keys))
     cli_evaluate()
 
 
 def _end_with_parent() -> None:
-    """Waits for the end of stdin, a pipe that is closed when the parent process ends."""
+    """Wait for the end of stdin, a pipe that is closed when the parent process ends."""
     while os.read(0, 1024):
         pass
     _thread.interrupt_main()
@@ -50,31 +59,37 @@ def _end_with_parent() -> None:
     os._exit(130)
 
 
-def own_first(build: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
-    """lm-eval's index of ours and the user's tasks, and of all 14,000 where a name is elsewhere.
+def index_only_needed(build: BuildIndex, names: Collection[str]) -> BuildIndex:
+    """Return a function that indexes lm-eval's 14,000 tasks only if a name is among them.
 
-    That takes seconds. A file of tasks is in no index.
+    Indexing them takes seconds.
+
+    Args:
+        build: lm-eval's function.
+        names: What lm-eval is asked for. A file of tasks is in no index.
     """
     from lm_eval_ext.task_folder import tasks_folder
 
-    def build_few(paths: Sequence[Path], **options: Any) -> Any:
-        few = build([Path(tasks_folder()), *paths[1:]], **options)
-        indexed = {name for name in names if not name.endswith(".yaml")}
-        return few if indexed <= few.keys() else build(paths, **options)
+    indexed_names = {name for name in names if not name.endswith(".yaml")}
 
-    return build_few
+    def build_needed(paths: Sequence[Path], **options: bool) -> Mapping[str, "Entry"]:
+        # The first path is lm-eval's own folder.
+        our_index = build([Path(tasks_folder()), *paths[1:]], **options)
+        if indexed_names <= our_index.keys():
+            return our_index
+        return build(paths, **options)
+
+    return build_needed
 
 
-def noting(
-    evaluate: Callable[..., Any], keys: Mapping[str, str], weights: str = ""
-) -> Callable[..., Any]:
+def add_run_facts(evaluate: Evaluate, keys: Mapping[str, str], weights: str = "") -> Evaluate:
     """Return lm-eval's ``evaluate``, whose results also have the keys, weights and tokens.
 
     lm-eval counts no tokens. The model's own tokenizer counts them after the evaluation, whether
     a response was computed or came from the cache: it is what the task takes.
     """
 
-    def evaluate_and_note(*args: Any, **options: Any) -> Any:
+    def evaluate_and_add(*args: Any, **options: Any) -> dict[str, Any] | None:
         from lm_eval_ext.log import get_logger
         from lm_eval_ext.results.files import KEYS, TOKENS, WEIGHTS
 
@@ -84,37 +99,50 @@ def noting(
         results[KEYS] = keys
         if weights:
             results[WEIGHTS] = weights
-        lm = options["lm"]
-        if not (hasattr(lm, "tok_encode") and lm.tokenizer):  # dummy has a tokenizer at the hub
+        model = options["lm"]
+        # A dummy model would load a tokenizer from the hub.
+        if not hasattr(model, "tok_encode") or not model.tokenizer:
             return results
         try:
             results[TOKENS] = {
-                task: _count(samples, lm.tok_encode)
+                task: _count_tokens(samples, model.tok_encode)
                 for task, samples in results.get("samples", {}).items()
             }
         except Exception as error:  # noqa: BLE001 - a strange tokenizer must not cost the results
             get_logger(__name__).warning("tokens are not counted: %s", error)
         return results
 
-    return evaluate_and_note
+    return evaluate_and_add
 
 
-def _count(samples: list[Mapping[str, Any]], encode: Callable[[str], list[int]]) -> dict[str, int]:
-    """Tokens of the requests and of the answers; each document once, whatever its filters.
+def _count_tokens(
+    samples: Sequence[Mapping[str, Any]], encode: Callable[[str], list[int]]
+) -> dict[str, int]:
+    """Count the tokens of the requests and of the responses of a task.
 
-    A context and its continuation are one request, which has one BOS where the tokenizer adds it.
-    An answer has none.
+    Each document counts once, whatever its filters. A context and its continuation are one
+    request, which has one BOS where the tokenizer adds it; a response has none.
+
+    Args:
+        samples: As lm-eval logs them.
+        encode: Returns the tokens of a text.
     """
-    bos = len(encode(""))
-    asked = answered = 0
+    bos_tokens = len(encode(""))
+    input_tokens = output_tokens = 0
     for sample in samples:
         if sample["filter"] != samples[0]["filter"]:
             continue
         for request in sample["arguments"]:
-            asked += len(encode("".join(text for text in request if isinstance(text, str))))
-        for answers in sample["resps"]:
-            answered += sum(len(encode(text)) - bos for text in answers if isinstance(text, str))
-    return {"input": asked, "output": answered}
+            input_tokens += len(encode("".join(_texts(request))))
+        for responses in sample["resps"]:
+            for text in _texts(responses):
+                output_tokens += len(encode(text)) - bos_tokens
+    return {"input": input_tokens, "output": output_tokens}
+
+
+def _texts(values: Iterable[object]) -> list[str]:
+    """Return the texts among the arguments of a request, or among responses."""
+    return [value for value in values if isinstance(value, str)]
 
 
 if __name__ == "__main__":

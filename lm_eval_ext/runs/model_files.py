@@ -1,4 +1,4 @@
-"""Models' files: read, with every key and value checked before anything runs.
+"""Reads models' files and checks every key and value before anything runs.
 
 The keys are lm-eval's own options and some of ours. lm-eval's come from its configuration class,
 so a newer lm-eval brings its own.
@@ -7,10 +7,10 @@ so a newer lm-eval brings its own.
 import functools
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -26,6 +26,9 @@ from lm_eval_ext.reading import Exact, checked, read_yaml
 from lm_eval_ext.results import model_facts
 from lm_eval_ext.text import one_line, quantity
 
+if TYPE_CHECKING:
+    from lm_eval.config.evaluate_config import EvaluatorConfig
+
 SUFFIXES = (".yaml", ".yml")
 
 SET_BY_RUN = frozenset(
@@ -34,77 +37,103 @@ SET_BY_RUN = frozenset(
 )  # fmt: skip
 """lm-eval's options that a run sets itself, or under which it would have no results."""
 
+_BATCH_SIZE = re.compile(r"auto|(auto:)?0*[1-9][0-9]*")
 
-def _command(text: str) -> str:
+
+def _check_command(text: str) -> str:
     if text and not shlex.split(text):
         raise ValueError("it is empty")
     return text
 
 
-def _batch_size(value: Any) -> Any:
-    if isinstance(value, bool) or not re.fullmatch(r"auto|(auto:)?0*[1-9][0-9]*", str(value)):
+def _check_batch_size(value: object) -> object:
+    if isinstance(value, bool) or not _BATCH_SIZE.fullmatch(str(value)):
         raise ValueError("it must be a number from 1, auto or auto:N")
     return value
 
 
-def _type(value: str) -> str:
-    if value not in (types := model_types()):
-        raise ValueError(f"no such model type; use one of {', '.join(types)}")
-    return value
+def _check_model_type(name: str) -> str:
+    legal_types = model_types()
+    if name not in legal_types:
+        raise ValueError(f"no such model type; use one of {', '.join(legal_types)}")
+    return name
 
 
-def _pairs(value: Any) -> Any:
-    pairs = isinstance(value, str) and all("=" in one for one in value.split(",") if one)
-    if not pairs and not isinstance(value, dict):
+def _check_mapping(value: object) -> object:
+    """Check an option that lm-eval takes as a mapping, or as ``key=value`` pairs."""
+    is_mapping = isinstance(value, dict)
+    if isinstance(value, str):
+        is_mapping = all("=" in pair for pair in value.split(",") if pair)
+    if not is_mapping:
         raise ValueError("it must be a mapping or key=value pairs")
     return value
 
 
-_Quantity = BeforeValidator(lambda value: quantity(value) or value)
+def _parse_quantity(value: object) -> object:
+    """Return a text such as 7B as a number; any other value is left to pydantic."""
+    return quantity(value) or value
 
 
-class Own(Exact):
+class _CheckedKeys(Exact):
     """Keys of ours, and lm-eval's that are checked further than by their types."""
 
     display_name: str = ""
     notes: str = ""
-    launcher: Annotated[str, AfterValidator(_command)] = ""
-    pretraining_tokens: Annotated[float, _Quantity, Field(ge=0)] = 0
+    launcher: Annotated[str, AfterValidator(_check_command)] = ""
+    pretraining_tokens: Annotated[float, BeforeValidator(_parse_quantity), Field(ge=0)] = 0
     training_share: Annotated[float, Field(ge=0, le=1)] = 0
     did_not_learn: str = ""
     resources: dict[str, Any] = {}
 
-    model: Annotated[str, AfterValidator(_type)]
-    batch_size: Annotated[Any, AfterValidator(_batch_size)] = 1
+    model: Annotated[str, AfterValidator(_check_model_type)]
+    batch_size: Annotated[object, AfterValidator(_check_batch_size)] = 1
     include_path: Annotated[DirectoryPath, Field(strict=False)] = Path()
-    seed: Any = None
+    seed: object = None
 
 
 @functools.cache
-def _schema() -> type[Own]:
-    """All keys of a model's file: ours, and lm-eval's with the types of its configuration."""
+def _schema() -> type[_CheckedKeys]:
+    """Return all keys of a model's file: ours, and lm-eval's with the types it declares."""
     from typing import get_type_hints
 
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
-    def fact(key: str) -> Any:
-        def check(value: Any) -> Any:
-            if not model_facts.is_legal(key, value):
-                raise ValueError(f"it must be {model_facts.KEYS[key]}")
-            return value
-
-        return Annotated[Any, AfterValidator(check)]
-
-    known: dict[str, Any] = {key: (fact(key), None) for key in model_facts.KEYS}
+    definitions: dict[str, Any] = {}
+    for key in model_facts.KEYS:
+        definitions[key] = (Annotated[object, AfterValidator(_fact_check(key))], None)
     for key, hint in get_type_hints(EvaluatorConfig).items():
-        if key not in SET_BY_RUN | Own.model_fields.keys():
-            known[key] = (Annotated[Any, AfterValidator(_pairs)] if hint is dict else hint, None)
-    return create_model("ModelFile", __base__=Own, **known)
+        if key in SET_BY_RUN or key in _CheckedKeys.model_fields:
+            continue
+        if hint is dict:
+            hint = Annotated[object, AfterValidator(_check_mapping)]  # noqa: PLW2901
+        definitions[key] = (hint, None)
+    return create_model("ModelFile", __base__=_CheckedKeys, **definitions)
+
+
+def _fact_check(key: str) -> Callable[[object], object]:
+    """Return a function that checks a value of one of the facts about a model."""
+
+    def check(value: object) -> object:
+        if not model_facts.is_legal(key, value):
+            raise ValueError(f"it must be {model_facts.KEYS[key]}")
+        return value
+
+    return check
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A model as its file describes it; ``name`` is that of its folder in the output."""
+    """A model as its file describes it.
+
+    Attributes:
+        path: The file.
+        text: Its content.
+        name: The name of the model's folder in the output.
+        settings: lm-eval's options.
+        display_name: The name that readers see.
+        launcher: A command that starts the evaluation; "" for none.
+        resources: What a job needs, in the words of submitit.
+    """
 
     path: Path
     text: str
@@ -116,56 +145,62 @@ class ModelFile:
 
 
 def read_model_files(paths: Sequence[Path]) -> list[ModelFile]:
-    """Reads files, and of folders every ``.yaml`` in them, in alphabetical order.
+    """Read files, and of folders every ``.yaml`` in them, in alphabetical order.
 
     Raises:
-        OptionError: If there is no such file, two have the same name, or one has a wrong key or
-            value; file, line and the valid ones are named.
+        OptionError: A file does not exist, two have the same name, or one has a wrong key or
+            value; the line has the file, the key and the legal values.
     """
-    files = dict.fromkeys(file for path in paths for file in _files(path))
-    models = [_read(file) for file in files]
-    for what in ("name", "display_name"):
-        known: dict[str, ModelFile] = {}
+    files: dict[Path, None] = {}
+    for path in paths:
+        files.update(dict.fromkeys(_files(path)))
+    models = [_read_model_file(file) for file in files]
+    for attribute in ("name", "display_name"):
+        models_by_name: dict[str, ModelFile] = {}
         for model in models:
-            name = getattr(model, what).casefold()
-            other = known.setdefault(name, model)
-            if other is not model:
+            name = getattr(model, attribute).casefold()
+            namesake = models_by_name.setdefault(name, model)
+            if namesake is not model:
                 raise OptionError(
-                    f"{other.path} and {model.path} have the same {what}, {name!r}; change one"
+                    f"{namesake.path} and {model.path} have the same {attribute}, {name!r}; "
+                    "change one"
                 )
     return models
 
 
-def lm_eval_config(settings: Mapping[str, Any]) -> Any:
-    """lm-eval's ``EvaluatorConfig`` of these options: checked, texts parsed, defaults filled in.
+def lm_eval_config(settings: Mapping[str, Any]) -> "EvaluatorConfig":
+    """Return lm-eval's configuration of a run: checked, texts parsed, defaults filled in.
 
     Raises:
-        ValueError: If lm-eval does not accept a value, or two together.
+        ValueError: lm-eval does not accept a value, or two together.
     """
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
     return EvaluatorConfig(**settings)._configure()
 
 
-def _files(path: Path) -> Iterable[Path]:
+def _files(path: Path) -> list[Path]:
+    """Return the models' files at a path of ``--models``."""
     if path.is_dir():
-        found = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
-        if not found:
+        files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
+        if not files:
             raise OptionError(f"no .yaml file in {path}; it needs one per model")
-        return found
+        return files
     if not path.is_file():
         raise OptionError(f"no file or folder {path}; --models takes one YAML file per model")
     return [path]
 
 
-def _read(file: Path) -> ModelFile:
+def _read_model_file(file: Path) -> ModelFile:
+    """Read and check a model's file."""
     from lm_eval.config.evaluate_config import EvaluatorConfig
 
     content = read_yaml(file, TypeAdapter(dict[str, Any]))
-    for key in content.keys() & SET_BY_RUN:
-        raise OptionError(f"{file}: {key} is set by the run; leave it out")
-    own = checked(_schema(), content, str(file))
-    options = {one.name for one in fields(EvaluatorConfig)}
+    forbidden_keys = content.keys() & SET_BY_RUN
+    if forbidden_keys:
+        raise OptionError(f"{file}: {min(forbidden_keys)} is set by the run; leave it out")
+    keys = checked(_schema(), content, str(file))
+    options = {field.name for field in fields(EvaluatorConfig)}
     settings = {key: value for key, value in content.items() if key in options}
     try:
         lm_eval_config(settings)
@@ -176,15 +211,15 @@ def _read(file: Path) -> ModelFile:
         text=file.read_text(encoding="utf-8"),
         name=file.stem,
         settings=settings,
-        display_name=one_line(own.display_name or file.stem),
-        launcher=own.launcher,
-        resources=own.resources,
+        display_name=one_line(keys.display_name or file.stem),
+        launcher=keys.launcher,
+        resources=keys.resources,
     )
 
 
 @functools.cache
 def model_types() -> tuple[str, ...]:
-    """The values of ``model``: every model type that is registered."""
+    """Return the values of ``model``: every model type that is registered."""
     from lm_eval_ext._autoload import install
 
     install()

@@ -1,4 +1,4 @@
-"""The process that evaluates one model: starting it, waiting for it, and ending it."""
+"""Starts the process that evaluates one model, waits for it, and ends it."""
 
 import os
 import re
@@ -15,17 +15,17 @@ from lm_eval_ext.runs import child
 from lm_eval_ext.text import one_line
 
 _POLL_S = 0.5
-_TAIL = 64_000
-"""Bytes at the end of a log in which an error is looked for."""
+_TAIL_BYTES = 64_000
+"""The end of a log in which an error is looked for."""
 
-_OF_A_RANK = re.compile(
+_RANK_VARIABLE = re.compile(
     r"(LOCAL_|GROUP_|ROLE_|NODE_)?(RANK|WORLD_SIZE)|ROLE_NAME|MASTER_(ADDR|PORT)|TORCHELASTIC_\w+"
     r"|ACCELERATE_\w+|OMPI_COMM_WORLD_\w+|OMPI_UNIVERSE_SIZE|PMI_\w+|PMIX_\w+|MV2_COMM_WORLD_\w+"
 )
 """Variables that say which of several processes a process is. A job that starts ``run`` may have
 set them; the evaluation would wait for processes that never come. A launcher sets its own."""
 
-_REASONS = (
+_ERROR_LINES = (
     re.compile(r"lm-eval-ext: error: |[\w.]*(Error|Exception|Exit|Interrupt)\b"),
     re.compile(r"[\w-]+: error: "),  # of a scheduler, which comes last and says less
 )
@@ -35,16 +35,16 @@ _REMEDIES = {
     r"\b404\b.*url": "correct base_url, or model (its name at the server)",
     r"\b429\b.*url": "wait, or lower num_concurrent",
 }
-"""What to do about a server's status, by the line in which its client says it."""
+"""Remedies by a pattern of the line in which a server's client reports its status."""
 
 
 def evaluate(
     words: Sequence[str], log: Path, launcher: str, on_progress: Callable[[str], None]
 ) -> int:
-    """Runs lm-eval in its own process and waits for it.
+    """Run lm-eval in its own process and wait for it.
 
     Args:
-        words: What :mod:`.child` takes.
+        words: The arguments of :mod:`.child`.
         log: A file for its output.
         launcher: A command to start it with, such as ``accelerate launch``; "" for none.
         on_progress: Called with the last line of the log, twice a second.
@@ -53,60 +53,81 @@ def evaluate(
         The exit status.
 
     Raises:
-        OptionError: If the launcher cannot be started.
-        KeyboardInterrupt: If the user interrupts it, after the process has ended.
+        OptionError: The launcher cannot be started.
+        KeyboardInterrupt: The user interrupted it; the process has ended by then.
     """
-    start = shlex.split(launcher) or [sys.executable]
-    environment = {
-        **{name: value for name, value in os.environ.items() if not _OF_A_RANK.fullmatch(name)},
-        "PATH": os.pathsep.join(
-            [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
-        ),
-        "PYTHONUNBUFFERED": "1",
-    }
+    command = shlex.split(launcher) or [sys.executable]
     with log.open("wb") as output:
         try:
             process = subprocess.Popen(
-                [*start, "-m", child.__name__, *words],
+                [*command, "-m", child.__name__, *words],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=environment,
+                env=_environment(),
             )
         except OSError as error:
-            raise OptionError(f"launcher {start[0]!r}: {error.strerror}") from None
+            raise OptionError(f"launcher {command[0]!r}: {error.strerror}") from None
         try:
             while True:
                 with suppress(subprocess.TimeoutExpired):
                     return process.wait(_POLL_S)
-                on_progress(one_line(_lines(log)[-1], limit=100))
+                on_progress(one_line(_last_lines(log)[-1], limit=100))
         finally:
             _end(process)
 
 
+def _environment() -> dict[str, str]:
+    """Return the environment of an evaluation, in which launchers beside Python are found."""
+    environment = {
+        name: value for name, value in os.environ.items() if not _RANK_VARIABLE.fullmatch(name)
+    }
+    folder = str(Path(sys.executable).parent)
+    environment["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", os.defpath)])
+    environment["PYTHONUNBUFFERED"] = "1"
+    return environment
+
+
 def reason(log: Path, status: int) -> str:
-    """Why an evaluation failed: the last line of its log that looks like an error."""
-    number = -status if status < 0 else status - 128  # the latter of a launcher
-    ended = f"killed by signal {number}" if number > 0 else f"it ended with status {status}"
-    if number == signal.SIGKILL:
-        return f"{ended}, perhaps out of memory"
-    lines = _lines(log)
-    errors = (line for one in _REASONS for line in reversed(lines) if one.match(line))
-    found = one_line(next(errors, ended), limit=400)
-    remedies = (remedy for code, remedy in _REMEDIES.items() if re.search(code, found))
-    return "; ".join([found, *remedies])
+    """Return why an evaluation failed: the last line of its log that looks like an error.
+
+    Args:
+        log: The output of the process.
+        status: Its exit status.
+    """
+    # A launcher adds 128 to the signal's number.
+    signal_number = -status if status < 0 else status - 128
+    if signal_number == signal.SIGKILL:
+        return f"killed by signal {signal_number}, perhaps out of memory"
+    problem = _last_error(_last_lines(log))
+    if not problem and signal_number > 0:
+        problem = f"killed by signal {signal_number}"
+    elif not problem:
+        problem = f"it ended with status {status}"
+    problem = one_line(problem, limit=400)
+    remedies = [remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, problem)]
+    return "; ".join([problem, *remedies])
 
 
-def _lines(log: Path) -> list[str]:
-    """The last lines of a log, progress bars included; at least one."""
+def _last_error(lines: Sequence[str]) -> str:
+    """Return the last line that looks like an error; "" if none does."""
+    for pattern in _ERROR_LINES:
+        for line in reversed(lines):
+            if pattern.match(line):
+                return line
+    return ""
+
+
+def _last_lines(log: Path) -> list[str]:
+    """Return the last lines of a log, progress bars included; at least one."""
     with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - _TAIL))
+        file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
         text = file.read().decode("utf-8", errors="replace")
     return re.findall(r"\S[^\r\n]*", text) or [""]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Lets a process end by itself, then terminates and kills it."""
+    """Let a process end by itself, then terminate it, then kill it."""
     if process.stdin is not None:
         with suppress(OSError):
             process.stdin.close()

@@ -1,4 +1,4 @@
-"""``lm-eval-ext run``: evaluates models on the tasks that they have no results of yet."""
+"""``lm-eval-ext run`` evaluates models on the tasks that they have no results of yet."""
 
 import functools
 import json
@@ -32,7 +32,7 @@ from lm_eval_ext.results.files import (
 )
 from lm_eval_ext.runs.model_files import ModelFile, lm_eval_config, read_model_files
 from lm_eval_ext.runs.process import evaluate, reason
-from lm_eval_ext.runs.tasks import select
+from lm_eval_ext.runs.tasks import Selection, TaskIdentity, select
 from lm_eval_ext.runs.weights import newer_format, weights_digest
 from lm_eval_ext.text import one_line
 
@@ -43,17 +43,17 @@ CACHE = "cache"
 _POLL_S = 5.0
 """Seconds between looks at tasks that another run works on."""
 
-_ASKED = (
+_RUN_OPTIONS = (
     "num_fewshot", "system_instruction", "apply_chat_template", "fewshot_as_multiturn",
     "gen_kwargs", "seed",
 )  # fmt: skip
 """lm-eval's options that make another run of the same model on the same task."""
 
-_SHORT = re.compile(r"[\w+.-]{1,80}")
+_FILE_NAME = re.compile(r"[\w+.-]{1,80}")
 """Names of tasks that may be the name of a file."""
 
-_FULL = 100_000
-"""Bytes; where fewer are left, a disk counts as full."""
+_FULL_BYTES = 100_000
+"""Where fewer are free, a disk counts as full."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Reporter:
 
 @dataclass(frozen=True)
 class Work:
-    """What a run is asked for.
+    """The models and tasks of a run, as the command line names them.
 
     Attributes:
         models: Models' files, or folders of them.
@@ -82,13 +82,49 @@ class Work:
     metadata: str = ""
 
     def command(self) -> list[str]:
-        """The words of the command line that asks for it."""
-        limit = [] if self.limit is None else ["--limit", f"{self.limit:g}"]
-        metadata = ["--metadata", self.metadata] if self.metadata else []
-        return [
-            "lm-eval-ext", "run", "--models", *map(str, self.models), "--tasks", self.tasks,
-            "--output", str(self.output), *limit, *metadata,
-        ]  # fmt: skip
+        """Return the words of the command line that asks for this work."""
+        words = ["lm-eval-ext", "run", "--models", *map(str, self.models)]
+        words += ["--tasks", self.tasks, "--output", str(self.output)]
+        if self.limit is not None:
+            words += ["--limit", f"{self.limit:g}"]
+        if self.metadata:
+            words += ["--metadata", self.metadata]
+        return words
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A model's part of a plan; the fields are the keys of ``run --json``.
+
+    Attributes:
+        model: Its name.
+        file: The model's file.
+        tasks: Those without results.
+        present: The number of tasks that have results.
+        resources: As the file declares them.
+        command: The words of a command that evaluates the model; it is to be run from the present
+            folder, as file and output may be relative.
+    """
+
+    model: str
+    file: str
+    tasks: list[str]
+    present: int
+    resources: dict[str, Any]
+    command: list[str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a model's job ended.
+
+    Attributes:
+        problem: The reason why it failed; "" if it did not.
+        is_waiting: Whether another run works on some of its tasks.
+    """
+
+    problem: str = ""
+    is_waiting: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,7 +134,7 @@ class Job:
     Attributes:
         model: Its file.
         keys: For each name that lm-eval is asked for, a digest of all that decides about the
-            results: the model, what is asked and how, and the signatures of the tasks.
+            results: the model, the requests, and the signatures of the tasks.
         folder: For its results.
         limit: As lm-eval's option.
         weights: A digest of the model's weights; "" if they are not known.
@@ -110,235 +146,287 @@ class Job:
     limit: float | None
     weights: str = ""
 
-    def _cache_stem(self, stem: str) -> str:
-        """Return the name of a cache of answers, which other weights must not get."""
-        return f"{stem}@{self.weights}" if self.weights else stem
-
     def missing(self) -> list[str]:
-        """The names of which there are no results at the moment."""
+        """Return the names of which there are no results at the moment."""
         try:
-            noted = [one.content.get(KEYS, {}) for one in find(self.folder, unlearned=True)]
+            results_files = find(self.folder, unlearned=True)
         except LmEvalExtError:
-            noted = []
-        return [
-            name for name, key in self.keys.items() if all(one.get(name) != key for one in noted)
-        ]
+            results_files = []
+        recorded_keys = [file.content.get(KEYS, {}) for file in results_files]
+        missing = []
+        for name, key in self.keys.items():
+            if all(keys.get(name) != key for keys in recorded_keys):
+                missing.append(name)
+        return missing
 
-    def run(self, place: str, reporter: Reporter) -> str | None:
-        """Evaluates what has no results yet; lines about it start with ``place``.
+    def run(self, label: str, reporter: Reporter) -> Outcome:
+        """Evaluate the tasks that have no results yet.
 
-        Returns:
-            What went wrong, "" if nothing did, or None if another run works on some of the tasks.
+        Args:
+            label: The beginning of the lines that are reported.
+            reporter: Gets them.
 
         Raises:
-            KeyboardInterrupt: If the user ends it; nothing half-written stays.
+            KeyboardInterrupt: The user ended it; nothing half-written stays.
         """
         cache = self.folder / CACHE
         try:
             cache.mkdir(parents=True, exist_ok=True)
-            with ExitStack() as locks:
-                free = {name for name in self.keys if _lock(cache / f"{_stem(name)}.lock", locks)}
-                missing = self.missing()
-                with atomic_text(self.folder / MODEL_FILE) as file:  # it may have a new name
-                    file.write(self.model.text)
-                names = [name for name in missing if name in free]
-                total, done = len(self.keys), len(self.keys) - len(missing)
-                known = f"{done} of {total} tasks have results"
-                if not missing:
-                    reporter.line(f"{place}: nothing to do, {known}")
-                problem = ""
-                if names:
-                    reporter.line(f"{place}: {', '.join(names)}{f' ({known})' if done else ''}")
-                    problem = self._evaluate(names, place, reporter)
-                return problem or (None if len(names) < len(missing) else "")
+            return self._run_free_tasks(label, reporter)
         except OSError as error:
-            return f"cannot write {self.folder}: {error.strerror}"
+            return Outcome(f"cannot write {self.folder}: {error.strerror}")
         except LmEvalExtError as error:
-            return str(error)
+            return Outcome(str(error))
         except sqlite3.Error as error:
-            return f"{cache}: a cache is broken ({error}); remove it"
+            return Outcome(f"{cache}: a cache is broken ({error}); remove it")
 
-    def _evaluate(self, names: Sequence[str], place: str, reporter: Reporter) -> str:
-        stem, started = _stem("+".join(names)), time.monotonic()
+    def _run_free_tasks(self, label: str, reporter: Reporter) -> Outcome:
+        """Evaluate the tasks without results that no other run works on."""
+        with ExitStack() as locks:
+            free_names = {name for name in self.keys if self._lock(name, locks)}
+            # After locking, since another run may have finished a task in between.
+            missing = self.missing()
+            with atomic_text(self.folder / MODEL_FILE) as file:  # the display name may be new
+                file.write(self.model.text)
+            names = [name for name in missing if name in free_names]
+            present = len(self.keys) - len(missing)
+            progress = f"{present} of {len(self.keys)} tasks have results"
+            if not missing:
+                reporter.line(f"{label}: nothing to do, {progress}")
+            problem = ""
+            if names:
+                line = f"{label}: {', '.join(names)}"
+                if present:
+                    line += f" ({progress})"
+                reporter.line(line)
+                problem = self._evaluate(names, label, reporter)
+            return Outcome(problem, is_waiting=not problem and len(names) < len(missing))
+
+    def _lock(self, name: str, locks: ExitStack) -> bool:
+        """Lock a task unless another run has it; the system frees it if the process dies."""
+        lock = FileLock(self.folder / CACHE / f"{_file_stem(name)}.lock")
+        try:
+            locks.enter_context(lock.acquire(timeout=0))
+        except Timeout:
+            return False
+        return True
+
+    def _evaluate(self, names: Sequence[str], label: str, reporter: Reporter) -> str:
+        """Evaluate these tasks, report the time, and return the problem, if there is one."""
+        started = time.monotonic()
+        stem = _file_stem("+".join(names))
         _gather(self.folder / CACHE, self._cache_stem(stem), self.weights)
         log = self.folder / CACHE / f"{stem}.log"
         part = self.folder / f".part-{stem}"
         shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
+
+        def show_progress(line: str) -> None:
+            reporter.status(f"{label}: {line}")
+
         try:
-            problem = self._put(names, part, log, lambda at: reporter.status(f"{place}: {at}"))
+            problem = self._evaluate_into(part, names, log, show_progress)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-        took = f"{time.monotonic() - started:.0f} s"
-        end = f"failed after {took}; its output is in {log}" if problem else f"done in {took}"
-        reporter.line(f"{place}: {end}")
+        seconds = f"{time.monotonic() - started:.0f} s"
+        if problem:
+            reporter.line(f"{label}: failed after {seconds}; its output is in {log}")
+        else:
+            reporter.line(f"{label}: done in {seconds}")
         return problem
 
-    def _put(
-        self, names: Sequence[str], part: Path, log: Path, status: Callable[[str], None]
+    def _evaluate_into(
+        self, part: Path, names: Sequence[str], log: Path, on_progress: Callable[[str], None]
     ) -> str:
-        """Evaluates, and moves the results into the model's folder, after their samples."""
+        """Evaluate in a folder, and move the results into the model's, after their samples."""
         import yaml
 
-        results, config = part / "results", part / "run.yaml"
+        results = part / "results"
         results.mkdir(parents=True)
+        config = part / "run.yaml"
         settings = {
             **self.model.settings,
             "tasks": list(names),
             "limit": self.limit,
-            # lm-eval takes a name with this ending as it is; of a folder it makes one whose name
-            # has all of the model's arguments, and may be too long.
+            # lm-eval takes a name with this ending unchanged. In a folder, it makes one whose
+            # name has all of the model's arguments, and may be too long.
             "output_path": str(results / "results.json"),
             "log_samples": True,
         }
-        if settings["model"] != "recorded":  # which has its answers in files, and refuses a cache
+        if settings["model"] != "recorded":  # which has its responses in files, and no cache
             settings["use_cache"] = str(log.with_name(self._cache_stem(log.stem)))
         config.write_text(yaml.safe_dump(settings, allow_unicode=True), encoding="utf-8")
         keys = json.dumps({name: self.keys[name] for name in names})
+        words = [keys, str(config), self.weights]
         try:
-            ended = evaluate([keys, str(config), self.weights], log, self.model.launcher, status)
+            status = evaluate(words, log, self.model.launcher, on_progress)
         except OptionError as error:
             return str(error)
-        # Where lm-eval cannot save samples it only warns. Of a full disk the log ends anywhere.
-        if ended or "Could not save" in log.read_text(errors="replace"):
-            full = shutil.disk_usage(self.folder).free < _FULL
-            return "no space is left on the disk" if full else reason(log, ended)
+        # Where lm-eval cannot save samples it only warns. On a full disk, the log ends anywhere.
+        if status or "Could not save" in log.read_text(errors="replace"):
+            if shutil.disk_usage(self.folder).free < _FULL_BYTES:
+                return "no space is left on the disk"
+            return reason(log, status)
         files = [file for file in results.rglob("*") if file.is_file()]
         for file in sorted(files, key=lambda file: file.name.startswith("results_")):
             file.replace(self.folder / file.name)
-        lacking = [name for name in self.missing() if name in names]
-        return f"lm-eval wrote no results of {', '.join(lacking)}" if lacking else ""
+        missing = [name for name in self.missing() if name in names]
+        if missing:
+            return f"lm-eval wrote no results of {', '.join(missing)}"
+        return ""
+
+    def _cache_stem(self, stem: str) -> str:
+        """Return the name of a cache of responses, which other weights must not get."""
+        return f"{stem}@{self.weights}" if self.weights else stem
 
 
-def _stem(text: str) -> str:
-    """A name for files about tasks."""
-    return text if _SHORT.fullmatch(text) else digest(text)
-
-
-def _lock(file: Path, locks: ExitStack) -> bool:
-    """Takes a task unless another run has it; the system frees it if the process dies."""
-    try:
-        locks.enter_context(FileLock(file).acquire(timeout=0))
-    except Timeout:
-        return False
-    return True
+def _file_stem(text: str) -> str:
+    """Return a name for files about tasks."""
+    return text if _FILE_NAME.fullmatch(text) else digest(text)
 
 
 def _gather(folder: Path, stem: str, weights: str) -> None:
-    """Add the answers of other caches of the same weights, such as of an interrupted run.
+    """Add the responses of other caches of the same weights, such as of an interrupted run.
 
     A cache is a table of sqlitedict's; each process (rank) of an evaluation has its own.
     """
     for source in folder.glob("*_rank*.db"):
-        if source.name.rpartition("_rank")[0].partition("@")[2] != weights:
+        source_stem, _, rank = source.name.rpartition("_")
+        if source_stem.partition("@")[2] != weights:
             continue
-        target = folder / f"{stem}_{source.name.rpartition('_')[2]}"
-        if target != source:
-            with closing(sqlite3.connect(target)) as cache:
-                cache.execute(
-                    "CREATE TABLE IF NOT EXISTS unnamed (key TEXT PRIMARY KEY, value BLOB)"
-                )
-                cache.execute("ATTACH ? AS other", (str(source),))
-                cache.execute("INSERT OR IGNORE INTO unnamed SELECT key, value FROM other.unnamed")
-                cache.commit()
+        target = folder / f"{stem}_{rank}"
+        if target == source:
+            continue
+        with closing(sqlite3.connect(target)) as cache:
+            cache.execute("CREATE TABLE IF NOT EXISTS unnamed (key TEXT PRIMARY KEY, value BLOB)")
+            cache.execute("ATTACH ? AS source", (str(source),))
+            cache.execute("INSERT OR IGNORE INTO unnamed SELECT key, value FROM source.unnamed")
+            cache.commit()
 
 
 def run(work: Work, reporter: Reporter) -> None:
-    """Evaluates every model on every task that it has no results of yet.
+    """Evaluate every model on every task that it has no results of yet.
 
     Files, names and the data of our tasks are checked first. Each model is evaluated in its own
-    process, with lm-eval's cache of answers, so that an interruption loses none. Results are
+    process, with lm-eval's cache of responses, so that an interruption loses none. Results are
     moved into the model's folder in the output when it is done. Several runs may share an output:
-    one works on a model's task at a time, and each ends when all results are there.
+    only one works on a model's task at a time, and each ends when all results are there.
 
     Raises:
-        OptionError: If a file, a name or the limit is wrong; nothing was run.
-        DataError: If data are missing or broken, or a folder holds another model's results.
-        LmEvalExtError: If models failed, which are named; the others were evaluated.
+        OptionError: A file, a name or the limit is wrong; nothing was run.
+        DataError: Data are missing or broken, or a folder holds another model's results.
+        LmEvalExtError: Some models failed, which are named; the others were evaluated.
     """
     jobs = prepare(work)
     with writing(work.output):
         work.output.mkdir(parents=True, exist_ok=True)
-    failed: dict[str, str] = {}
-    waiting = [
-        (f"[{number}/{len(jobs)}] {job.model.display_name}", job)
+    problems: dict[str, str] = {}
+    labels = [
+        f"[{number}/{len(jobs)}] {job.model.display_name}"
         for number, job in enumerate(jobs, start=1)
     ]
+    waiting = list(zip(labels, jobs, strict=True))
     while waiting:
-        # What another run works on comes last: by then it may be done.
-        held = []
-        for place, job in waiting:
-            problem = job.run(place, reporter)
-            if problem is None:
-                held.append((place, job))
-            elif problem:
-                failed[job.model.display_name] = problem
-        if held == waiting:
-            reporter.status(f"another run works on {', '.join(one.model.name for _, one in held)}")
+        # Tasks that another run works on come last: by then it may be done.
+        still_waiting = []
+        for label, job in waiting:
+            outcome = job.run(label, reporter)
+            if outcome.is_waiting:
+                still_waiting.append((label, job))
+            if outcome.problem:
+                problems[job.model.display_name] = outcome.problem
+        if still_waiting == waiting:
+            names = ", ".join(job.model.name for _, job in waiting)
+            reporter.status(f"another run works on {names}")
             time.sleep(_POLL_S)
-        waiting = held
-    if failed:
-        for model, why in failed.items():
-            reporter.line(f"{model}: {why}")
-        raise LmEvalExtError(f"{len(failed)} of {len(jobs)} models failed: {', '.join(failed)}")
+        waiting = still_waiting
+    if problems:
+        for model, problem in problems.items():
+            reporter.line(f"{model}: {problem}")
+        raise LmEvalExtError(f"{len(problems)} of {len(jobs)} models failed: {', '.join(problems)}")
 
 
-def plan(work: Work) -> list[dict[str, Any]]:
-    """What :func:`run` would evaluate, a record for each model.
-
-    Returns:
-        ``model`` (its name), ``file``, ``tasks`` (those without results), ``present`` (how many
-        have results), ``resources`` (as the file declares them) and ``command``, a list of words
-        that evaluates the model; from the present folder, as file and output may be relative.
+def plan(work: Work) -> list[PlannedRun]:
+    """Return what :func:`run` would evaluate, model by model.
 
     Raises:
         LmEvalExtError: As :func:`run`, before anything runs.
     """
-    found = []
+    planned_runs = []
     for job in prepare(work):
         names = job.missing()
-        found.append(
-            {
-                "model": job.model.name,
-                "file": str(job.model.path),
-                "tasks": names,
-                "present": len(job.keys) - len(names),
-                "resources": job.model.resources,
-                "command": replace(work, models=[job.model.path], tasks=",".join(names)).command(),
-            }
+        model_work = replace(work, models=[job.model.path], tasks=",".join(names))
+        planned_runs.append(
+            PlannedRun(
+                model=job.model.name,
+                file=str(job.model.path),
+                tasks=names,
+                present=len(job.keys) - len(names),
+                resources=job.model.resources,
+                command=model_work.command(),
+            )
         )
-    return found
+    return planned_runs
 
 
 def prepare(work: Work) -> list[Job]:
-    """Checks files, names and data; returns a job for each model.
+    """Check files, names and data, and return a job for each model.
 
     Raises:
         LmEvalExtError: As :func:`run`, before anything runs.
     """
-    limit = work.limit
-    if limit is not None and not (0 < limit < 1 or (limit >= 1 and float(limit).is_integer())):
-        raise OptionError(f"--limit {limit:g} must be a number of documents or a share below 1")
-    metadata = _mapping(work.metadata)
-    chosen = functools.cache(lambda include_path: select(work.tasks, include_path))
-    jobs: list[Job] = []
+    _check_limit(work.limit)
+    metadata = _parse_metadata(work.metadata)
     model_files = read_model_files(work.models)
+    # All of them first, since the tasks' data take longer.
     for model_file in model_files:
         _check_model_path(model_file)
-    for given in model_files:
-        merged = arguments_of(given.settings, "metadata") | metadata
-        own = {"metadata": merged} if merged else {}
-        model = replace(given, settings={**given.settings, **own})
-        selection = chosen(model.settings.get("include_path") or "")
-        tasks = selection.check(metadata_of(model.settings), merged)
-        folder = work.output / model.name
-        check_same_model(folder, model)
-        weights = weights_digest(model.settings)
-        job_keys = keys(model.settings, tasks, limit, weights)
-        jobs.append(Job(model, job_keys, folder, limit, weights))
-        problem = newer_format(model.settings)
-        if problem:
-            _log.warning("%s", problem)
-    return jobs
+
+    @functools.cache
+    def select_tasks(include_path: str) -> Selection:
+        return select(work.tasks, include_path)
+
+    return [_prepare_job(model_file, metadata, select_tasks, work) for model_file in model_files]
+
+
+def _check_limit(limit: float | None) -> None:
+    """Check that ``--limit`` is a number of documents, or a share of them."""
+    if limit is None:
+        return
+    is_share = 0 < limit < 1
+    is_number = limit >= 1 and float(limit).is_integer()
+    if not is_share and not is_number:
+        raise OptionError(f"--limit {limit:g} must be a number of documents or a share below 1")
+
+
+def _prepare_job(
+    model_file: ModelFile,
+    metadata: dict[str, Any],
+    select_tasks: Callable[[str], Selection],
+    work: Work,
+) -> Job:
+    """Check a model's tasks and folder, and return its job.
+
+    Args:
+        model_file: The model.
+        metadata: The options of ``--metadata``, which override the file's.
+        select_tasks: Returns the tasks of the work, given the folder of the user's own.
+        work: The work that the job is a part of.
+    """
+    merged = arguments_of(model_file.settings, "metadata") | metadata
+    settings = dict(model_file.settings)
+    if merged:
+        settings["metadata"] = merged
+    model = replace(model_file, settings=settings)
+    selection = select_tasks(settings.get("include_path") or "")
+    tasks = selection.check(metadata_of(settings), merged)
+    folder = work.output / model.name
+    check_same_model(folder, model)
+    problem = newer_format(settings)
+    if problem:
+        _log.warning("%s", problem)
+    weights = weights_digest(settings)
+    keys = run_keys(settings, tasks, work.limit, weights)
+    return Job(model, keys, folder, work.limit, weights)
 
 
 def _check_model_path(model_file: ModelFile) -> None:
@@ -354,9 +442,9 @@ def _check_model_path(model_file: ModelFile) -> None:
         raise OptionError(f"{model_file.path}: {error}") from None
 
 
-def keys(
+def run_keys(
     settings: Mapping[str, Any],
-    tasks: Mapping[str, Any],
+    tasks: Mapping[str, TaskIdentity],
     limit: float | None,
     weights: str = "",
 ) -> dict[str, str]:
@@ -371,19 +459,19 @@ def keys(
         weights: The digest of the model's weights, if they are known.
     """
     config = lm_eval_config(settings)
-    asked = [getattr(config, name) for name in _ASKED]
-    same = [identity(settings), asked, limit and float(limit), version("lm_eval")]
+    options = [getattr(config, name) for name in _RUN_OPTIONS]
+    same_model = [identity(settings), options, limit and float(limit), version("lm_eval")]
     if weights:
-        same.append(weights)
-    return {name: digest([*same, one]) for name, one in tasks.items()}
+        same_model.append(weights)
+    return {name: digest([*same_model, task]) for name, task in tasks.items()}
 
 
-def _mapping(text: str) -> dict[str, Any]:
-    """Reads ``--metadata``: JSON, or ``key=value`` pairs separated by commas."""
+def _parse_metadata(text: str) -> dict[str, Any]:
+    """Parse ``--metadata``: JSON, or ``key=value`` pairs separated by commas."""
     from lm_eval._cli.utils import try_parse_json
 
     try:
-        return arguments_of({"": try_parse_json(text)}, "")
+        return arguments_of({"metadata": try_parse_json(text)}, "metadata")
     except (ValueError, TypeError) as error:
         raise OptionError(
             f"--metadata {one_line(text, limit=80)}: neither JSON nor key=value pairs ({error})"
@@ -391,20 +479,21 @@ def _mapping(text: str) -> dict[str, Any]:
 
 
 def check_same_model(folder: Path, model: ModelFile) -> None:
-    """Refuses a folder that holds the results of another model.
+    """Refuse a folder that holds the results of another model.
 
     Raises:
-        DataError: If the model's file was changed so that it is another model.
+        DataError: The model's file was changed so that it is another model.
     """
-    kept = folder / MODEL_FILE
-    holds = any(any(folder.rglob(one)) for one in ("results_*.json", f"{CACHE}/*.db"))
-    if not kept.is_file() or not holds:  # a model that never started leaves its file and a log
+    kept_file = folder / MODEL_FILE
+    has_results = any(folder.rglob("results_*.json")) or any(folder.rglob(f"{CACHE}/*.db"))
+    if not kept_file.is_file() or not has_results:  # a model that never started leaves a log
         return
     try:
-        before = identity(read_yaml(kept, TypeAdapter(dict[str, Any])))
+        before = identity(read_yaml(kept_file, TypeAdapter(dict[str, Any])))
     except DataError as error:
         raise DataError(f"{error}; remove {folder} to start again") from None
-    if before != (now := identity(model.settings)):
+    now = identity(model.settings)
+    if before != now:
         raise DataError(
             f"{model.path}: {folder} holds results of {before}, and the file now says {now}; "
             "rename the file, or remove the folder"

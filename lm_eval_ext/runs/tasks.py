@@ -8,15 +8,19 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from lm_eval_ext._autoload import install
 from lm_eval_ext.errors import LmEvalExtError, OptionError, nearest
+from lm_eval_ext.harness.lm_eval_types import Metadata, TaskManager
 from lm_eval_ext.harness.signature import METADATA_KEY
 from lm_eval_ext.task_folder import tasks_folder
 from lm_eval_ext.text import names_in, one_line
 
-FILE = ".yaml"
+TaskIdentity: TypeAlias = Mapping[str, object]
+"""What makes each task of a name the same as before: its signature, or its version."""
+
+FILE_SUFFIX = ".yaml"
 
 
 @dataclass(frozen=True)
@@ -25,44 +29,47 @@ class Selection:
 
     Attributes:
         names: What lm-eval is asked for: tasks, groups, tags, or files of tasks.
-        folders: Of the user's own tasks.
+        folders: The folders of the user's own tasks.
     """
 
     names: Sequence[str]
     folders: Sequence[str]
 
     def check(
-        self, metadata: Mapping[str, Any], given: Iterable[str] = ()
-    ) -> dict[str, dict[str, Any]]:
-        """Loads the tasks that are ours or the user's, as a run with this metadata does.
+        self, metadata: Metadata, metadata_keys: Iterable[str] = ()
+    ) -> dict[str, TaskIdentity]:
+        """Load the tasks that are ours or the user's, as a run with this metadata does.
 
         Args:
             metadata: What tasks get: the model's arguments and ``metadata``.
-            given: The keys of ``metadata`` alone, whose spelling is checked.
+            metadata_keys: The keys of ``metadata`` alone, whose spelling is checked.
 
         Returns:
-            For each name, by task, what makes it the same task as before: of ours, the part of
-            the signature that it knows itself; of the user's, the version. lm-eval's tasks have
+            For each name, what makes its tasks the same as before: of one of ours, the part of
+            the signature that the task knows; of the user's, the version. lm-eval's tasks have
             the version of lm-eval, so nothing is said of them. A name whose tasks are part of
-            another's is left out, as in ``lieder*``, since lm-eval refuses a task that comes twice.
+            another's is left out, as in ``lieder*``, since lm-eval refuses a task that comes
+            twice.
 
         Raises:
-            LmEvalExtError: If data are missing or broken, or an option of a task is wrong.
+            LmEvalExtError: Data are missing or broken, or an option of a task is wrong.
         """
         from lm_eval_ext.harness import preflight
 
-        manager = own_manager(self.folders, metadata)
-        preflight.check(manager, self.names, metadata_keys=given)
-        found = {name: _loaded(manager, name) for name in self.names}
-        return {
-            name: tasks
-            for name, tasks in found.items()
-            if not tasks or not any(tasks.keys() < other.keys() for other in found.values())
-        }
+        manager = our_task_manager(self.folders, metadata)
+        preflight.check(manager, self.names, metadata_keys)
+        identities = {name: _load_identity(manager, name) for name in self.names}
+        checked = {}
+        for name, tasks in identities.items():
+            is_part = any(tasks.keys() < other.keys() for other in identities.values())
+            if not tasks or not is_part:
+                checked[name] = tasks
+        return checked
 
 
-def _loaded(manager: Any, name: str) -> dict[str, Any]:
-    if name not in manager.all_tasks and not name.endswith(FILE):
+def _load_identity(manager: TaskManager, name: str) -> TaskIdentity:
+    """Load the tasks of a name; an empty mapping stands for tasks of lm-eval's."""
+    if name not in manager.all_tasks and not name.endswith(FILE_SUFFIX):
         return {}
     try:
         tasks = manager.load([name])["tasks"]
@@ -71,42 +78,66 @@ def _loaded(manager: Any, name: str) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - a user's own task may fail in any way
         problem = one_line(f"{type(error).__name__}: {error}", limit=200)
         raise OptionError(f"{name}: the task cannot be loaded ({problem})") from None
-    configs = {task: one.dump_config().get("metadata") or {} for task, one in tasks.items()}
-    return {task: one.get(METADATA_KEY) or one.get("version") for task, one in configs.items()}
+    identity = {}
+    for task_name, task in tasks.items():
+        metadata = task.dump_config().get("metadata") or {}
+        identity[task_name] = metadata.get(METADATA_KEY) or metadata.get("version")
+    return identity
 
 
 def select(names: str, include_path: str = "") -> Selection:
-    """Finds tasks by the value of ``--tasks``.
+    """Find tasks by the value of ``--tasks``.
+
+    Args:
+        names: Names and patterns, separated by commas.
+        include_path: The folder of the user's own tasks; "" for none.
 
     Raises:
-        OptionError: If a name or pattern matches nothing; similar names are given.
+        OptionError: A name or pattern matches nothing; the line has similar names.
     """
-    wanted = names_in(names)
-    if not wanted:
+    patterns = names_in(names)
+    if not patterns:
         raise OptionError("--tasks names no task; lm-eval-ext tasks lists ours")
     folders = [include_path] if include_path else []
-    own = own_manager(folders)
-    whole = functools.cache(lambda: own_manager(others=True))
+    our_manager = our_task_manager(folders)
 
-    def matches(name: str) -> list[str]:
-        if name.endswith(FILE) and Path(name).is_file():
-            return [name]
-        found: list[str] = own.match_tasks([name]) or whole().match_tasks([name])
-        if found:
-            return found
-        raise OptionError(
-            f"no task {one_line(name, limit=80)!r} (lm-eval-ext tasks lists ours, lm-eval ls tasks "
-            f"the others){nearest(name, [*own.all_tasks, *whole().all_tasks])}"
-        )
+    @functools.cache
+    def lm_eval_manager() -> TaskManager:
+        return our_task_manager(with_lm_eval=True)
 
-    found = dict.fromkeys(one for name in wanted for one in matches(name))
-    return Selection(tuple(found), folders)
+    selected: dict[str, None] = {}
+    for pattern in patterns:
+        if pattern.endswith(FILE_SUFFIX) and Path(pattern).is_file():
+            matches = [pattern]
+        else:
+            matches = our_manager.match_tasks([pattern])
+        if not matches:
+            matches = lm_eval_manager().match_tasks([pattern])
+        if not matches:
+            hint = nearest(pattern, [*our_manager.all_tasks, *lm_eval_manager().all_tasks])
+            raise OptionError(
+                f"no task {one_line(pattern, limit=80)!r} (lm-eval-ext tasks lists ours, lm-eval "
+                f"ls tasks the others){hint}"
+            )
+        selected.update(dict.fromkeys(matches))
+    return Selection(tuple(selected), folders)
 
 
-def own_manager(folders: Sequence[str] = (), metadata: Any = None, *, others: bool = False) -> Any:
-    """lm-eval's ``TaskManager`` of our folder and the user's own, and of lm-eval's if asked."""
+def our_task_manager(
+    folders: Sequence[str] = (), metadata: Metadata | None = None, *, with_lm_eval: bool = False
+) -> TaskManager:
+    """Return a ``TaskManager`` of lm-eval that indexes our tasks and the user's own.
+
+    Args:
+        folders: The folders of the user's own tasks.
+        metadata: What tasks get.
+        with_lm_eval: Whether to index lm-eval's tasks as well.
+    """
     install()  # where the start-up file is not read
-    from lm_eval.tasks import TaskManager
+    from lm_eval.tasks import TaskManager as LmEvalTaskManager
 
     paths = [tasks_folder(), *folders]
-    return TaskManager(include_defaults=others, include_path=paths, metadata=metadata)
+    manager: TaskManager = LmEvalTaskManager(
+        include_defaults=with_lm_eval, include_path=paths, metadata=metadata
+    )
+    return manager

@@ -10,14 +10,14 @@ from lm_eval import simple_evaluate
 from support.asking import run_in
 
 from lm_eval_ext.results.table import rows
-from lm_eval_ext.runs.tasks import own_manager
+from lm_eval_ext.runs.tasks import our_task_manager
 
 pytestmark = pytest.mark.e2e
 
 
 def evaluate(task: str, model: str, **options: Any) -> Any:
     return simple_evaluate(
-        model=model, tasks=[task], task_manager=own_manager(), bootstrap_iters=0, **options
+        model=model, tasks=[task], task_manager=our_task_manager(), bootstrap_iters=0, **options
     )
 
 

@@ -222,11 +222,11 @@ def test_two_runs_on_one_folder_share_the_work(
     assert not unfinished_folders(tmp_path)
     work = run.Work([models], "lieder_mini", tmp_path / "out", 2)
     done = run.plan(work)
-    assert [(one["tasks"], one["present"]) for one in done] == [([], 1)] * 2
+    assert [(planned.tasks, planned.present) for planned in done] == [([], 1)] * 2
     (first, second) = run.plan(replace(work, tasks="lieder_mini,cogs_mini_id"))
-    assert (first["tasks"], first["present"]) == (["cogs_mini_id"], 1)
-    assert first["resources"] == {"gpus": 0}
-    assert second["command"] == [
+    assert (first.tasks, first.present) == (["cogs_mini_id"], 1)
+    assert first.resources == {"gpus": 0}
+    assert second.command == [
         "lm-eval-ext", "run", "--models", str(models / "second.yaml"), "--tasks", "cogs_mini_id",
         "--output", str(tmp_path / "out"), "--limit", "2",
     ]  # fmt: skip

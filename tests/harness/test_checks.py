@@ -20,7 +20,7 @@ from lm_eval_ext.benchmarks.magnifico import load as magnifico
 from lm_eval_ext.benchmarks.slog import load as slog
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.preflight import check, check_run, explain_tasks
-from lm_eval_ext.runs.tasks import own_manager, select
+from lm_eval_ext.runs.tasks import our_task_manager, select
 
 ROOT = Path(__file__).parents[2]
 LOADERS = (cogs.dataset, cogs.pairs, in_context.dataset, conceptual.dataset, diner.dataset,
@@ -100,7 +100,7 @@ OTHER = {"task": "stock", "dataset_path": "x"}
     ],
 )
 def test_the_keys_of_a_run(tasks: list[Any], metadata: dict[str, Any], error: str) -> None:
-    manager = own_manager([], metadata)
+    manager = our_task_manager([], metadata)
     if error:
         with pytest.raises(OptionError, match=error):
             check(manager, tasks, metadata_keys=metadata)
@@ -114,9 +114,9 @@ def test_the_models_arguments_are_not_taken_for_metadata() -> None:
     config = SimpleNamespace(
         model="hf", tasks=["lieder_mini"], model_args=arguments, metadata=arguments
     )
-    check_run(own_manager(), config)
+    check_run(our_task_manager(), config)
     with pytest.raises(OptionError, match="did you mean lieder_experiment"):
-        check_run(own_manager(), SimpleNamespace(**{**vars(config), "model_args": {}}))
+        check_run(our_task_manager(), SimpleNamespace(**{**vars(config), "model_args": {}}))
     with pytest.raises(OptionError, match="did you mean lieder_experiment"):
         select("lieder_mini").check({"experiment": "base"}, ["experiment"])
     assert load_task("lieder_mini", **arguments)
@@ -141,7 +141,7 @@ def test_groups_are_opened_and_the_tasks_without_data_come_first(
 ) -> None:
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path))
     with pytest.raises(DataError) as caught:
-        check(own_manager(), ["cogs_mini_id", {"group": "mine", "task": ["lieder"]}])
+        check(our_task_manager(), ["cogs_mini_id", {"group": "mine", "task": ["lieder"]}])
     assert "lieder/base: " in str(caught.value)
     assert str(caught.value).endswith("; or use lieder_mini, which can do without")
 

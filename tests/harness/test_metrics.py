@@ -10,7 +10,7 @@ from support.made_answers import MadeAnswers
 from lm_eval_ext.cards import cards
 from lm_eval_ext.harness.metrics import Document, Metrics
 from lm_eval_ext.harness.names import STDERR
-from lm_eval_ext.runs.tasks import own_manager
+from lm_eval_ext.runs.tasks import our_task_manager
 
 
 def test_every_measure_and_metric_of_every_card_is_answered_by_rows() -> None:
@@ -24,7 +24,7 @@ def test_every_measure_and_metric_of_every_card_is_answered_by_rows() -> None:
             if facts.sources or facts.is_user_data or "fresh" in task or needed <= seen:
                 continue
             found = simple_evaluate(
-                model=MadeAnswers(), tasks=[task], limit=4, task_manager=own_manager()
+                model=MadeAnswers(), tasks=[task], limit=4, task_manager=our_task_manager()
             )
             for sample in found["samples"][task]:
                 seen.update(*sample["rows"])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval_ext.cards import cards
-from lm_eval_ext.runs.tasks import own_manager
+from lm_eval_ext.runs.tasks import our_task_manager
 
 EMBEDDED = ("lieder_mini", "cogs_mini_gen", "conceptual_mini", "diner_mini_name")
 LIEDER, MAGNIFICO = cards()["lieder"].trial, cards()["magnifico"].trial
@@ -18,7 +18,7 @@ assert LIEDER and MAGNIFICO
 
 @pytest.fixture(scope="module")
 def tasks() -> dict[str, Any]:
-    found: dict[str, Any] = own_manager().load(list(EMBEDDED))["tasks"]
+    found: dict[str, Any] = our_task_manager().load(list(EMBEDDED))["tasks"]
     return found
 
 

@@ -33,7 +33,7 @@ def recorded(run: str, task: str) -> Any:
     """The samples of a run, answered again."""
     from lm_eval.evaluator import simple_evaluate
 
-    from lm_eval_ext.runs.tasks import own_manager
+    from lm_eval_ext.runs.tasks import our_task_manager
 
     kind, _, name = run.partition("/")
     metadata = {"conceptual_template": "all"} if kind == "templates" else {}
@@ -47,7 +47,7 @@ def recorded(run: str, task: str) -> Any:
         places = json.loads((ROOT / "tests" / "fixtures" / "old_trial.json").read_text())
         options["samples"] = {task: places}  # those that --limit 120 took then
     return simple_evaluate(
-        tasks=[task], task_manager=own_manager(metadata=metadata), metadata=metadata,
+        tasks=[task], task_manager=our_task_manager(metadata=metadata), metadata=metadata,
         bootstrap_iters=0, log_samples=True, **options,
     )  # fmt: skip
 

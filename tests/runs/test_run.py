@@ -21,7 +21,7 @@ from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.harness import loading, provenance
 from lm_eval_ext.results.files import KEYS
 from lm_eval_ext.runs import process, run
-from lm_eval_ext.runs.child import noting, own_first
+from lm_eval_ext.runs.child import add_run_facts, index_only_needed
 from lm_eval_ext.runs.model_files import ModelFile, read_model_files
 from lm_eval_ext.runs.tasks import select
 
@@ -193,7 +193,9 @@ def test_names_and_patterns(names: str, selected: Any) -> None:
 def test_lm_evals_tasks_are_indexed_where_one_is_asked(
     own_tasks: Path, names: list[str], whole: bool
 ) -> None:
-    found = own_first(TaskIndex.build, names)([Path(str(manager.__file__)).parent, own_tasks])
+    found = index_only_needed(TaskIndex.build, names)(
+        [Path(str(manager.__file__)).parent, own_tasks]
+    )
     assert {"stock_sums", "lieder_mini"} <= found.keys()
     assert (LEFT in found) is whole
 
@@ -208,7 +210,7 @@ def test_members_come_with_their_group() -> None:
 
 def keys(tasks: str, limit: float | None = None, folder: str = "", **settings: Any) -> Any:
     given = {"model": "dummy", **settings}
-    return run.keys(given, select(tasks, folder).check(settings.get("metadata", {})), limit)
+    return run.run_keys(given, select(tasks, folder).check(settings.get("metadata", {})), limit)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +308,9 @@ def test_tokens_are_counted_once_per_document_and_with_one_bos_per_request(bos: 
     """A model that cannot count keeps its results."""
 
     def noted(**model: Any) -> Any:
-        return noting(lambda **_: {"samples": SAMPLES}, {"a": "1"})(lm=SimpleNamespace(**model))
+        return add_run_facts(lambda **_: {"samples": SAMPLES}, {"a": "1"})(
+            lm=SimpleNamespace(**model)
+        )
 
     def encode(text: str) -> list[int]:
         return [0] * (bos + len(text.split()))
@@ -323,7 +327,7 @@ def test_tokens_are_counted_once_per_document_and_with_one_bos_per_request(bos: 
         {"tok_encode": len, "tokenizer": 1},
     ):
         assert noted(**other) == known
-    assert noting(lambda **_: None, {})(lm=None) is None, "another rank has no results"
+    assert add_run_facts(lambda **_: None, {})(lm=None) is None, "another rank has no results"
 
 
 OF_A_RANK = (

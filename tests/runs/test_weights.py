@@ -15,7 +15,7 @@ from lm_eval_ext.results.grid import text
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.show import tables
-from lm_eval_ext.runs.run import _gather, keys
+from lm_eval_ext.runs.run import _gather, run_keys
 from lm_eval_ext.runs.weights import newer_format, weights_digest
 
 
@@ -41,14 +41,14 @@ def test_other_weights_at_the_same_path_are_another_run(folder: Path) -> None:
     (folder / "log.txt.part").mkdir()
     assert weights_digest(settings(folder)) == before, "a folder is no weights"
     tasks = {"lieder_mini": {"task": "lieder_mini"}}
-    first = keys(settings(folder), tasks, None, before)
+    first = run_keys(settings(folder), tasks, None, before)
     file = folder / "model.safetensors"
     state = file.stat()
     file.write_bytes(b"WEIGHTS")
     os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns + 1))
     after = weights_digest(settings(folder))
     assert after != before
-    assert keys(settings(folder), tasks, None, after) != first
+    assert run_keys(settings(folder), tasks, None, after) != first
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_other_weights_at_the_same_path_are_another_run(folder: Path) -> None:
 def test_what_cannot_be_seen_has_no_digest(given: dict[str, Any]) -> None:
     """So that results of servers are still found, also those of earlier versions."""
     assert weights_digest(given) == ""
-    assert keys(given, {"t": 1}, None) == keys(given, {"t": 1}, None, "")
+    assert run_keys(given, {"t": 1}, None) == run_keys(given, {"t": 1}, None, "")
 
 
 def test_a_model_of_the_hub_has_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from lm_eval import simple_evaluate
 from lm_eval.loggers import EvaluationTracker
 
-from lm_eval_ext.runs.tasks import own_manager
+from lm_eval_ext.runs.tasks import our_task_manager
 
 
 def evaluate(
@@ -31,7 +31,7 @@ def evaluate(
     evaluated: dict[str, Any] = simple_evaluate(
         model=model,
         tasks=list(tasks),
-        task_manager=own_manager(include, metadata or {}),
+        task_manager=our_task_manager(include, metadata or {}),
         evaluation_tracker=tracker,
         log_samples=True,
         bootstrap_iters=0,

@@ -5,6 +5,6 @@ from typing import Any
 
 def load_task(name: str, **metadata: Any) -> Any:
     """A task as lm-eval makes it."""
-    from lm_eval_ext.runs.tasks import own_manager
+    from lm_eval_ext.runs.tasks import our_task_manager
 
-    return own_manager(metadata=metadata).load([name])["tasks"][name]
+    return our_task_manager(metadata=metadata).load([name])["tasks"][name]

@@ -9,7 +9,7 @@ import yaml
 from lm_eval import simple_evaluate
 
 from lm_eval_ext.benchmarks.diner.component_answers import parts
-from lm_eval_ext.runs.tasks import own_manager
+from lm_eval_ext.runs.tasks import our_task_manager
 from lm_eval_ext.training.starting import answers_of
 
 BARS = {
@@ -28,7 +28,7 @@ def evaluated(trained: Any, task: str, metadata: Any, **more: Any) -> Any:
     moved = {"pretrained": str(trained.folder), "device": "cpu"}
     return simple_evaluate(
         model="hf", model_args=settings["model_args"] | moved, tasks=[task],
-        task_manager=own_manager(metadata=settings.get("metadata", {}) | metadata),
+        task_manager=our_task_manager(metadata=settings.get("metadata", {}) | metadata),
         bootstrap_iters=0, batch_size=settings["batch_size"], **more,
     )  # fmt: skip
 

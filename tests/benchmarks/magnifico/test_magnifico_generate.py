@@ -28,7 +28,7 @@ from lm_eval_ext.benchmarks.magnifico.generate.make import SUPPORT, refused
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL
 from lm_eval_ext.cli import main
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.runs.tasks import own_manager
+from lm_eval_ext.runs.tasks import our_task_manager
 
 pytestmark = pytest.mark.slow
 
@@ -114,7 +114,7 @@ class Answers(LM):
 def scores(shop: Path, model: Any) -> tuple[Any, Any, Any]:
     """Accuracies on base and novel questions, and the relative performance."""
     task = folder.task_of("shop")
-    manager = own_manager([str(shop)])
+    manager = our_task_manager([str(shop)])
     results = simple_evaluate(model=model, tasks=[task], task_manager=manager, bootstrap_iters=0)
     assert results is not None
     found = results["results"][task]
