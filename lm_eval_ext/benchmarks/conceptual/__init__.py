@@ -2,7 +2,7 @@
 
 ``load`` reads one of the datasets (``glue``, ``openbookqa``, ``hotpotqa``, ``worldtree``, the
 embedded ``mini``) into ``records`` and renders ``prompt``'s templates; ``task`` shows each sample
-the demonstrations that ``fewshot`` chooses. ``answers`` scores one answer; ``score`` makes a
+the demonstrations that ``demonstrations`` chooses. ``answers`` scores one answer; ``score`` makes a
 document's rows of the scores, with those of copying the demonstrations' answers. ``training`` has
 the material of Tk-QA.
 """

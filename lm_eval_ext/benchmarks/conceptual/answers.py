@@ -27,7 +27,7 @@ def score(
     *,
     labels_shown: bool = False,
 ) -> dict[str, float]:
-    """Compares any text that a model wrote with the right answer.
+    """Compare any text that a model wrote with the right answer.
 
     Args:
         answer: What the model wrote.
@@ -60,9 +60,9 @@ def is_right(
     *,
     labels_shown: bool = False,
 ) -> bool:
-    """Whether the whole answer is the right one, regardless of case and punctuation.
+    """Return whether the whole answer is the right one, regardless of case and punctuation.
 
-    It is, too, if it names the right option in another way than the template does: by its text, by
+    An answer may also name the right option in another way than the template does: by its text, by
     its label where the prompt shows labels, or by both. A label before another option's text is
     wrong. Where an answer is both one option's text and another one's label, what the template asks
     for decides.
@@ -107,24 +107,29 @@ def _is_label(answer: str, label: str) -> bool:
 
 
 def _same(answer: str, gold: str) -> bool:
-    # A gold such as "+" has no words, like an empty answer.
-    return plain(answer) == plain(gold) if plain(gold) else answer.strip() == gold.strip()
+    plain_gold = plain(gold)
+    if not plain_gold:  # a gold such as "+" has no words, like an empty answer
+        return answer.strip() == gold.strip()
+    return plain(answer) == plain_gold
 
 
 class _Tokenizer:
-    """rouge-score's own, which drops every letter beyond a to z, extended to other letters."""
+    """The tokenizer of rouge-score, which drops every letter beyond a to z, with these letters."""
 
     def __init__(self) -> None:
         from rouge_score.tokenizers import DefaultTokenizer
 
-        self._own = DefaultTokenizer(use_stemmer=True)
+        self._ascii_tokenizer = DefaultTokenizer(use_stemmer=True)
 
     def tokenize(self, text: str) -> list[str]:
-        return [
-            token
-            for word in words(text)
-            for token in (self._own.tokenize(word) if word.isascii() else [word])
-        ]
+        """Return the tokens of a text; a word with other letters is one token."""
+        tokens: list[str] = []
+        for word in words(text):
+            if word.isascii():
+                tokens.extend(self._ascii_tokenizer.tokenize(word))
+            else:
+                tokens.append(word)
+        return tokens
 
 
 @functools.cache

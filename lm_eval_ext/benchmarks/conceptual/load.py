@@ -8,6 +8,8 @@ import csv
 import json
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -28,7 +30,7 @@ class Options(Exact):
     """The options of a task.
 
     Attributes:
-        dataset: Which.
+        dataset: The dataset that the samples are from.
         template: A template's name (:mod:`.prompt`), or ``all``; None: the first.
         pipeline: For ``openbookqa``, the spaCy pipeline that finds roots: its package's name or its
             folder.
@@ -51,29 +53,29 @@ class Options(Exact):
 
     @property
     def templates(self) -> Mapping[str, Template]:
-        """By name, those that are asked with."""
+        """The templates that prompts are written with, by name."""
         return templates_of(self.dataset, self.template)
 
     @property
     def spacy(self) -> str:
-        """The pipeline, or the default."""
+        """The name or folder of the pipeline that the option or the default says."""
         return self.pipeline or "en_core_web_sm"
 
     @model_validator(mode="after")
     def _labels_recur(self) -> "Options":
-        free = [name for name in self.templates if not answers_are_labels(self.dataset, name)]
-        if self.control == "labels" and free:
-            raise OptionError(
-                f"conceptual_control is labels, but the answers of {self.dataset} under the "
-                f"template {free[0]} are free texts, which no other sample has; leave it out, or "
-                "use glue, or the template letter where there is one"
-            )
+        for template in self.templates:
+            if self.control == "labels" and not answers_are_labels(self.dataset, template):
+                raise OptionError(
+                    f"conceptual_control is labels, but the answers of {self.dataset} under the "
+                    f"template {template} are free texts, which no other sample has; leave it out, "
+                    "or use glue, or the template letter where there is one"
+                )
         return self
 
 
 @loader(prefix="conceptual_", options=Options)
 def dataset(options: Options) -> LoadingResult:
-    """All samples of a dataset, in a fixed shuffled order.
+    """Load all samples of a dataset, in a fixed shuffled order.
 
     The task makes documents of those that have enough demonstrations, once lm-eval has set
     their number.
@@ -83,25 +85,32 @@ def dataset(options: Options) -> LoadingResult:
         DataError: The data are unavailable or invalid.
     """
     samples, provenance = _READERS[options.dataset](options)
-    main = main_concepts(samples)
-    by_id = sorted(samples, key=lambda sample: sample.id)
+    templates = list(options.templates.values())
+    concepts = main_concepts(samples)
+    by_id = sorted(samples, key=attrgetter("id"))
+    rows = []
     # Shuffled, since files group related samples.
-    rows = [
-        _row(sample, [template(sample) for template in options.templates.values()], main[sample.id])
-        for sample in (by_id[place] for place in shuffled(len(by_id), "documents"))
-    ]
+    for position in shuffled(len(by_id), "documents"):
+        sample = by_id[position]
+        rows.append(_row(sample, templates, concepts[sample.id]))
     return TaskData(documents=rows, provenance=provenance)
 
 
-def _row(sample: Sample, forms: Sequence[tuple[str, str]], main: str) -> dict[str, Any]:
-    """A sample with its input and answer in the form of each template."""
+def _row(sample: Sample, templates: Sequence[Template], main_concept: str) -> dict[str, Any]:
+    """Return a sample with its input and answer in the form of each template."""
+    inputs: list[str] = []
+    answers: list[str] = []
+    for template in templates:
+        text, answer = template(sample)
+        inputs.append(text)
+        answers.append(answer)
     return {
         "id": sample.id,
-        "input": forms[0][0],
-        "answer": forms[0][1],
-        "inputs": [text for text, _ in forms],
-        "answers": [answer for _, answer in forms],
-        "concept": main,
+        "input": inputs[0],
+        "answer": answers[0],
+        "inputs": inputs,
+        "answers": answers,
+        "concept": main_concept,
         "concepts": sorted(sample.concepts),
         "copy_key": sample.copy_key,
         "facts": list(sample.facts),
@@ -111,12 +120,12 @@ def _row(sample: Sample, forms: Sequence[tuple[str, str]], main: str) -> dict[st
 
 
 def glue(path: Path) -> list[Sample]:
-    """The rows of ``diagnostic-full.tsv`` that have a value under Logic, without repeats.
+    """Return the rows of ``diagnostic-full.tsv`` that have a value under Logic, without repeats.
 
     The concept is the whole value, even if it joins several phenomena. As in the authors' code,
     a row is a repeat if an earlier one has the same Logic and the same bag of premise words.
     """
-    found: dict[tuple[str, ...], Sample] = {}
+    samples: dict[tuple[str, ...], Sample] = {}
     with path.open(encoding="utf-8", newline="") as lines:
         rows = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
         for row in rows:
@@ -130,81 +139,101 @@ def glue(path: Path) -> list[Sample]:
                     context=premise,
                     premise=True,
                 )
-                found.setdefault((logic, *sorted(premise.split())), sample)
-    return list(found.values())
+                samples.setdefault((logic, *sorted(premise.split())), sample)
+    return list(samples.values())
 
 
 def hotpotqa(questions: Path, annotations: Path) -> list[Sample]:
-    """HotpotQA's questions that R4C annotates, joined by id; a paragraph's title comes first."""
-    explained = r4c(annotations)
-    return [
-        Sample(
+    """Return HotpotQA's questions that R4C annotates; a paragraph's title comes first."""
+    concepts = r4c(annotations)
+    samples = []
+    for row in json.loads(questions.read_text(encoding="utf-8")):
+        if row["_id"] not in concepts:
+            continue
+        paragraphs = []
+        for title, sentences in row["context"]:
+            text = "".join(sentences).strip()
+            paragraphs.append(f"{title}: {text}")
+        sample = Sample(
             id=row["_id"],
             question=row["question"],
             answer=row["answer"],
-            concepts=explained[row["_id"]],
-            context="\n".join(
-                f"{title}: {''.join(sentences).strip()}" for title, sentences in row["context"]
-            ),
+            concepts=concepts[row["_id"]],
+            context="\n".join(paragraphs),
         )
-        for row in json.loads(questions.read_text(encoding="utf-8"))
-        if row["_id"] in explained
-    ]
+        samples.append(sample)
+    return samples
 
 
 def r4c(annotations: Path) -> dict[str, frozenset[str]]:
-    """By question, all pairs "relation object" of R4C's three annotations.
+    """Return, by question, all pairs "relation object" of R4C's three annotations.
 
     Some annotators wrote None for both. That pair counts like any other: without it there are
     fewer samples than in the paper (``docs/fidelity.md``).
     """
-    return {
-        name: frozenset(
-            f"{relation} {thing}"
-            for derivation in derivations
-            for _, _, (_, relation, thing) in derivation
-        )
-        for name, derivations in json.loads(annotations.read_text(encoding="utf-8")).items()
-    }
+    concepts: dict[str, frozenset[str]] = {}
+    content = json.loads(annotations.read_text(encoding="utf-8"))
+    for question, derivations in content.items():
+        pairs = set()
+        for derivation in derivations:
+            for _, _, (_, relation, object_) in derivation:
+                pairs.add(f"{relation} {object_}")
+        concepts[question] = frozenset(pairs)
+    return concepts
 
 
-Read: TypeAlias = tuple[Sequence[Sample], Provenance | None]
+Loaded: TypeAlias = tuple[Sequence[Sample], Provenance | None]
 """All samples of a dataset, and where they are from; None if they are embedded."""
 
 
-def _glue(_: Options) -> Read:
+def _glue(_: Options) -> Loaded:
     file = data.require("glue_diagnostics", "diagnostics")
     return glue(file.path), describe([file])
 
 
-def _openbookqa(options: Options) -> Read:
+def _openbookqa(options: Options) -> Loaded:
     # First, so that a missing pipeline is reported before anything is downloaded.
     pipeline = openbookqa.pipeline(options.spacy)
-    rebuilt = not data.available("openbookqa") and data.available("openbookqa_rebuilt")
-    folder = data.require_all("openbookqa_rebuilt" if rebuilt else "openbookqa")
-    files: Sequence[Path | zipfile.Path] = [file.path for file in folder.files]
-    if not rebuilt:
-        files = [zipfile.Path(folder.files[0].path, name) for name in openbookqa.IN_ARCHIVE]
-    samples = openbookqa.read(files, lambda texts: openbookqa.roots(texts, pipeline))
+    files: Sequence[Path | zipfile.Path]
+    if _is_substitute("openbookqa", "openbookqa_rebuilt"):
+        folder = data.require_all("openbookqa_rebuilt")
+        files = [file.path for file in folder.files]
+    else:
+        folder = data.require_all("openbookqa")
+        archive = folder.files[0].path
+        files = [zipfile.Path(archive, name) for name in openbookqa.IN_ARCHIVE]
+    samples = openbookqa.read(files, partial(openbookqa.roots, nlp=pipeline))
     return samples, describe_many([folder])
 
 
-def _hotpotqa(_: Options) -> Read:
-    part = not data.available("hotpotqa") and data.available("hotpotqa_part")
-    folders = [data.require_all("hotpotqa_part" if part else "hotpotqa", ["fullwiki"])]
-    folders.append(data.require_all("r4c"))
-    return hotpotqa(*(one.files[0].path for one in folders)), describe_many(folders)
+def _hotpotqa(_: Options) -> Loaded:
+    source = "hotpotqa"
+    if _is_substitute(source, "hotpotqa_part"):
+        source = "hotpotqa_part"
+    questions = data.require_all(source, ["fullwiki"])
+    annotations = data.require_all("r4c")
+    samples = hotpotqa(questions.files[0].path, annotations.files[0].path)
+    return samples, describe_many([questions, annotations])
 
 
-def _worldtree(_: Options) -> Read:
+def _is_substitute(source: str, substitute: str) -> bool:
+    """Return whether a substitute is at hand, and the published source is not."""
+    return not data.available(source) and data.available(substitute)
+
+
+def _worldtree(_: Options) -> Loaded:
     file = worldtree.archive()
     return worldtree.read(file.path), describe([file])
 
 
-_READERS: Mapping[str, Callable[[Options], Read]] = {
+def _mini(_: Options) -> Loaded:
+    return mini.samples(), None
+
+
+_READERS: Mapping[str, Callable[[Options], Loaded]] = {
     "glue": _glue,
     "openbookqa": _openbookqa,
     "hotpotqa": _hotpotqa,
     "worldtree": _worldtree,
-    "mini": lambda _: (mini.samples(), None),
+    "mini": _mini,
 }

@@ -4,7 +4,8 @@ It has the design of the OpenBookQA task, with written instead of parsed concept
 download, and is too small to measure a real model.
 """
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
 from lm_eval_ext.fewshot import shuffled
@@ -13,27 +14,40 @@ from lm_eval_ext.reading import embedded
 LABELS = "ABCD"
 
 
-def concepts() -> Any:
-    """By concept, the questions of ``mini.yaml``; the first option is the right one."""
-    return embedded(__file__, "mini.yaml")["concepts"]
+class Question(TypedDict):
+    """A question of ``mini.yaml``; the first option is the right one."""
+
+    question: str
+    options: list[str]
+    explanation: str
+
+
+def concepts() -> Mapping[str, Sequence[Question]]:
+    """Return the questions of ``mini.yaml`` by concept."""
+    by_concept: Mapping[str, Sequence[Question]] = embedded(__file__, "mini.yaml")["concepts"]
+    return by_concept
 
 
 def samples() -> list[Sample]:
-    """The questions, by concept."""
-    return [
-        _sample(item["question"], item["options"], concept, f"{concept}-{number}")
-        for concept, items in concepts().items()
-        for number, item in enumerate(items, start=1)
-    ]
+    """Return the questions as samples, ordered by concept."""
+    samples = []
+    for concept, questions in concepts().items():
+        for number, question in enumerate(questions, start=1):
+            samples.append(_sample(question, concept, f"{concept}-{number}"))
+    return samples
 
 
-def _sample(question: str, options: list[str], concept: str, name: str) -> Sample:
-    order = list(shuffled(len(LABELS), question))
+def _sample(question: Question, concept: str, sample_id: str) -> Sample:
+    texts = question["options"]
+    order = list(shuffled(len(LABELS), question["question"]))
+    options = []
+    for label, position in zip(LABELS, order, strict=True):
+        options.append(Option(label, texts[position]))
     return Sample(
-        id=name,
-        question=question,
-        answer=options[0],
+        id=sample_id,
+        question=question["question"],
+        answer=texts[0],
         concepts=frozenset([concept]),
-        options=tuple(map(Option, LABELS, (options[place] for place in order))),
+        options=tuple(options),
         answer_label=LABELS[order.index(0)],
     )

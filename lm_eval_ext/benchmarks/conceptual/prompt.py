@@ -17,14 +17,16 @@ Template: TypeAlias = Callable[[Sample], tuple[str, str]]
 
 
 def framed(text: str) -> str:
-    """An input in the paper's format, which the prediction continues."""
+    """Return an input in the paper's format, which the prediction continues."""
     return f"Input: {text} Prediction:"
 
 
 def with_facts(facts: Iterable[str], text: str) -> str:
-    """Puts facts before a text, each ending with one period."""
-    stated = " ".join(f"{fact.rstrip('. ')}." for fact in facts)
-    return f"{stated}\n{text}" if stated else text
+    """Put facts before a text, each ending with one period."""
+    sentences = [f"{fact.rstrip('. ')}." for fact in facts]
+    if not sentences:
+        return text
+    return f"{' '.join(sentences)}\n{text}"
 
 
 def _follows(sample: Sample) -> tuple[str, str]:
@@ -79,12 +81,16 @@ def _question_then_text(sample: Sample) -> tuple[str, str]:
 
 
 def _uncapital(question: str) -> str:
-    """A question inside a sentence: a common first word loses its capital."""
-    first, space, rest = question.partition(" ")
-    words = {"what", "which", "who", "whom", "whose", "when", "where", "why", "how"}
-    verbs = {"is", "are", "was", "were", "did", "does", "do", "has", "have", "in", "the"}
-    known = first.lower() in words | verbs
-    return f"{first.lower()}{space}{rest}" if known else question
+    """Return a question as it stands inside a sentence: a common first word loses its capital."""
+    first_word, space, rest = question.partition(" ")
+    if first_word.lower() not in _COMMON_FIRST_WORDS:
+        return question
+    return f"{first_word.lower()}{space}{rest}"
+
+
+_QUESTION_WORDS = {"what", "which", "who", "whom", "whose", "when", "where", "why", "how"}
+_VERBS = {"is", "are", "was", "were", "did", "does", "do", "has", "have"}
+_COMMON_FIRST_WORDS = _QUESTION_WORDS | _VERBS | {"in", "the"}
 
 
 _CHOICE = {"options": _labelled_text, "choose": _choose_text, "letter": _labelled_letter}
@@ -114,23 +120,24 @@ LABELS: Mapping[str, tuple[str, ...]] = {
 
 
 def answers_are_labels(dataset: DatasetName, template: str) -> bool:
-    """Whether the template's answers are few and recur in many samples."""
+    """Return whether the template's answers are few and recur in many samples."""
     return dataset == "glue" or template == "letter"
 
 
 def templates_of(dataset: DatasetName, name: str | None) -> Mapping[str, Template]:
-    """Finds a dataset's template by name, or all; None means the first.
+    """Return a dataset's template by name, or all of them; None means the first.
 
     Raises:
         OptionError: The dataset has no template of that name.
     """
-    found = TEMPLATES[dataset]
+    templates = TEMPLATES[dataset]
     if name == ALL:
-        return found
-    name = next(iter(found)) if name is None else name
-    if name not in found:
+        return templates
+    if name is None:
+        name = next(iter(templates))
+    if name not in templates:
         raise OptionError(
-            f"no template {name!r} for {dataset}; use {', '.join(found)} or {ALL} "
+            f"no template {name!r} for {dataset}; use {', '.join(templates)} or {ALL} "
             "(--metadata conceptual_template=NAME)"
         )
-    return {name: found[name]}
+    return {name: templates[name]}

@@ -1,7 +1,7 @@
 """A sample of any of the datasets, as a typed record."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 from unicodedata import category, normalize
@@ -45,42 +45,56 @@ class Sample:
 
     @property
     def copy_key(self) -> str:
-        """Equal for samples with the same question, by the letters and digits of its text.
+        """A text that samples with the same question have in common, without punctuation.
 
         Paragraphs are ignored: copies of a question can have different ones.
         """
-        asked = [self.question, *sorted(option.text for option in self.options)]
+        texts = [self.question, *sorted(option.text for option in self.options)]
         if self.premise:
-            asked.append(self.context)
-        return " | ".join(map(plain, asked))
+            texts.append(self.context)
+        return " | ".join(map(plain, texts))
+
+
+def text_of(label: str, options: Sequence[Option]) -> str:
+    """Return the text of the only option with a label.
+
+    Raises:
+        ValueError: No option has the label, or several have it.
+    """
+    (text,) = (option.text for option in options if option.label == label)
+    return text
 
 
 def words(text: str) -> list[str]:
-    """The text's words, without punctuation and without regard to case, in any script.
+    """Return the text's words, without punctuation and without regard to case, in any script.
 
     Words are runs of letters, digits and the marks that belong to them. The text is normalised to
     NFC, so a letter with an accent is the same whether it is written as one character or as two.
     """
     text = normalize("NFC", normalize("NFC", text).casefold())
-    return "".join(
-        char if char.isalnum() or category(char).startswith("M") else " " for char in text
-    ).split()
+    characters = []
+    for character in text:
+        belongs_to_word = character.isalnum() or category(character).startswith("M")
+        characters.append(character if belongs_to_word else " ")
+    return "".join(characters).split()
 
 
 def plain(text: str) -> str:
-    """The text's :func:`words`, separated by single spaces."""
+    """Return the text's :func:`words`, separated by single spaces."""
     return " ".join(words(text))
 
 
-def main_concepts(samples: Iterable[Sample]) -> dict[str, str]:
-    """By sample id, the one of its concepts that most samples have; "" if it has none.
+def main_concepts(samples: Sequence[Sample]) -> dict[str, str]:
+    """Return, by sample id, the one of its concepts that most samples have; "" if it has none.
 
     Clusters and metrics per concept need a single concept per sample. Ties go to the first in
     alphabetical order.
     """
-    samples = list(samples)
-    counts = Counter(concept for sample in samples for concept in sample.concepts)
-    return {
-        sample.id: min(sample.concepts, key=lambda name: (-counts[name], name), default="")
-        for sample in samples
-    }
+    counts = Counter[str]()
+    for sample in samples:
+        counts.update(sample.concepts)
+    by_sample = {}
+    for sample in samples:
+        alphabetical = sorted(sample.concepts)
+        by_sample[sample.id] = max(alphabetical, key=counts.__getitem__, default="")
+    return by_sample

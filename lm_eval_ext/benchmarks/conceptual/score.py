@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lm_eval_ext.benchmarks.conceptual import answers
-from lm_eval_ext.benchmarks.conceptual.fewshot import SAME_LABELS, SELECTIONS
+from lm_eval_ext.benchmarks.conceptual.demonstrations import SAME_LABELS, SELECTIONS
 from lm_eval_ext.benchmarks.conceptual.prompt import SHOW_LABELS
 from lm_eval_ext.benchmarks.conceptual.records import Option
 from lm_eval_ext.stats.table import Row
 
-OF_CONTROL = ("gain_from_concept", "gain_from_labels", "score/same_labels")
+CONTROL_METRICS = ("gain_from_concept", "gain_from_labels", "score/same_labels")
 """The metrics of a task that asks a third time, with the control's demonstrations."""
 
 SEEDS = {"random": 0, "concept": 1, SAME_LABELS: 2}
@@ -22,33 +22,30 @@ SEEDS = {"random": 0, "concept": 1, SAME_LABELS: 2}
 
 
 def selections_of(doc: Mapping[str, Any]) -> list[str]:
-    """The selections that a document has demonstrations of."""
+    """Return the selections that a document has demonstrations of."""
     return [name for name in (*SELECTIONS, SAME_LABELS) if doc.get(f"{name}_demonstrations")]
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> list[Row]:
-    """Scores a document: a row for each template and selection, in the order of the prompts."""
+    """Score a document: a row for each template and selection, in the order of the prompts."""
     options = [Option(**option) for option in doc["options"]]
-    which = [
-        (template, gold, selection)
-        for template, gold in zip(doc["templates"], doc["answers"], strict=True)
-        for selection in selections_of(doc)
-    ]
-    return [
-        {
-            "template": template,
-            "demonstrations": selection,
-            "concept": doc["concept"],
-            **answers.score(
-                answer, gold, options, doc["answer_label"], labels_shown=template in SHOW_LABELS
-            ),
-        }
-        for (template, gold, selection), answer in zip(which, results, strict=True)
-    ]
+    selections = selections_of(doc)
+    requests = []
+    for template, gold in zip(doc["templates"], doc["answers"], strict=True):
+        for selection in selections:
+            requests.append((template, gold, selection))
+    rows: list[Row] = []
+    for (template, gold, selection), answer in zip(requests, results, strict=True):
+        scores = answers.score(
+            answer, gold, options, doc["answer_label"], labels_shown=template in SHOW_LABELS
+        )
+        facets = {"template": template, "demonstrations": selection, "concept": doc["concept"]}
+        rows.append({**facets, **scores})
+    return rows
 
 
 def stand_ins(shown: Sequence[str]) -> dict[str, str]:
-    """The stand-ins' answers: the last demonstration's, and the one that most of them have.
+    """Return the stand-ins' answers: that of the last demonstration, and the most frequent one.
 
     Of several answers that are equally frequent, the majority is the one that comes last.
     """
@@ -57,7 +54,7 @@ def stand_ins(shown: Sequence[str]) -> dict[str, str]:
 
 
 def copied(gold: str, shown: Sequence[str]) -> dict[str, float]:
-    """The stand-ins' scores, and how far copying can go.
+    """Return the stand-ins' scores, and how far copying can go.
 
     Args:
         gold: The right answer.
@@ -67,9 +64,9 @@ def copied(gold: str, shown: Sequence[str]) -> dict[str, float]:
         ``rouge_l_copy_last`` and the like; ``answer_share``, the share of demonstrations that
         have the right answer; ``answer_shown``, whether any has it.
     """
-    found = {"answer_share": shown.count(gold) / len(shown), "answer_shown": float(gold in shown)}
+    columns = {"answer_share": shown.count(gold) / len(shown), "answer_shown": float(gold in shown)}
     for stand_in, answer in stand_ins(shown).items():
         scores = answers.score(answer, gold)
         for name in (answers.ROUGE_L, answers.ACCURACY):
-            found[f"{name}_{stand_in}"] = scores[name]
-    return found
+            columns[f"{name}_{stand_in}"] = scores[name]
+    return columns

@@ -6,8 +6,8 @@ from typing import Any
 from datasets import Dataset
 
 from lm_eval_ext.answers.reader import AnswerReader
-from lm_eval_ext.benchmarks.conceptual import fewshot, openbookqa, score
-from lm_eval_ext.benchmarks.conceptual.fewshot import SAME_LABELS, SELECTIONS
+from lm_eval_ext.benchmarks.conceptual import demonstrations, openbookqa, score
+from lm_eval_ext.benchmarks.conceptual.demonstrations import SAME_LABELS, SELECTIONS
 from lm_eval_ext.benchmarks.conceptual.load import Options
 from lm_eval_ext.benchmarks.conceptual.prompt import ALL, framed, with_facts
 from lm_eval_ext.benchmarks.conceptual.reader import reader_for
@@ -20,7 +20,16 @@ from lm_eval_ext.stats.table import Row
 
 _log = get_logger(__name__)
 
-OF_DOCUMENT = ("id", "input", "answer", "concept", "concepts", "answers", "options", "answer_label")
+DOCUMENT_COLUMNS = (
+    "id",
+    "input",
+    "answer",
+    "concept",
+    "concepts",
+    "answers",
+    "options",
+    "answer_label",
+)
 """Columns of a sample that its document has, too."""
 
 TOO_LONG = "too_long"
@@ -28,99 +37,117 @@ TOO_LONG = "too_long"
 
 
 class ConceptualTask(FewshotTask):
-    """Asks each document with random and with concept-sharing demonstrations.
+    """A task that shows each document random and concept-sharing demonstrations.
 
-    With a control it asks a third time, and with several templates as often for each.
+    With a control, each document has a third prompt; with several templates, so many for each.
     """
 
     options: Options
 
     def prepare(self, config: Mapping[str, Any]) -> None:
-        """Finds the templates and the selections, and has the bootstrap draw as the option says."""
-        self._control = self.options.control == "labels"
-        self._selections = (*SELECTIONS, SAME_LABELS) if self._control else SELECTIONS
+        """Find the templates and the selections; have the bootstrap draw as the option says."""
+        self._has_control = self.options.control == "labels"
+        self._selections: tuple[str, ...] = SELECTIONS
+        if self._has_control:
+            self._selections = (*SELECTIONS, SAME_LABELS)
         self._rows = {row["id"]: row for row in self.dataset["test"].to_list()}
         self._templates = list(self.options.templates)
-        seeds = {"seeds": score.SEEDS if self.options.bootstrap == "independent" else {}}
-        measures = {name: one.model_copy(update=seeds) for name, one in self.card.measures.items()}
+        seeds = score.SEEDS if self.options.bootstrap == "independent" else {}
+        measures = {}
+        for name, measure in self.card.measures.items():
+            measures[name] = measure.model_copy(update={"seeds": seeds})
         self.card = self.card.model_copy(update={"measures": measures})
 
     def metrics(self) -> list[str]:
-        """Those of the control only where it is asked."""
-        return [name for name in self.card.metrics if self._control or name not in score.OF_CONTROL]
+        """Return the card's metrics; those of the control only where it is part of the task."""
+        if self._has_control:
+            return list(self.card.metrics)
+        return [name for name in self.card.metrics if name not in score.CONTROL_METRICS]
 
     def sign(self, parts: dict[str, str]) -> None:
-        """Adds what the options leave open.
+        """Add what the options leave open to the signature.
 
-        That is the default's template by name, a digest of all inputs and answers, and the version
-        of the spaCy pipeline that found the concepts.
+        These are the template's name where the default is used, a digest of all inputs and answers,
+        and the version of the spaCy pipeline that found the concepts.
         """
-        names = "+".join(self._templates)
-        parts["template"] = f"best of {names}" if self.options.template == ALL else names
-        shown = sorted([row["id"], row["inputs"], row["answers"]] for row in self._rows.values())
-        parts["inputs"] = signature.digest(shown)
+        parts["template"] = "+".join(self._templates)
+        if self.options.template == ALL:
+            parts["template"] = f"best of {parts['template']}"
+        texts = sorted([row["id"], row["inputs"], row["answers"]] for row in self._rows.values())
+        parts["inputs"] = signature.digest(texts)
         if self.options.dataset == "openbookqa":
             parts["pipeline"] = openbookqa.label(openbookqa.pipeline(self.options.spacy))
 
     def dump_config(self) -> dict[str, Any]:
-        """What lm-eval writes into the results file; with a digest of who is shown what."""
+        """Return what lm-eval writes into the results file, with a digest of the demonstrations."""
         dumped = super().dump_config()
-        shown = sorted(
-            [doc["id"], *(doc[f"{name}_demonstrations"] for name in self._selections)]
-            for doc in self.chosen.documents.to_list()
-        )
-        dumped["metadata"][signature.METADATA_KEY]["demonstrations"] = signature.digest(shown)
+        columns = ["id", *(f"{name}_demonstrations" for name in self._selections)]
+        shown = [[doc[column] for column in columns] for doc in self.chosen.documents.to_list()]
+        digest = signature.digest(sorted(shown))
+        dumped["metadata"][signature.METADATA_KEY]["demonstrations"] = digest
         return dumped
 
-    def choose(
-        self, samples: Dataset, k: int, seed: int
-    ) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
-        """Makes documents of the samples that have k demonstrations under both selections."""
+    def choose(self, samples: Dataset, k: int, seed: int) -> tuple[list[Doc], dict[str, list[str]]]:
+        """Make documents of the samples that have k demonstrations under both selections."""
         rows = samples.to_list()
-        chosen, excluded = fewshot.choose(rows, self.options, k, seed)
-        made: list[dict[str, Any]] = []
-        long: list[str] = []
+        chosen, excluded = demonstrations.choose(rows, self.options, k, seed)
+        docs: list[Doc] = []
+        too_long: list[str] = []
         for row in rows:
-            if row["id"] in chosen:
-                doc = {key: row[key] for key in OF_DOCUMENT} | {"templates": self._templates}
-                doc |= fewshot.columns(chosen[row["id"]], self._selections)
-                if 0 < self.options.max_words < self._words(doc):
-                    long.append(row["id"])
-                else:
-                    made.append(doc)
-        excluded[TOO_LONG] = long
-        if without := sum(not doc.get(f"{SAME_LABELS}_demonstrations", True) for doc in made):
+            if row["id"] not in chosen:
+                continue
+            doc = {column: row[column] for column in DOCUMENT_COLUMNS}
+            doc["templates"] = self._templates
+            doc |= demonstrations.columns(chosen[row["id"]], self._selections)
+            if 0 < self.options.max_words < self._count_words(doc):
+                too_long.append(row["id"])
+            else:
+                docs.append(doc)
+        excluded[TOO_LONG] = too_long
+        if self._has_control:
+            self._warn_of_missing_controls(docs)
+        return docs, excluded
+
+    def _warn_of_missing_controls(self, docs: Sequence[Doc]) -> None:
+        without_control = [doc for doc in docs if not doc[f"{SAME_LABELS}_demonstrations"]]
+        if without_control:
             _log.warning(
                 "%s: %d samples have no demonstrations of other concepts with the same labels, and "
                 "are in no metric of that control",
                 self.config.task,
-                without,
+                len(without_control),
             )
-        return made, excluded
 
-    def _words(self, doc: dict[str, Any]) -> int:
-        """Distinct words of the longest of all prompts, as the paper's limit counts."""
-        found = []
+    def _count_words(self, doc: Doc) -> int:
+        """Return the distinct words of the longest of all prompts, as the paper's limit counts."""
+        counts = []
         for prompt in self.prompts(doc):
-            turns = [f"{turn.input} {turn.answer}" for turn in prompt.demonstrations]
-            found.append(len(set(" ".join([*turns, prompt.input]).split())))
-        return max(found)
+            words = set(prompt.input.split())
+            for turn in prompt.demonstrations:
+                words.update(turn.input.split(), turn.answer.split())
+            counts.append(len(words))
+        return max(counts)
 
-    def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
-        """The sample by each template, after the demonstrations of each selection."""
-        return [
-            self._prompt(doc, doc[f"{name}_demonstrations"], number)
-            for number in range(len(self._templates))
-            for name in score.selections_of(doc)
-        ]
+    def prompts(self, doc: Doc) -> list[Prompt]:
+        """Return the sample by each template, after the demonstrations of each selection."""
+        prompts = []
+        for template in range(len(self._templates)):
+            for selection in score.selections_of(doc):
+                prompts.append(self._prompt(doc, doc[f"{selection}_demonstrations"], template))
+        return prompts
 
-    def _prompt(self, doc: Mapping[str, Any], shown: Sequence[str], template: int) -> Prompt:
-        rows = [self._rows[name] for name in shown]
-        own = self._rows[doc["id"]]
-        facts = dict.fromkeys(fact for row in [*rows, own] for fact in row["facts"])
-        turns = [Turn(framed(row["inputs"][template]), row["answers"][template]) for row in rows]
-        turns[0] = Turn(with_facts(facts, turns[0].input), turns[0].answer)
-        return Prompt(tuple(turns), framed(own["inputs"][template]))
+    def _prompt(self, doc: Doc, shown: Sequence[str], template: int) -> Prompt:
+        sample = self._rows[doc["id"]]
+        facts: list[str] = []
+        turns: list[Turn] = []
+        for name in shown:
+            row = self._rows[name]
+            facts.extend(row["facts"])
+            turns.append(Turn(framed(row["inputs"][template]), row["answers"][template]))
+        facts.extend(sample["facts"])
+        distinct_facts = dict.fromkeys(facts)
+        turns[0] = Turn(with_facts(distinct_facts, turns[0].input), turns[0].answer)
+        return Prompt(tuple(turns), framed(sample["inputs"][template]))
 
     def answer_reader(self, doc: Doc, index: int) -> AnswerReader | None:
         """Return the reader of one question's answers after a template.
@@ -133,12 +160,12 @@ class ConceptualTask(FewshotTask):
         selections = len(score.selections_of(doc))
         return reader_for(options, self._templates[index // selections])
 
-    def score(self, doc: dict[str, Any], answers: Sequence[Any]) -> list[Row]:
-        """The model's scores, and those of stand-ins that copy the demonstrations' answers."""
+    def score(self, doc: Doc, answers: Sequence[Any]) -> list[Row]:
+        """Return the model's scores, with those of stand-ins that copy demonstrations' answers."""
         return [{**row, **self._copied(doc, row)} for row in score.process_results(doc, answers)]
 
-    def _copied(self, doc: Mapping[str, Any], row: Row) -> dict[str, float]:
-        number = self._templates.index(str(row["template"]))
+    def _copied(self, doc: Doc, row: Row) -> dict[str, float]:
+        template = self._templates.index(str(row["template"]))
         shown = doc[f"{row['demonstrations']}_demonstrations"]
-        answers = [self._rows[name]["answers"][number] for name in shown]
-        return score.copied(doc["answers"][number], answers)
+        answers = [self._rows[name]["answers"][template] for name in shown]
+        return score.copied(doc["answers"][template], answers)

@@ -6,10 +6,11 @@ files that the user names, or short ones that are generated.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypedDict
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -37,11 +38,13 @@ DEV_EXAMPLES = 200
 
 
 class Options(Strict):
-    """What a recipe's ``data`` may say.
+    """The options in a recipe's ``data``.
 
     Attributes:
-        train: A file with questions (:func:`read`); ``dev``: another one, for development.
-        generated: Number of generated questions instead of files; a text states ``facts`` facts.
+        train: A file with questions (:func:`read`).
+        dev: Another file, for development.
+        generated: Number of generated questions instead of files.
+        facts: Number of facts that a text of a generated question states.
         format: ``question`` as the published script writes prompts, or ``input`` as the tasks.
     """
 
@@ -52,32 +55,36 @@ class Options(Strict):
     format: Literal["question", "input"] = "question"
 
     @model_validator(mode="after")
-    def _fit(self) -> "Options":
+    def _consistent(self) -> "Options":
         if bool(self.generated) == bool(self.train) or bool(self.train) != bool(self.dev):
             raise ValueError("give train and dev, files with questions, or generated")
         return self
 
 
 def prepare(options: Options, seed: int) -> Material:
-    """The material of a recipe.
+    """Return the material of a recipe.
 
     Raises:
         DataError: A file is missing or broken.
     """
-    train, dev, facts = _questions(options, seed)
+    questions = _questions(options, seed)
     # Demonstrations of the development set are of the development set, as in the published script.
-    held = _pairs(dev, options, "dev")[:DEV_EXAMPLES]
-    pairs = _pairs(train, options, seed)
-    facts["left_out"] = len(train) - len(pairs)
+    dev_pairs = _pairs(questions.dev, options, "dev")[:DEV_EXAMPLES]
+    train_pairs = _pairs(questions.train, options, seed)
+    left_out = len(questions.train) - len(train_pairs)
     return Material(
-        pairs,
-        held,
-        {DEV: held},
-        facts,
-        score=lambda answer, target: float(is_right(answer, target)),
+        train=train_pairs,
+        dev=dev_pairs,
+        gates={DEV: dev_pairs},
+        facts={**questions.checksums, "left_out": left_out},
+        score=_score,
         lossy=True,
         max_gen_toks=64,
     )
+
+
+def _score(answer: str, target: str) -> float:
+    return float(is_right(answer, target))
 
 
 class Question(NamedTuple):
@@ -88,62 +95,90 @@ class Question(NamedTuple):
     answer: str
 
 
-def _questions(
-    options: Options, seed: int
-) -> tuple[list[Question], list[Question], dict[str, Any]]:
-    """Questions to train on, and those of the development set."""
+@dataclass(frozen=True)
+class _Questions:
+    """Questions to train on, those of the development set, and the checksums of their files."""
+
+    train: list[Question]
+    dev: list[Question]
+    checksums: dict[str, str]
+
+
+def _questions(options: Options, seed: int) -> _Questions:
     if options.train is None or options.dev is None:
-        held = list(islice(generated("dev", options.facts), DEV_EXAMPLES))
-        texts = {one.context for one in held}
-        drawn = (one for one in generated(seed, options.facts) if one.context not in texts)
-        return list(islice(drawn, options.generated)), held, {}
-    files = [Path(name).expanduser() for name in (options.train, options.dev)]
-    train, dev = (
-        [one for one in read(file) if len(one.context) < LONGEST_CONTEXT] for file in files
-    )
-    return train, dev, dict(zip(("train", "dev"), map(sha256_of, files), strict=True))
+        dev = list(islice(generated("dev", options.facts), DEV_EXAMPLES))
+        dev_texts = {question.context for question in dev}
+        drawn = generated(seed, options.facts)
+        new = (question for question in drawn if question.context not in dev_texts)
+        return _Questions(list(islice(new, options.generated)), dev, {})
+    train_file = Path(options.train).expanduser()
+    dev_file = Path(options.dev).expanduser()
+    train = _read_short(train_file)
+    dev = _read_short(dev_file)
+    return _Questions(train, dev, {"train": sha256_of(train_file), "dev": sha256_of(dev_file)})
+
+
+def _read_short(file: Path) -> list[Question]:
+    return [question for question in read(file) if len(question.context) < LONGEST_CONTEXT]
 
 
 def _pairs(questions: Sequence[Question], options: Options, seed: object) -> list[Pair]:
-    """Prompts with demonstrations, never a question before itself, and answers.
+    """Return prompts with demonstrations, never a question before itself, and answers.
 
     A question that has too few demonstrations is left out.
     """
-    found = []
-    for place, one in enumerate(questions):
-        rng = random.Random(f"demonstrations, {seed}, {place}")
+    separator = "\n" if options.format == "input" else " "
+    pairs = []
+    for number, question in enumerate(questions):
+        rng = random.Random(f"demonstrations, {seed}, {number}")
         count = rng.randint(*SHOWN)
-        shown: list[int] = []
-        for _ in range(count):
-            # One, and spares for those that are shown already, the question and its copies.
-            drawn = rng.sample(range(len(questions)), min(len(questions), len(shown) + 4))
-            fresh = (n for n in drawn if n not in shown and questions[n][:2] != one[:2])
-            shown += islice(fresh, 1)
-        told = [f"{_asked(questions[n], options)} {questions[n].answer}" for n in shown]
-        if len(told) == count and sum(map(len, told)) <= LONGEST_SHOWN:
-            between = "\n" if options.format == "input" else " "
-            found.append((between.join([*told, _asked(one, options)]), one.answer))
-    return found
+        demonstrations = []
+        for shown in _draw_demonstrations(question, questions, count, rng):
+            demonstrations.append(f"{_prompt(shown, options)} {shown.answer}")
+        is_short = sum(map(len, demonstrations)) <= LONGEST_SHOWN
+        if len(demonstrations) == count and is_short:
+            prompt = separator.join([*demonstrations, _prompt(question, options)])
+            pairs.append((prompt, question.answer))
+    return pairs
 
 
-def _asked(one: Question, options: Options) -> str:
+def _draw_demonstrations(
+    question: Question, questions: Sequence[Question], count: int, rng: random.Random
+) -> list[Question]:
+    """Draw different questions, without copies of the question; sometimes fewer than ``count``."""
+    shown: list[int] = []
+    for _ in range(count):
+        # One, and spares for those that are shown already, the question and its copies.
+        candidates = rng.sample(range(len(questions)), min(len(questions), len(shown) + 4))
+        for number in candidates:
+            if number not in shown and not _is_copy(questions[number], question):
+                shown.append(number)
+                break
+    return [questions[number] for number in shown]
+
+
+def _is_copy(question: Question, original: Question) -> bool:
+    return question.question == original.question and question.context == original.context
+
+
+def _prompt(question: Question, options: Options) -> str:
     if options.format == "input":
-        return framed(f"{one.question} {one.context}")
-    return f"Question: {one.question} Context: {one.context} Answer:"
+        return framed(f"{question.question} {question.context}")
+    return f"Question: {question.question} Context: {question.context} Answer:"
 
 
 class _Answer(BaseModel):
     text: str
 
 
-class _Asked(BaseModel):
+class _QuestionWithAnswers(BaseModel):
     question: str
     answers: Annotated[list[_Answer], Field(min_length=1)]
 
 
 class _Paragraph(BaseModel):
     context: str
-    qas: list[_Asked]
+    qas: list[_QuestionWithAnswers]
 
 
 class _Article(BaseModel):
@@ -155,10 +190,10 @@ class _Squad(BaseModel):
 
 
 def read(file: Path) -> list[Question]:
-    """The questions of a file in SQuAD's JSON; the first of several answers counts.
+    """Return the questions of a file in SQuAD's JSON; the first of several answers counts.
 
     Raises:
-        DataError: It cannot be read, or is in another format; the place is named.
+        DataError: It cannot be read, or is in another format; the key is named.
     """
     try:
         content = _Squad.model_validate_json(file.read_bytes())
@@ -166,27 +201,51 @@ def read(file: Path) -> list[Question]:
         raise DataError(f"{file}: cannot be read ({error.strerror})") from None
     except ValidationError as error:
         raise DataError(f"{file}: not in SQuAD's JSON: {first_problem(error)}") from None
-    return [
-        Question(*(" ".join(text.split()) for text in texts))
-        for article in content.data
-        for paragraph in article.paragraphs
-        for one in paragraph.qas
-        for texts in [(one.question, paragraph.context, one.answers[0].text)]
-    ]
+    questions = []
+    for article in content.data:
+        for paragraph in article.paragraphs:
+            for question in paragraph.qas:
+                questions.append(
+                    Question(
+                        _on_one_line(question.question),
+                        _on_one_line(paragraph.context),
+                        _on_one_line(question.answers[0].text),
+                    )
+                )
+    return questions
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+class _FactTemplate(TypedDict):
+    """A sentence, and questions about it with their answers; all have the same blanks."""
+
+    sentence: str
+    questions: dict[str, str]
 
 
 def generated(seed: object, facts: int) -> Iterator[Question]:
-    """Questions without end about texts of so many facts; no two facts share a word's place."""
+    """Yield questions without end, each about a text of so many facts.
+
+    No two facts of a text fill a blank with the same word.
+    """
     rng = random.Random(f"generated questions, {seed}")
-    parts = embedded(__file__, "mini_reading.yaml")
-    words, kinds = parts["words"], parts["facts"]
+    content = embedded(__file__, "mini_reading.yaml")
+    words: dict[str, list[str]] = content["words"]
+    templates: list[_FactTemplate] = content["facts"]
     while True:
-        drawn = {kind: rng.sample(some, facts) for kind, some in words.items()}
-        filled = [{kind: some[place] for kind, some in drawn.items()} for place in range(facts)]
-        of_fact = [rng.choice(kinds) for _ in range(facts)]
-        stated = (fact["sentence"].format(**own) for fact, own in zip(of_fact, filled, strict=True))
-        context = " ".join(stated)
-        place = rng.randrange(facts)
-        chosen = rng.choice(list(of_fact[place]["questions"].items()))
-        asked, answer = (text.format(**filled[place]) for text in chosen)
-        yield Question(asked, context, answer)
+        drawn = {blank: rng.sample(fillers, facts) for blank, fillers in words.items()}
+        chosen = [rng.choice(templates) for _ in range(facts)]
+        sentences = []
+        for number, template in enumerate(chosen):
+            sentences.append(template["sentence"].format(**_words_of_fact(drawn, number)))
+        asked = rng.randrange(facts)
+        question, answer = rng.choice(list(chosen[asked]["questions"].items()))
+        fillers = _words_of_fact(drawn, asked)
+        yield Question(question.format(**fillers), " ".join(sentences), answer.format(**fillers))
+
+
+def _words_of_fact(drawn: Mapping[str, Sequence[str]], number: int) -> dict[str, str]:
+    return {blank: words[number] for blank, words in drawn.items()}

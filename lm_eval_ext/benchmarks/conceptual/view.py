@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from lm_eval_ext.benchmarks.conceptual.score import selections_of
@@ -18,38 +19,40 @@ _FRAME = re.compile(r"(?:^|\n)Input: ")
 def documents(
     docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
 ) -> list[DocumentView]:
-    """Questions, with the demonstrations of each selection as the first template shows them."""
-    return [
-        DocumentView(
-            title=f"{doc['input']} ({doc['concept']})",
-            gold=str(doc["answer"]),
-            parts=tuple(
-                _shown(doc, name, text) for name, text in zip(selections_of(doc), own, strict=False)
-            ),
-        )
-        for doc, own in zip(docs, prompts, strict=True)
-    ]
+    """Show questions, with each selection's demonstrations as the first template has them."""
+    views = []
+    for doc, texts in zip(docs, prompts, strict=True):
+        # The first prompts are those of the first template.
+        selections = zip(selections_of(doc), texts, strict=False)
+        parts = [_demonstrations(doc, selection, text) for selection, text in selections]
+        title = f"{doc['input']} ({doc['concept']})"
+        views.append(DocumentView(title, gold=str(doc["answer"]), parts=tuple(parts)))
+    return views
 
 
-def _shown(doc: Mapping[str, Any], name: str, prompt: str) -> Part:
-    """Each demonstration's text, or its id where the prompt has another format, and the reason."""
-    ids, texts = doc[f"{name}_demonstrations"], _FRAME.split(prompt)[1:-1]
-    rows = zip(texts if len(texts) == len(ids) else ids, doc[f"{name}_why"], strict=True)
-    return Part(f"Demonstrations {_SELECTIONS[name]}", table=(("demonstration", "why"), *rows))
+def _demonstrations(doc: Mapping[str, Any], selection: str, prompt: str) -> Part:
+    """Show each demonstration and why it was chosen; its id where the prompt has another format."""
+    shown = _FRAME.split(prompt)[1:-1]
+    ids = doc[f"{selection}_demonstrations"]
+    if len(shown) != len(ids):
+        shown = ids
+    rows = zip(shown, doc[f"{selection}_why"], strict=True)
+    title = f"Demonstrations {_SELECTIONS[selection]}"
+    return Part(title, table=(("demonstration", "why"), *rows))
 
 
 def answers(
     docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
 ) -> list[AnswerView]:
-    """The answer after each selection, for each template."""
-    found = []
-    for doc, own in zip(docs, answers, strict=True):
-        templates = doc["templates"]
-        asked = (
-            f"{f'{template}, ' * (len(templates) > 1)}after demonstrations {_SELECTIONS[name]}"
-            for template in templates
-            for name in selections_of(doc)
-        )
-        lines = (f"{what}: {answer}" for what, answer in zip(asked, own, strict=False))
-        found.append(AnswerView("\n".join(lines)))
-    return found
+    """Show the answer after each selection, for each template."""
+    views = []
+    for doc, texts in zip(docs, answers, strict=True):
+        lines = []
+        requests = product(doc["templates"], selections_of(doc))
+        for (template, selection), answer in zip(requests, texts, strict=False):
+            label = f"after demonstrations {_SELECTIONS[selection]}"
+            if len(doc["templates"]) > 1:
+                label = f"{template}, {label}"
+            lines.append(f"{label}: {answer}")
+        views.append(AnswerView("\n".join(lines)))
+    return views

@@ -15,13 +15,13 @@ import re
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 from lm_eval_ext.atomic import atomic_text, sha256_of
-from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
+from lm_eval_ext.benchmarks.conceptual.records import Option, Sample, text_of
 from lm_eval_ext.data import DataFile, data_folder, local_copy, mirror_url
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.log import get_logger
@@ -48,33 +48,30 @@ _OPTION = re.compile(r"\(([A-E1-5])\)\s+")
 
 
 def read(archive: Path) -> list[Sample]:
-    """Reads the questions that have an explanation, with its facts.
+    """Read the questions that have an explanation, with its facts.
 
     Raises:
-        DataError: It is no archive of WorldTree 2.1, or damaged; the message says where.
+        DataError: The file is no archive of WorldTree 2.1, or damaged; the message says where.
     """
-    with _reading(archive.name), zipfile.ZipFile(archive) as content:
+    with _translate_errors(archive.name), zipfile.ZipFile(archive) as content:
         facts = read_facts(content)
-        with _reading(QUESTIONS):
+        with _translate_errors(QUESTIONS):
             columns, *rows = _rows(content, QUESTIONS, csv.QUOTE_MINIMAL)
     samples = []
     unknown: set[str] = set()
     for number, cells in enumerate(rows, start=2):
-        with _reading(f"{QUESTIONS}, row {number}"):
+        with _translate_errors(f"{QUESTIONS}, row {number}"):
             row = dict.fromkeys(columns, "") | dict(zip(columns, cells, strict=False))
-            # In the order of the explanation, each fact once.
-            explanation = row["explanation"].split()
-            uids = tuple(dict.fromkeys(part.partition("|")[0] for part in explanation))
+            uids = _explaining_facts(row["explanation"])
             if not uids:
                 continue
             unknown |= set(uids) - facts.keys()
             key = row["AnswerKey"].strip()
             question, options = split_options(row["question"], key)
-            (answer,) = (option.text for option in options if option.label == key)
             sample = Sample(
                 id=row["QuestionID"],
                 question=question,
-                answer=answer,
+                answer=text_of(key, options),
                 concepts=frozenset(uids),
                 options=options,
                 answer_label=key,
@@ -86,8 +83,14 @@ def read(archive: Path) -> list[Sample]:
     return samples
 
 
+def _explaining_facts(explanation: str) -> list[str]:
+    """Return the uids of an explanation in its order, each once; ``UID|ROLE UID|ROLE``."""
+    uids = [item.partition("|")[0] for item in explanation.split()]
+    return list(dict.fromkeys(uids))
+
+
 def read_facts(content: zipfile.ZipFile) -> dict[str, str]:
-    """Reads the tables: the text of every fact, by uid.
+    """Read the tables: the text of every fact, by uid.
 
     Raises:
         DataError: A table is damaged, or has no uids.
@@ -95,15 +98,23 @@ def read_facts(content: zipfile.ZipFile) -> dict[str, str]:
     facts: dict[str, str] = {}
     for name in sorted(content.namelist()):
         if name.startswith(TABLES) and name.endswith(".tsv"):
-            with _reading(name):
+            with _translate_errors(name):
                 columns, *rows = _rows(content, name, csv.QUOTE_NONE)
-                place = columns.index(UID)
+                uid_column = columns.index(UID)
             for cells in rows:
-                told = zip(columns, map(str.strip, cells), strict=False)
-                text = " ".join(cell for column, cell in told if cell and "SKIP" not in column)
-                if uid := "".join(cells[place : place + 1]).strip():
-                    facts.setdefault(uid, text)
+                uid = cells[uid_column].strip() if uid_column < len(cells) else ""
+                if uid:
+                    facts.setdefault(uid, _fact_text(columns, cells))
     return facts
+
+
+def _fact_text(columns: Sequence[str], cells: Sequence[str]) -> str:
+    words = []
+    # Columns may have the same name, so that a dict would lose cells.
+    for column, cell in zip(columns, cells, strict=False):
+        if cell.strip() and "SKIP" not in column:
+            words.append(cell.strip())
+    return " ".join(words)
 
 
 def _rows(content: zipfile.ZipFile, name: str, quoting: Literal[0, 3]) -> list[list[str]]:
@@ -113,17 +124,17 @@ def _rows(content: zipfile.ZipFile, name: str, quoting: Literal[0, 3]) -> list[l
 
 
 @contextmanager
-def _reading(place: str) -> Iterator[None]:
+def _translate_errors(location: str) -> Iterator[None]:
     try:
         yield
     except (OSError, LookupError, ValueError, csv.Error, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(
-            f"WorldTree's archive: {place}: {error!r}; delete the archive and run again"
+            f"WorldTree's archive: {location}: {error!r}; delete the archive and run again"
         ) from None
 
 
 def split_options(text: str, key: str) -> tuple[str, tuple[Option, ...]]:
-    """Splits a question from its options, which start with "(A)" or "(1)".
+    """Split a question from its options, which start with "(A)" or "(1)".
 
     The options are the longest sequence of consecutive labels from the first one on; of
     sequences of the same length, the last. All other brackets belong to the text.
@@ -134,68 +145,77 @@ def split_options(text: str, key: str) -> tuple[str, tuple[Option, ...]]:
     """
     labels = "12345" if key.isdigit() else "ABCDE"
     starts = [start for start in _OPTION.finditer(text) if start[1] in labels]
-    rows = [_row(starts[place:], labels) for place in range(len(starts))]
-    found = max(reversed(rows), key=len, default=[])
-    if len(found) < 2:  # noqa: PLR2004
+    longest: list[re.Match[str]] = []
+    for position in range(len(starts)):
+        sequence = _consecutive(starts[position:], labels)
+        if len(sequence) >= len(longest):
+            longest = sequence
+    if len(longest) < 2:  # noqa: PLR2004
         return text.strip(), ()
-    ends = [*(start.start() for start in found[1:]), len(text)]
-    options = tuple(
-        Option(start[1], text[start.end() : end].strip())
-        for start, end in zip(found, ends, strict=True)
-    )
-    return text[: found[0].start()].strip(), options
+    options = []
+    ends = [start.start() for start in longest[1:]]
+    ends.append(len(text))
+    for start, end in zip(longest, ends, strict=True):
+        options.append(Option(start[1], text[start.end() : end].strip()))
+    return text[: longest[0].start()].strip(), tuple(options)
 
 
-def _row(starts: list[re.Match[str]], labels: str) -> list[re.Match[str]]:
-    """The consecutive labels from the first match on; empty if that is another label."""
-    row: list[re.Match[str]] = []
+def _consecutive(starts: Sequence[re.Match[str]], labels: str) -> list[re.Match[str]]:
+    """Return the consecutive labels from the first match on; none if that is another label."""
+    sequence: list[re.Match[str]] = []
     for start in starts:
-        if start[1] == labels[len(row) : len(row) + 1]:
-            row.append(start)
-        elif not row:
+        if start[1] == labels[len(sequence) : len(sequence) + 1]:
+            sequence.append(start)
+        elif not sequence:
             break
-    return row
+    return sequence
 
 
 def archive() -> DataFile:
-    """Finds the archive in the local copy or the cache, or downloads it.
+    """Find the archive in the local copy or the cache, or download it.
 
     Raises:
-        DataError: It is unavailable, or differs from the first download.
+        DataError: The archive is unavailable, or differs from the first download.
     """
-    packed = data_folder() / FOLDER / f"{NAME}.zip"
+    zip_file = data_folder() / FOLDER / f"{NAME}.zip"
     if local_copy() is None:
-        _download(packed)
-    elif not packed.is_file():
+        _download(zip_file)
+    elif not zip_file.is_file():
         raise DataError(
-            f"{packed}: missing (LM_EVAL_EXT_DATA is {local_copy()}); put the archive from {URL} "
+            f"{zip_file}: missing (LM_EVAL_EXT_DATA is {local_copy()}); put the archive from {URL} "
             "there, or unset LM_EVAL_EXT_DATA to download it"
         )
-    return DataFile(packed, "worldtree", NAME, "V2.1_Feb2020", sha256_of(packed))
+    return DataFile(zip_file, "worldtree", NAME, "V2.1_Feb2020", sha256_of(zip_file))
 
 
-def _download(packed: Path) -> None:
-    """Downloads the archive, unless it is there with the checksum of the first download."""
+def _download(zip_file: Path) -> None:
+    """Download the archive, unless it is there with the checksum of the first download."""
     import pooch
 
+    url = URL
     mirror = mirror_url()
-    url = f"{mirror.rstrip('/')}/{FOLDER}/{packed.name}" if mirror else URL
-    first = packed.with_name(f"{packed.name}.sha256")
-    if not packed.is_file():
+    if mirror:
+        url = f"{mirror.rstrip('/')}/{FOLDER}/{zip_file.name}"
+    checksum_file = zip_file.with_name(f"{zip_file.name}.sha256")
+    if not zip_file.is_file():
         sys.stderr.write(f"worldtree: WorldTree 2.1\n{TERMS}")
     # pooch would print URLs, which may hold a password.
     pooch.get_logger().setLevel("ERROR")
     try:
-        known = first.read_text(encoding="ascii").strip() if first.is_file() else None
+        checksum = None
+        if checksum_file.is_file():
+            checksum = checksum_file.read_text(encoding="ascii").strip()
         downloader = pooch.HTTPDownloader(timeout=_TIMEOUT_S, progressbar=sys.stderr.isatty())
         # pooch writes to a temporary file, compares it, and renames it.
-        pooch.retrieve(url, known, fname=packed.name, path=packed.parent, downloader=downloader)
-        if known is None:
-            with atomic_text(first) as out:
-                out.write(sha256_of(packed))
+        pooch.retrieve(
+            url, checksum, fname=zip_file.name, path=zip_file.parent, downloader=downloader
+        )
+        if checksum is None:
+            with atomic_text(checksum_file) as out:
+                out.write(sha256_of(zip_file))
     except (OSError, ValueError) as error:
         raise DataError(
             f"worldtree: {url}: {type(error).__name__}: the archive cannot be downloaded, or its "
             f"checksum is not that of the first download; check the network, put the archive into "
-            f"{packed.parent}, or delete {first.name} there to accept another archive"
+            f"{zip_file.parent}, or delete {checksum_file.name} there to accept another archive"
         ) from error

@@ -13,8 +13,15 @@ import pytest
 import yaml
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.conceptual import fewshot, load, mini, openbookqa, training, worldtree
-from lm_eval_ext.benchmarks.conceptual.fewshot import SELECTIONS, TOO_FEW
+from lm_eval_ext.benchmarks.conceptual import (
+    demonstrations,
+    load,
+    mini,
+    openbookqa,
+    training,
+    worldtree,
+)
+from lm_eval_ext.benchmarks.conceptual.demonstrations import SELECTIONS, TOO_FEW
 from lm_eval_ext.benchmarks.conceptual.load import Options
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample, main_concepts, plain
 from lm_eval_ext.benchmarks.conceptual.training import read
@@ -27,7 +34,7 @@ CASES = yaml.safe_load(Path(__file__).with_name("conceptual_cases.yaml").read_te
 def chosen(samples: list[Sample], k: int = 3, **options: Any) -> Any:
     """The choices, and how many samples have too few companions."""
     rows = [{"id": s.id, "copy_key": s.copy_key, "concepts": s.concepts} for s in samples]
-    found, left_out = fewshot.choose(rows, Options(**options), k, 1234)
+    found, left_out = demonstrations.choose(rows, Options(**options), k, 1234)
     return found, len(left_out.get(TOO_FEW, ()))
 
 
@@ -226,7 +233,9 @@ def test_every_trap_of_worldtrees_format(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path))
     rows = list(load.dataset(conceptual_dataset="worldtree")["test"])
     assert {row["id"]: tuple(row["facts"]) for row in rows} == {s.id: s.facts for s in samples}
-    (shown,) = fewshot.choose(rows, Options(dataset="worldtree"), 1, 0)[0]["Q5"]["concept"].picked
+    (shown,) = demonstrations.choose(rows, Options(dataset="worldtree"), 1, 0)[0]["Q5"][
+        "concept"
+    ].picked
     assert (shown.id in {"Q2", "Q6"}, shown.why) == (True, "shares 1 of 2: f3")
 
 

@@ -13,7 +13,7 @@ from support.asking import ask
 from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.conceptual import score
-from lm_eval_ext.benchmarks.conceptual.fewshot import TOO_FEW
+from lm_eval_ext.benchmarks.conceptual.demonstrations import TOO_FEW
 from lm_eval_ext.benchmarks.conceptual.prompt import TEMPLATES
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
 from lm_eval_ext.benchmarks.conceptual.task import TOO_LONG

@@ -37,26 +37,38 @@ SEPARATOR = ";"
 def choose(
     rows: Sequence[Mapping[str, Any]], options: Options, k: int, seed: int
 ) -> tuple[dict[str, dict[str, Choice]], dict[str, list[str]]]:
-    """Chooses k demonstrations for each sample, under each selection.
+    """Choose k demonstrations for each sample, under each selection.
 
-    ``rows`` are all samples, with ``id``, ``copy_key`` and ``concepts``; for the control also
-    ``answer``.
+    Args:
+        rows: All samples, with ``id``, ``copy_key`` and ``concepts``; for the control also
+            ``answer``.
+        options: The options of the task.
+        k: Demonstrations per sample.
+        seed: What random draws depend on.
 
     Returns:
         By id, the choices of the samples that have enough under both of the paper's selections;
-        and the ids of the others, by reason. A sample may lack the control.
+        and the ids of the other samples, by reason. A sample may lack the control.
     """
     items = [Item(row["id"], row["copy_key"], frozenset(row["concepts"])) for row in rows]
     pool = Pool(items)
     by_concept = _by_concept(pool, items, options, k, seed).by_sample
     by_chance = at_random(pool, items, k, seed).by_sample
-    asked = [item for item in items if item.id in by_concept and item.id in by_chance]
-    chosen = {item.id: {RANDOM: by_chance[item.id], CONCEPT: by_concept[item.id]} for item in asked}
+    chosen: dict[str, dict[str, Choice]] = {}
+    samples: list[Item] = []
+    too_few: list[str] = []
+    for item in items:
+        if item.id in by_concept and item.id in by_chance:
+            chosen[item.id] = {RANDOM: by_chance[item.id], CONCEPT: by_concept[item.id]}
+            samples.append(item)
+        else:
+            too_few.append(item.id)
     if options.control == "labels":
-        rule = _control({row["id"]: row["answer"] for row in rows}, by_concept)
-        for name, choice in fitting(pool, asked, k, seed, rule).by_sample.items():
-            chosen[name][SAME_LABELS] = choice
-    return chosen, {TOO_FEW: [item.id for item in items if item.id not in chosen]}
+        answers = {row["id"]: row["answer"] for row in rows}
+        rule = _control(answers, by_concept)
+        for sample_id, choice in fitting(pool, samples, k, seed, rule).by_sample.items():
+            chosen[sample_id][SAME_LABELS] = choice
+    return chosen, {TOO_FEW: too_few}
 
 
 def _by_concept(pool: Pool, items: Sequence[Item], options: Options, k: int, seed: int) -> Choices:
@@ -68,31 +80,33 @@ def _by_concept(pool: Pool, items: Sequence[Item], options: Options, k: int, see
 
 
 def _control(answers: Mapping[str, str], by_concept: Mapping[str, Choice]) -> Rule:
-    """At every place, the answer of the concept-sharing demonstration there; another concept.
+    """Return the control's rule: the answer of a concept-sharing demonstration, another concept.
 
-    Another one has no part in common, where a concept joins several.
+    The answer is that of the concept-sharing demonstration at the same position. Where a concept
+    joins several phenomena, another concept has none in common.
     """
 
-    def parts(item: Item) -> set[str]:
-        return {part for concept in item.features for part in concept.split(SEPARATOR)}
-
-    def rule(sample: Item, place: int, item: Item) -> str | None:
-        answer = answers[by_concept[sample.id].ids[place]]
-        if answers[item.id] == answer and parts(sample).isdisjoint(parts(item)):
+    def rule(sample: Item, position: int, item: Item) -> str | None:
+        answer = answers[by_concept[sample.id].ids[position]]
+        if answers[item.id] == answer and _phenomena(sample).isdisjoint(_phenomena(item)):
             return f"another concept, the answer {answer}"
         return None
 
     return rule
 
 
+def _phenomena(item: Item) -> set[str]:
+    return {phenomenon for concept in item.features for phenomenon in concept.split(SEPARATOR)}
+
+
 def columns(choices: Mapping[str, Choice], selections: Sequence[str]) -> dict[str, list[str]]:
-    """A sample's choices as columns of its document: ids of demonstrations, and reasons.
+    """Return a sample's choices as columns of its document: ids of demonstrations, and reasons.
 
     They are empty under a selection that the sample lacks.
     """
-    found = {}
+    by_name: dict[str, list[str]] = {}
     for name in selections:
         picked = choices[name].picked if name in choices else ()
-        found[f"{name}_demonstrations"] = [one.id for one in picked]
-        found[f"{name}_why"] = [one.why for one in picked]
-    return found
+        by_name[f"{name}_demonstrations"] = [demonstration.id for demonstration in picked]
+        by_name[f"{name}_why"] = [demonstration.why for demonstration in picked]
+    return by_name
