@@ -10,12 +10,12 @@ sign-flip test on the items' sums.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.stats.intervals import DIFFERENCE
-from lm_eval_ext.stats.mixed import mixed_linear
-from lm_eval_ext.stats.paired import paired_difference
+from lm_eval_ext.stats.mixed import Coefficient, mixed_linear
+from lm_eval_ext.stats.paired import Difference, paired_difference
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -46,43 +46,53 @@ class Effect:
     @property
     def tasks(self) -> tuple[str, ...]:
         """The tasks that a model must have answered."""
-        return tuple(dict.fromkeys(task for pair in self.pairs.values() for task, _ in pair))
+        tasks: list[str] = []
+        for (better_task, _), (worse_task, _) in self.pairs.values():
+            tasks += [better_task, worse_task]
+        return tuple(dict.fromkeys(tasks))
 
 
-_NOVEL = ("pos_neg_s>pos_pos_s", "neg_pos_s>pos_pos_s")
-_WORSE = ("pos_pos_s", "neg_neg_s")
+def _version(comparison: str) -> tuple[Cell, Cell]:
+    return ("lieder_diff", comparison), ("lieder_base", comparison)
+
+
+def _distance(infelicitous: str) -> tuple[Cell, Cell]:
+    entity_second = ("lieder_base", f"neg_pos_s>{infelicitous}")
+    entity_first = ("lieder_base", f"pos_neg_s>{infelicitous}")
+    return entity_second, entity_first
+
 
 EFFECTS = {
     "version": Effect(
         "VERSION",
         "explicit minus implicit novelty",
-        {name: (("lieder_diff", name), ("lieder_base", name)) for name in _NOVEL},
+        {
+            "pos_neg_s>pos_pos_s": _version("pos_neg_s>pos_pos_s"),
+            "neg_pos_s>pos_pos_s": _version("neg_pos_s>pos_pos_s"),
+        },
     ),
     # The paper fits DISTANCE to another dataset (Schuster and Linzen's); this is the same model on
     # LIEDER's singular comparisons (figure 1), which differ only in where the entity is introduced.
     "distance": Effect(
         "DISTANCE",
         "entity in the second minus in the first clause",
-        {
-            worse: (
-                ("lieder_base", f"neg_pos_s>{worse}"),
-                ("lieder_base", f"pos_neg_s>{worse}"),
-            )
-            for worse in _WORSE
-        },
+        {"pos_pos_s": _distance("pos_pos_s"), "neg_neg_s": _distance("neg_neg_s")},
     ),
 }
 """By the name that the command takes."""
 
 
 def on_fresh_items(effect: Effect) -> Effect:
-    """The same effect between the tasks that draw their items."""
-
-    def fresh(cell: Cell) -> Cell:
-        return cell[0].replace("lieder_", "lieder_fresh_"), cell[1]
-
-    pairs = {kind: (fresh(one), fresh(two)) for kind, (one, two) in effect.pairs.items()}
+    """Return the same effect between the tasks that draw their items."""
+    pairs = {}
+    for kind, (better, worse) in effect.pairs.items():
+        pairs[kind] = (_on_fresh_items(better), _on_fresh_items(worse))
     return replace(effect, name=f"{effect.name} on fresh items", pairs=pairs)
+
+
+def _on_fresh_items(cell: Cell) -> Cell:
+    task, comparison = cell
+    return task.replace("lieder_", "lieder_fresh_"), comparison
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,7 @@ class Finding:
 
     Attributes:
         effect: Its name in the paper.
-        model: Whose verdicts; ``POOLED`` for all.
+        model: The model with the verdicts; ``POOLED`` for all models.
         test: ``sign-flip`` or ``linear mixed``.
         estimate: The first condition's accuracy minus the second's; None if there is none.
         low: The interval's lower end.
@@ -119,7 +129,7 @@ Runs: TypeAlias = "Mapping[str, Mapping[str, DataFrame]]"
 
 
 def analyse(effect: Effect, runs: Runs, *, family: str, metric: str) -> list[Finding]:
-    """Tests an effect for each model by the sign-flip test, then for all together in three ways.
+    """Test an effect for each model by the sign-flip test, and for all together in two ways.
 
     Args:
         effect: One of ``EFFECTS``.
@@ -135,56 +145,77 @@ def analyse(effect: Effect, runs: Runs, *, family: str, metric: str) -> list[Fin
     pairs = pd.concat([_pairs(effect, model, runs[model], family, metric) for model in runs])
     if pairs.empty:
         raise OptionError(f"{effect.name}: the samples hold no {metric} scores of {family}")
-    tested = [own for _, own in pairs.groupby("model", sort=False)]
-    if len(tested) > 1:
-        tested.append(pairs)
-    return [*(_sign_flip(effect, some) for some in tested), _mixed(effect, pairs)]
+    by_model = pairs.groupby("model", sort=False)
+    findings = [_sign_flip(effect, pairs_of_model) for _, pairs_of_model in by_model]
+    if len(findings) > 1:
+        findings.append(_sign_flip(effect, pairs))
+    findings.append(_mixed(effect, pairs))
+    return findings
 
 
 def _pairs(
     effect: Effect, model: str, tasks: "Mapping[str, DataFrame]", family: str, metric: str
 ) -> "DataFrame":
-    """By item, family and kind of comparison the two verdicts, ``first`` and ``second``."""
+    """Return the verdicts ``better`` and ``worse`` by item, family and kind of comparison."""
     import pandas as pd
 
-    asked = pd.concat([tasks[task].assign(task=task) for task in effect.tasks])
-    chosen = asked[(asked["metric"] == metric) & ((asked["family"] == family) | (family == ALL))]
+    scores = pd.concat([tasks[task].assign(task=task) for task in effect.tasks])
+    scores = scores[scores["metric"] == metric]
+    if family != ALL:
+        scores = scores[scores["family"] == family]
     index = ["cluster", "family"]
-    wide = chosen.pivot(index=index, columns=["task", "comparison"], values="correct")
-    found = [
-        pd.DataFrame({"first": wide[first], "second": wide[second], "model": model, "kind": kind})
-        for kind, (first, second) in effect.pairs.items()
-        if {first, second} <= set(wide.columns)
-    ]
-    if not found:
+    wide = scores.pivot(index=index, columns=["task", "comparison"], values="correct")
+    tables = []
+    for kind, (better, worse) in effect.pairs.items():
+        if better in wide.columns and worse in wide.columns:
+            verdicts = {"better": wide[better], "worse": wide[worse]}
+            tables.append(pd.DataFrame({**verdicts, "model": model, "kind": kind}))
+    if not tables:
         return pd.DataFrame()
-    return pd.concat(found).dropna().sort_index(kind="stable").reset_index()
+    return pd.concat(tables).dropna().sort_index(kind="stable").reset_index()
 
 
 def _sign_flip(effect: Effect, pairs: "DataFrame") -> Finding:
-    found = paired_difference(
-        *(list(pairs[column]) for column in ("first", "second", "cluster")),
-        limits=DIFFERENCE,
+    difference = paired_difference(
+        list(pairs["better"]), list(pairs["worse"]), list(pairs["cluster"]), limits=DIFFERENCE
     )
-    return _finding(effect, found.test or "sign-flip", found, pairs)
+    return _finding(effect, difference.test or "sign-flip", difference, pairs)
 
 
 def _mixed(effect: Effect, pairs: "DataFrame") -> Finding:
-    """Condition and kind of comparison are predictors, the first kind being the baseline."""
+    """Fit the mixed model.
+
+    Condition and kind of comparison are the predictors, the first kind being the baseline.
+    """
     _, *kinds = effect.pairs
-    rows = [
-        (score, (condition, *(float(kind == one) for one in kinds)), item)
-        for first, second, kind, item in pairs[["first", "second", "kind", "cluster"]].to_numpy()
-        for condition, score in ((1.0, first), (0.0, second))
-    ]
-    found = mixed_linear(*zip(*rows, strict=True))
-    return _finding(effect, "linear mixed", found, pairs)
+    outcomes: list[float] = []
+    predictors: list[list[float]] = []
+    items: list[str] = []
+    for pair in pairs.itertuples():
+        is_kind = [float(pair.kind == kind) for kind in kinds]
+        outcomes += [pair.better, pair.worse]
+        predictors += [[1.0, *is_kind], [0.0, *is_kind]]
+        items += [pair.cluster, pair.cluster]
+    coefficient = mixed_linear(outcomes, predictors, items)
+    return _finding(effect, "linear mixed", coefficient, pairs)
 
 
-def _finding(effect: Effect, test: str, found: Any, pairs: "DataFrame") -> Finding:
-    """``found`` has ``value``, ``low``, ``high`` and ``p``, or is None."""
-    value, low, high, p = (getattr(found, name, None) for name in ("value", "low", "high", "p"))
+def _finding(
+    effect: Effect, test: str, result: Difference | Coefficient | None, pairs: "DataFrame"
+) -> Finding:
     models = list(pairs["model"].unique())
-    of = POOLED if len(models) > 1 else models[0]
-    items = pairs["cluster"].nunique()
-    return Finding(effect.name, of, test, value, low, high, p, items, len(models), len(pairs))
+    finding = Finding(
+        effect=effect.name,
+        model=POOLED if len(models) > 1 else models[0],
+        test=test,
+        estimate=None,
+        low=None,
+        high=None,
+        p=None,
+        items=pairs["cluster"].nunique(),
+        models=len(models),
+        pairs=len(pairs),
+    )
+    if result is None:
+        return finding
+    return replace(finding, estimate=result.value, low=result.low, high=result.high, p=result.p)

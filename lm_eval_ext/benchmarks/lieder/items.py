@@ -34,7 +34,7 @@ REMARK = " None of this surprises anyone."
 
 
 class Item(NamedTuple):
-    """A noun with what two people do, and what is said of it afterwards.
+    """A noun with the words of its contexts and continuations.
 
     Attributes:
         article: The noun's indefinite article.
@@ -62,65 +62,75 @@ class Item(NamedTuple):
 
 
 def words(file: str) -> Any:
-    """The content of ``mini`` or ``lexicon``."""
+    """Return the content of ``mini`` or ``lexicon``."""
     return embedded(__file__, f"{file}.yaml")
 
 
 def mini_items() -> tuple[Item, ...]:
-    """The items of lieder_mini, in the dataset's order."""
+    """Return the items of lieder_mini, in the dataset's order."""
     return tuple(Item(**entry) for entry in words("mini")["items"])
 
 
 @cache
 def mini() -> tuple[Group, ...]:
-    """The groups of lieder_mini, items outermost, as in LIEDER's files."""
+    """Return the groups of lieder_mini, items outermost, as in LIEDER's files."""
     families = words("mini")["families"]
-    return tuple(
-        group(item.noun, item, family, contexts)
-        for item, (family, contexts) in product(mini_items(), families.items())
-    )
+    groups = []
+    for item in mini_items():
+        for family, contexts in families.items():
+            groups.append(group(item.noun, item, family, contexts))
+    return tuple(groups)
 
 
 def drawn(count: int, seed: str, experiment: Experiment) -> list[Group]:
-    """The groups of items that are drawn, items outermost.
+    """Return the groups of items that are drawn, items outermost.
 
     Args:
         count: Number of items, 1 to :func:`capacity`.
         seed: Any text; the items depend on it and on nothing else.
         experiment: ``base``, ``diff`` or ``two``.
     """
-    numbered = enumerate(draw(count, seed), start=1)
     families = words("lexicon")["families"]
-    return [
-        group(f"{number}_{item.noun}", item, family, contexts, experiment)
-        for (number, item), (family, contexts) in product(numbered, families.items())
-    ]
+    groups = []
+    for number, item in enumerate(draw(count, seed), start=1):
+        for family, contexts in families.items():
+            name = f"{number}_{item.noun}"
+            groups.append(group(name, item, family, contexts, experiment))
+    return groups
 
 
 class _Clause:
-    """A verb, formatted with what its object is: one, ``two`` of them, or a ``different`` one."""
+    """A verb whose object its format specifier names.
+
+    The object is ``a dog`` by default, ``two`` of them, or a ``different`` one.
+    """
 
     def __init__(self, verb: str, item: Item) -> None:
         self.verb = verb if "_" in verb else f"{verb} _"
-        self.item = item
-
-    def __format__(self, what: str) -> str:
-        objects = {
-            "": f"{self.item.article} {self.item.noun}",
-            "two": f"two {self.item.plural}",
-            "different": f"a different {self.item.noun}",
+        self.objects = {
+            "": f"{item.article} {item.noun}",
+            "two": f"two {item.plural}",
+            "different": f"a different {item.noun}",
         }
-        return self.verb.replace("_", objects[what])
+
+    def __format__(self, object_name: str) -> str:
+        return self.verb.replace("_", self.objects[object_name])
 
 
 def context(template: str, item: Item, owners: tuple[str, str]) -> str:
-    """A family's context about an item, with these subjects of its clauses."""
-    verbs = {name: _Clause(getattr(item, name), item) for name in ("base", "finite", "attempt")}
-    return template.format(one=owners[0], other=owners[1], auxiliary=item.auxiliary, **verbs)
+    """Return a family's context about an item, with these subjects of its clauses."""
+    return template.format(
+        one=owners[0],
+        other=owners[1],
+        auxiliary=item.auxiliary,
+        base=_Clause(item.base, item),
+        finite=_Clause(item.finite, item),
+        attempt=_Clause(item.attempt, item),
+    )
 
 
 def continuations(item: Item) -> dict[str, str]:
-    """The item's continuations by suffix of the condition, each with its leading space."""
+    """Return the item's continuations by suffix of the condition, each with its leading space."""
     return {
         SINGULAR: f" The {item.noun} {item.predicate_singular}.",
         PLURAL: f" The {item.plural} {item.predicate_plural}.",
@@ -135,24 +145,30 @@ def group(
     contexts: Mapping[str, str],
     experiment: Experiment = "base",
 ) -> Group:
-    """The 12 sentences of an item in a family."""
-    two = experiment == "two"
+    """Return the 12 sentences of an item in a family."""
+    context_names: tuple[str, ...] = FOUR_CONTEXTS
     endings = continuations(item)
-    if two:
+    if experiment == "two":
+        context_names = SIX_CONTEXTS
         del endings[NONREFERENTIAL]
     sentences = []
-    for place in SIX_CONTEXTS if two else FOUR_CONTEXTS:
-        template = "different" if (experiment, place) == ("diff", "pos_pos") else place
-        text = context(contexts[template], item, item.owners)
+    for context_name in context_names:
+        template = contexts[context_name]
+        if experiment == "diff" and context_name == "pos_pos":
+            template = contexts["different"]
+        text = context(template, item, item.owners)
         for ending, continuation in endings.items():
-            condition = f"{place}_{ending}"
+            condition = f"{context_name}_{ending}"
             felicitous = None if ending == NONREFERENTIAL else condition in FELICITOUS
             sentences.append(Sentence(condition, text, continuation, felicitous))
     return Group(name, family, tuple(sentences))
 
 
 class Noun(NamedTuple):
-    """A count noun with its indefinite article; the fields of an item, like the next two."""
+    """A count noun with its indefinite article.
+
+    The fields of this class and the next two are those of an item.
+    """
 
     article: str
     noun: str
@@ -160,7 +176,7 @@ class Noun(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What two people do or don't do."""
+    """The verb of the clauses: two people do something, or don't do it."""
 
     base: str
     finite: str
@@ -169,108 +185,132 @@ class Frame(NamedTuple):
 
 
 class Predicate(NamedTuple):
-    """What is said of the noun."""
+    """A predicate of the continuations, in both numbers."""
 
     predicate_singular: str
     predicate_plural: str
 
 
+class NounClass(NamedTuple):
+    """Nouns, with the frames and the predicates that fit each of them."""
+
+    nouns: list[Noun]
+    frames: list[Frame]
+    predicates: list[Predicate]
+
+
 def draw(count: int, seed: str) -> list[Item]:
-    """Draws items; as :func:`drawn`."""
+    """Draw items; the arguments are those of :func:`drawn`."""
     rng = random.Random(f"LIEDER, {seed}")
-    names = _pairs_of_names(random.Random(f"LIEDER, names, {seed}"))
-    decks = {noun: rng.sample(members, len(members)) for noun, members in fitting().items()}
-    found: list[Item] = []
-    while len(found) < count:
+    owners = _pairs_of_names(random.Random(f"LIEDER, names, {seed}"))
+    decks = {}
+    for noun, combinations in fitting().items():
+        decks[noun] = rng.sample(combinations, len(combinations))
+    items: list[Item] = []
+    while len(items) < count:
         nouns = [noun for noun, deck in decks.items() if deck]
         for noun in rng.sample(nouns, len(nouns)):
             frame, predicate = decks[noun].pop()
-            found.append(Item(*noun, next(names), *frame, *predicate))
-    return found[:count]
+            items.append(Item(*noun, next(owners), *frame, *predicate))
+    return items[:count]
 
 
 def capacity() -> int:
-    """The number of items that differ in noun, frame or predicate."""
+    """Return the number of items that differ in noun, frame or predicate."""
     return sum(map(len, fitting().values()))
 
 
-def classes() -> Mapping[str, tuple[list[Noun], list[Frame], list[Predicate]]]:
-    """By name, nouns with the frames and predicates that fit each of them."""
-    return {
-        name: (
-            [_noun(entry) for entry in one["nouns"]],
-            [_frame(entry) for entry in one["frames"]],
-            [Predicate(*_forms(entry)) for entry in one["predicates"]],
-        )
-        for name, one in words("lexicon")["classes"].items()
-    }
+def classes() -> Mapping[str, NounClass]:
+    """Return the classes of nouns by name."""
+    by_name = {}
+    for name, entries in words("lexicon")["classes"].items():
+        nouns = [_noun(entry) for entry in entries["nouns"]]
+        frames = [_frame(entry) for entry in entries["frames"]]
+        predicates = [Predicate(*_forms(entry)) for entry in entries["predicates"]]
+        by_name[name] = NounClass(nouns, frames, predicates)
+    return by_name
 
 
 @cache
 def fitting() -> Mapping[Noun, list[tuple[Frame, Predicate]]]:
-    """For each noun the frames and predicates that share no word with each other or with it."""
-    return {
-        noun: [
-            (frame, predicate)
-            for frame, predicate in product(frames, predicates)
-            if not _repeats(noun, frame, predicate)
-        ]
-        for nouns, frames, predicates in classes().values()
-        for noun in nouns
-    }
+    """Return, by noun, the frames and predicates that share no word with each other or with it."""
+    by_noun = {}
+    for nouns, frames, predicates in classes().values():
+        for noun in nouns:
+            combinations = product(frames, predicates)
+            by_noun[noun] = [
+                (frame, predicate)
+                for frame, predicate in combinations
+                if not _repeats(noun, frame, predicate)
+            ]
+    return by_noun
 
 
 _STEM = re.compile(r"(?<!\S)(?!(?:from|with|than|they|their|them|were|have|last)(?!\S))\S{4,}")
 """A word that must not come twice; those named may stand in a frame and in a predicate."""
 
 _LETTERS = 5
-"""So many first letters make two words one: "ordered" and "orders"."""
+"""Words with the same first letters, so many, count as one: "ordered" and "orders"."""
 
 
 def _repeats(noun: Noun, frame: Frame, predicate: Predicate) -> bool:
-    """Whether a word comes twice: "made a ring. The ring is made of silver"."""
-    texts = (f"{frame.finite} {frame.attempt}", predicate.predicate_singular, noun.noun)
-    verb, said, thing = ({word[:_LETTERS] for word in _STEM.findall(one.lower())} for one in texts)
-    return bool(verb & said or thing & (verb | said))
+    """Return whether a word comes twice: "made a ring. The ring is made of silver"."""
+    in_frame = _stems(f"{frame.finite} {frame.attempt}")
+    in_predicate = _stems(predicate.predicate_singular)
+    in_noun = _stems(noun.noun)
+    return bool(in_frame & in_predicate or in_noun & (in_frame | in_predicate))
+
+
+def _stems(text: str) -> set[str]:
+    return {word[:_LETTERS] for word in _STEM.findall(text.lower())}
 
 
 def _pairs_of_names(rng: random.Random) -> Iterator[tuple[str, str]]:
-    """Pairs with different initials; nobody comes again before nearly all have come."""
+    """Yield pairs with different initials; nobody comes again before nearly all have come."""
     names: list[str] = words("lexicon")["names"]
     deck: list[str] = []
     while True:
-        other = next((name for name in deck[1:] if name[0] != deck[0][0]), None)
-        if other is None:
+        partner = _first_with_another_initial(deck)
+        if partner is None:
             deck = rng.sample(names, len(names))
             continue
-        yield deck[0], other
-        deck = [name for name in deck[1:] if name != other]
+        yield deck[0], partner
+        deck = [name for name in deck[1:] if name != partner]
+
+
+def _first_with_another_initial(deck: list[str]) -> str | None:
+    """Return the first name with another initial than that of the first name in a deck."""
+    for name in deck[1:]:
+        if name[0] != deck[0][0]:
+            return name
+    return None
 
 
 def _noun(entry: str) -> Noun:
-    """From "a pony", or "a goose/geese"."""
-    article, _, rest = entry.partition(" ")
-    word, _, plural = rest.partition("/")
-    return Noun(article, word, plural or _plural(word))
+    """Return the noun in an entry such as "a pony" or "a goose/geese"."""
+    article, _, forms = entry.partition(" ")
+    singular, _, plural = forms.partition("/")
+    return Noun(article, singular, plural or _regular_plural(singular))
 
 
-def _plural(word: str) -> str:
+def _regular_plural(word: str) -> str:
     if re.search(r"[^aeiou]y$", word):
         return f"{word[:-1]}ies"
-    return f"{word}es" if re.search(r"(s|x|z|ch|sh)$", word) else f"{word}s"
+    if re.search(r"(s|x|z|ch|sh)$", word):
+        return f"{word}es"
+    return f"{word}s"
 
 
 def _frame(entry: str) -> Frame:
     clause, _, attempt = entry.partition(" / ")
     base, finite = _forms(clause)
-    return Frame(
-        base, finite, "does" if finite.split()[0].endswith("s") else "did", attempt or base
-    )
+    auxiliary = "does" if finite.split()[0].endswith("s") else "did"
+    return Frame(base, finite, auxiliary, attempt or base)
 
 
 _AGREEING = re.compile(r"\(([^|)]+)\|([^|)]+)\)|([\w']+)\|([\w']+)")
 
 
 def _forms(entry: str) -> tuple[str, str]:
-    """Both readings of a text with "one|other" or "(one|other)" in some places."""
+    """Return both readings of a text with "one|other" or "(one|other)" at some positions."""
     return _AGREEING.sub(r"\1\3", entry), _AGREEING.sub(r"\2\4", entry)

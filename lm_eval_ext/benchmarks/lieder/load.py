@@ -35,7 +35,7 @@ EXPECTED = {1: True, 0: False, -1: None}
 
 
 class Options(Exact):
-    """The options of a task with fixed items, which refuses seeds; ``mini`` are our own."""
+    """The options of a task with fixed items, which refuses seeds; ``mini`` has our own items."""
 
     experiment: Literal["base", "diff", "two", "mini"] = "base"
     seed: int | None = None
@@ -46,9 +46,10 @@ class Drawn(Exact):
     """The options of a task whose items are drawn; all experiments are about the same items.
 
     Attributes:
-        items: Their number.
+        experiment: ``base``, ``diff`` or ``two``.
+        items: Number of items.
         seed: Any whole number.
-        fresh: Instead, the seed for all benchmarks.
+        fresh: The seed for all benchmarks, instead of ``seed``.
     """
 
     experiment: Experiment = "base"
@@ -59,13 +60,13 @@ class Drawn(Exact):
 
 @loader(prefix="lieder_", options=Options)
 def documents(options: Options) -> LoadingResult:
-    """The groups of an experiment.
+    """Load the groups of an experiment.
 
     Raises:
-        OptionError: There is a seed.
+        OptionError: A seed is given.
         DataError: The file is not available or not valid.
     """
-    if {options.seed, options.fresh} != {None}:
+    if options.seed is not None or options.fresh is not None:
         raise OptionError(
             f"a seed draws new items, and those of lieder_{options.experiment} are fixed; leave it "
             "out, or use lieder_fresh"
@@ -79,36 +80,50 @@ def documents(options: Options) -> LoadingResult:
 
 @loader(prefix="lieder_", options=Drawn)
 def drawn(options: Drawn) -> LoadingResult:
-    """The groups of items that are drawn.
+    """Draw items, and return their groups.
 
     Raises:
-        OptionError: There are fewer items.
+        OptionError: So many items cannot be drawn.
     """
     if options.items > items.capacity():
         raise OptionError(f"lieder_items is {options.items}; use 1 to {items.capacity()}")
-    seed = f"seed {options.seed}" if options.fresh is None else f"fresh {options.fresh}"
+    seed = f"seed {options.seed}"
+    if options.fresh is not None:
+        seed = f"fresh {options.fresh}"
     groups = items.drawn(options.items, seed, options.experiment)
     return to_documents(groups, options.experiment)
 
 
 def to_documents(groups: Iterable[Group], experiment: str) -> list[dict[str, Any]]:
-    """Flattens groups: parallel lists, and the felicitous conditions."""
-    return [
-        {
-            "item": group.item,
-            "family": group.family,
-            "experiment": experiment,
-            "condition": [one.condition for one in group.sentences],
-            "context": [one.context for one in group.sentences],
-            "continuation": [one.continuation for one in group.sentences],
-            "felicitous": [one.condition for one in group.sentences if one.felicitous],
-        }
-        for group in groups
-    ]
+    """Return a document for each group: parallel lists, and the felicitous conditions."""
+    documents: list[dict[str, Any]] = []
+    for group in groups:
+        conditions: list[str] = []
+        contexts: list[str] = []
+        continuations: list[str] = []
+        felicitous: list[str] = []
+        for sentence in group.sentences:
+            conditions.append(sentence.condition)
+            contexts.append(sentence.context)
+            continuations.append(sentence.continuation)
+            if sentence.felicitous:
+                felicitous.append(sentence.condition)
+        documents.append(
+            {
+                "item": group.item,
+                "family": group.family,
+                "experiment": experiment,
+                "condition": conditions,
+                "context": contexts,
+                "continuation": continuations,
+                "felicitous": felicitous,
+            }
+        )
+    return documents
 
 
 def read(path: Path, experiment: Experiment) -> list[Group]:
-    """Reads a stimulus file: rows with ``id``, ``sent`` and ``expected``, in groups of 12.
+    """Read a stimulus file: rows with ``id``, ``sent`` and ``expected``, in groups of 12.
 
     The context follows from a row's position, as in the authors' own analysis. The id does not
     give it: ``know_doubt`` is pos_neg in one family, ``affirmative_negation`` in another.
@@ -124,26 +139,29 @@ def read(path: Path, experiment: Experiment) -> list[Group]:
         )
     contexts = SIX_CONTEXTS if experiment == "two" else FOUR_CONTEXTS
     groups: dict[int, Group] = {}
-    for row_number, (place, line) in enumerate(lines):
-        start, position = divmod(row_number, GROUP_SIZE)
-        context = contexts[position * len(contexts) // GROUP_SIZE]
+    for row_number, (location, line) in enumerate(lines):
+        group_number, position = divmod(row_number, GROUP_SIZE)
+        context_name = contexts[position * len(contexts) // GROUP_SIZE]
         try:
             row = json.loads(line)
-            number, noun, operator, other, *_, ending = row["id"].split("_")
-            condition = f"{context}_{ENDINGS[ending]}"
-            sentence = Sentence(condition, *split(row["sent"]), EXPECTED[row["expected"]])
+            number, noun, first_verb, second_verb, *_, ending = row["id"].split("_")
+            condition = f"{context_name}_{ENDINGS[ending]}"
+            context, continuation = split(row["sent"])
+            sentence = Sentence(condition, context, continuation, EXPECTED[row["expected"]])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DataError(f"{place}: not a row with id, sent and expected ({error!r})") from None
+            raise DataError(
+                f"{location}: not a row with id, sent and expected ({error!r})"
+            ) from None
         item = f"{number}_{noun}"
-        group = groups.setdefault(start, Group(item, f"{operator}_{other}", ()))
+        group = groups.get(group_number, Group(item, f"{first_verb}_{second_verb}", ()))
         if item != group.item:
-            raise DataError(f"{place}: item {item} in a group of item {group.item}")
-        groups[start] = group._replace(sentences=(*group.sentences, sentence))
+            raise DataError(f"{location}: item {item} in a group of item {group.item}")
+        groups[group_number] = group._replace(sentences=(*group.sentences, sentence))
     return list(groups.values())
 
 
 def split(stimulus: str) -> tuple[str, str]:
-    """Splits a two-sentence stimulus into context and continuation.
+    """Split a two-sentence stimulus into context and continuation.
 
     Raises:
         ValueError: There are not exactly two sentences.

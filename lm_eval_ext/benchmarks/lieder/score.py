@@ -25,7 +25,7 @@ NUMERAL = "numeral"
 
 @dataclass(frozen=True)
 class Comparison:
-    """``better`` should be more probable than ``worse``, because of ``requirement``."""
+    """Two conditions: ``better`` should be more probable, because of ``requirement``."""
 
     better: str
     worse: str
@@ -33,13 +33,17 @@ class Comparison:
 
     @property
     def name(self) -> str:
-        """As in the authors' result files: ``pos_neg_s>pos_pos_s``."""
+        """The name in the authors' result files: ``pos_neg_s>pos_pos_s``."""
         return f"{self.better}>{self.worse}"
 
 
-def _comparisons(by_name: Mapping[str, str]) -> tuple[Comparison, ...]:
-    split = ((*name.partition(">")[::2], why) for name, why in by_name.items())
-    return tuple(Comparison(*one) for one in split)
+def _comparisons(requirements: Mapping[str, str]) -> tuple[Comparison, ...]:
+    """Return comparisons, given the requirement of each by its name."""
+    comparisons = []
+    for name, requirement in requirements.items():
+        better, worse = name.split(">")
+        comparisons.append(Comparison(better, worse, requirement))
+    return tuple(comparisons)
 
 
 FIFTEEN = _comparisons(
@@ -65,31 +69,45 @@ FIFTEEN = _comparisons(
 
 SEVENTEEN = (
     *FIFTEEN,
-    *_comparisons(dict.fromkeys(("neg_pos_s>pos_neg_s", "neg_pos_p>pos_neg_p"), DISTANCE)),
+    Comparison("neg_pos_s", "pos_neg_s", DISTANCE),
+    Comparison("neg_pos_p", "pos_neg_p", DISTANCE),
 )
+"""The informative comparisons, and those of distance."""
 
-_SINGULAR, _TWO = ("two_neg_s", "neg_two_s"), ("two_neg_p", "neg_two_p")
-_NUMERAL = (
-    *product(("pos_neg_s", "neg_pos_s"), _SINGULAR),
-    *product(_TWO, ("pos_neg_p", "neg_pos_p", *_SINGULAR, "pos_pos_s")),
-    *product(("pos_pos_p",), _SINGULAR),
+
+def _numeral_comparisons(
+    felicitous: Sequence[str], infelicitous: Sequence[str]
+) -> list[Comparison]:
+    """Compare each of some conditions with each of others."""
+    pairs = product(felicitous, infelicitous)
+    return [Comparison(better, worse, NUMERAL) for better, worse in pairs]
+
+
+_SINGULAR_AFTER_TWO = ("two_neg_s", "neg_two_s")
+_PLURAL_AFTER_TWO = ("two_neg_p", "neg_two_p")
+_ONE_ENTITY = ("pos_neg_p", "neg_pos_p")
+
+THIRTY_THREE = (
+    *SEVENTEEN,
+    *_numeral_comparisons(("pos_neg_s", "neg_pos_s"), _SINGULAR_AFTER_TWO),
+    *_numeral_comparisons(_PLURAL_AFTER_TWO, (*_ONE_ENTITY, *_SINGULAR_AFTER_TWO, "pos_pos_s")),
+    *_numeral_comparisons(("pos_pos_p",), _SINGULAR_AFTER_TWO),
 )
-THIRTY_THREE = (*SEVENTEEN, *(Comparison(*pair, NUMERAL) for pair in _NUMERAL))
 """Experiment ``two`` (appendix D): 16 more, with contexts in which one clause says "two dogs"."""
 
 
 def comparisons_of(experiment: str) -> tuple[Comparison, ...]:
-    """The 33 comparisons of ``two``, or the 17 of every other experiment."""
+    """Return the 33 comparisons of ``two``, or the 17 of every other experiment."""
     return THIRTY_THREE if experiment == "two" else SEVENTEEN
 
 
 def metrics_of(experiment: str) -> tuple[str, ...]:
-    """Both metrics; only the direct one for ``two``, which has no non-referential sentence."""
+    """Return both metrics; for ``two``, which has no non-referential sentence, the direct one."""
     return (DIRECT,) if experiment == "two" else (DIRECT, RELATIVE)
 
 
 def judge(logprobs: Mapping[str, float], comparison: Comparison, metric: str) -> bool:
-    """Decides a comparison of one group; equal probabilities and NaN make it incorrect.
+    """Decide a comparison of one group; equal probabilities and NaN make it incorrect.
 
     Args:
         logprobs: By condition, the natural log of p(continuation | context).
@@ -110,24 +128,27 @@ def judge(logprobs: Mapping[str, float], comparison: Comparison, metric: str) ->
 
 
 def score(logprobs: Mapping[str, float], experiment: str) -> list[Row]:
-    """Scores one group: a row for each comparison under each metric, and one for the group."""
-    verdicts: list[Row] = [
-        {
-            "metric": metric,
-            "comparison": one.name,
-            "requirement": one.requirement,
-            "correct": float(judge(logprobs, one, metric)),
-        }
-        for metric in metrics_of(experiment)
-        for one in comparisons_of(experiment)
-    ]
-    return [*verdicts, {"undefined": fmean(not math.isfinite(one) for one in logprobs.values())}]
+    """Score one group: a row for each comparison under each metric, and one for the group."""
+    rows: list[Row] = []
+    for metric in metrics_of(experiment):
+        for comparison in comparisons_of(experiment):
+            is_correct = judge(logprobs, comparison, metric)
+            rows.append(
+                {
+                    "metric": metric,
+                    "comparison": comparison.name,
+                    "requirement": comparison.requirement,
+                    "correct": float(is_correct),
+                }
+            )
+    undefined = fmean(not math.isfinite(logprob) for logprob in logprobs.values())
+    rows.append({"undefined": undefined})
+    return rows
 
 
 def process_results(doc: dict[str, Any], results: Sequence[tuple[float, bool]]) -> list[Row]:
-    """Scores a document, a group of sentences about one item in one family."""
-    logprobs = {
-        condition: float(logprob)
-        for condition, (logprob, _is_greedy) in zip(doc["condition"], results, strict=True)
-    }
+    """Score a document, a group of sentences about one item in one family."""
+    logprobs = {}
+    for condition, (logprob, _is_greedy) in zip(doc["condition"], results, strict=True):
+        logprobs[condition] = float(logprob)
     return [{"family": doc["family"], **row} for row in score(logprobs, doc["experiment"])]
