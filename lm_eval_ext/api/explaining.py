@@ -8,7 +8,7 @@ from typing import Any
 from lm_eval_ext.api.scoring import load_task
 from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.results.files import Run, arguments_of
-from lm_eval_ext.results.models import Model, having, read_models
+from lm_eval_ext.results.models import Model, read_models, runs_by_model
 from lm_eval_ext.results.table import samples
 from lm_eval_ext.sql.explaining import ExplainedRow, explain_with
 from lm_eval_ext.sql.values import Prediction
@@ -65,7 +65,7 @@ def _run_of(models: Sequence[Model], reference: SampleRef) -> tuple[str, Run]:
         if run.card is not None and run.card.name == BENCHMARK
     ]
     task = _choose("--task", reference.task, list(dict.fromkeys(tasks)))
-    runs = having(models, task)
+    runs = runs_by_model(models, task)
     label = _choose("--model", reference.model, list(runs))
     return label, runs[label]
 

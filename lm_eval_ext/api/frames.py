@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.models import Model, having, read_models
+from lm_eval_ext.results.models import Model, read_models, runs_by_model
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -145,7 +145,7 @@ class Results:
     def _having(self, task: str) -> Iterable[tuple[str, Run]]:
         if task not in self.tasks:
             raise OptionError(f"no task {task!r} in these results; there is {self.tasks}")
-        return having(self.models, task).items()
+        return runs_by_model(self.models, task).items()
 
 
 def load_results(paths: Place | Iterable[Place]) -> Results:

@@ -84,12 +84,12 @@ def _samples(models: "Sequence[Model]", effect: "Effect") -> "Runs":
     """
     from lm_eval_ext.log import get_logger
     from lm_eval_ext.results.align import align
-    from lm_eval_ext.results.models import having
+    from lm_eval_ext.results.models import runs_by_model
 
     left = [model for model in models if set(effect.tasks) <= model.runs.keys()]
     tables: dict[str, Any] = {}
     for task in effect.tasks:
-        tables[task], refused = align(having(left, task))
+        tables[task], refused = align(runs_by_model(left, task))
         for error in refused.values():
             get_logger(__name__).warning("left out: %s", error)
         left = [model for model in left if model.label in tables[task]]

@@ -40,7 +40,7 @@ def show(
 ) -> None:
     """Show results: models by benchmarks, a task's metrics, or a breakdown of its samples."""
     from lm_eval_ext.results.grid import text
-    from lm_eval_ext.results.models import choose_tasks, having, read_models
+    from lm_eval_ext.results.models import choose_tasks, read_models, runs_by_model
     from lm_eval_ext.results.query import ScoreQuery
     from lm_eval_ext.results.show import tables as shown
 
@@ -48,8 +48,8 @@ def show(
     named = names_in(tasks)
     asked = ScoreQuery(tuple(metric or ()), value, tuple(where or ()), by)
     typer.echo(text(shown(models, asked, named)), nl=False)
-    for task in choose_tasks(models, named, least=1) if signatures else ():
-        for model, run in having(models, task).items():
+    for task in choose_tasks(models, named, min_models=1) if signatures else ():
+        for model, run in runs_by_model(models, task).items():
             typer.echo(f"{model}: " * (len(models) > 1) + run.signature)
 
 

@@ -68,7 +68,7 @@ def run(
     named = names_in(tasks)
     models = read_models(paths, joined=bool(between))
     if seeds:
-        report = compare(models, choose_tasks(models, named, least=1), asked, seeds=True)
+        report = compare(models, choose_tasks(models, named, min_models=1), asked, seeds=True)
     elif between:
         both = names_in(between)
         if len(both) != 2 or len(set(both)) != 2:  # noqa: PLR2004

@@ -10,7 +10,7 @@ from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.results.align import align, align_tasks
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.models import Model, having
+from lm_eval_ext.results.models import Model, runs_by_model
 from lm_eval_ext.results.query import ScoreQuery, check, recomputes, reference_run
 from lm_eval_ext.results.show import library_notes
 from lm_eval_ext.results.table import NoSamplesError
@@ -143,7 +143,7 @@ def compare(
     cases = [
         (task, group, own)
         for task, (group, members) in product(tasks, groups.items())
-        if (own := having(members, task))
+        if (own := runs_by_model(members, task))
     ]
     if within:
         cases = [

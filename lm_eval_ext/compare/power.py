@@ -15,7 +15,7 @@ from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.compare.comparison import compare
 from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
+from lm_eval_ext.results.models import Model, choose_tasks, read_models, runs_by_model
 from lm_eval_ext.results.query import ScoreQuery, question_of, reference_run
 from lm_eval_ext.stats.intervals import ALPHA, LEAST_CLUSTERS
 from lm_eval_ext.stats.power import clusters_needed, detectable_difference, stated_variance
@@ -195,7 +195,7 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
     task, *others = choose_tasks(models, [query.task])
     if others:
         raise OptionError(f"{query.task} is {', '.join([task, *others])}; name one of them")
-    runs = having(models, task)
+    runs = runs_by_model(models, task)
     run = reference_run(runs)
     metric = query.metric or run.headline
     question = question_of(run, metric)

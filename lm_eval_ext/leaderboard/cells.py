@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from lm_eval_ext.cards import Card
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import legend
-from lm_eval_ext.results.models import Model, having
+from lm_eval_ext.results.models import Model, runs_by_model
 from lm_eval_ext.results.overview import OverviewColumn, table_of
 from lm_eval_ext.results.query import question_of, reason_for, reference_run
 from lm_eval_ext.results.show import grouped
@@ -189,7 +189,7 @@ def task_table(
     task: str, tested: OverviewColumn | None, models: Sequence[Model], cells: Cells
 ) -> Table:
     """Return a task's models on all its metrics, with published values."""
-    runs = having(models, task)
+    runs = runs_by_model(models, task)
     columns: dict[str, Column] = {}
     for run in runs.values():
         for metric in run.scores:

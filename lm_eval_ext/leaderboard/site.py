@@ -24,7 +24,7 @@ from lm_eval_ext.results.align import majority_setup
 from lm_eval_ext.results.files import Run, Tokens, model_file
 from lm_eval_ext.results.grid import MEANINGS, csv
 from lm_eval_ext.results.model_facts import ModelFacts, model_facts
-from lm_eval_ext.results.models import Model, choose_tasks, having, read_models
+from lm_eval_ext.results.models import Model, choose_tasks, read_models, runs_by_model
 from lm_eval_ext.results.overview import (
     OverviewColumn,
     ReadTable,
@@ -85,7 +85,7 @@ def build(
     models = sorted(read_models(paths), key=lambda model: model.label.casefold())
     # Tasks of ours in the order of their cards, then the others by name.
     ours = [task for card in cards().values() for task in card.tasks]
-    available = {*choose_tasks(models, (), least=1)}
+    available = {*choose_tasks(models, (), min_models=1)}
     tasks = [task for task in ours if task in available] + sorted(available.difference(ours))
     columns, kept = _read(models, tasks, samples)
     content = _render(title, models, tasks, columns, kept)
@@ -125,7 +125,7 @@ def _read(
         if column is not None:
             columns.append(column)
         if most:
-            samples += _samples_of(task, having(models, task), read, most, problems)
+            samples += _samples_of(task, runs_by_model(models, task), read, most, problems)
     for problem, names in problems.items():
         _log.warning("samples are not shown: %s: %s", named_briefly(names), problem)
     return columns, samples
@@ -198,7 +198,7 @@ def _render(
         sections=list(_sections(models, tasks, by_task, cells)),
         samples=samples,
         signatures={
-            task: [(run.signature, label) for label, run in having(models, task).items()]
+            task: [(run.signature, label) for label, run in runs_by_model(models, task).items()]
             for task in tasks
         },
         asset=_asset,
@@ -236,7 +236,7 @@ def _sections(
     tasks_of: dict[str, list[str]] = {}
     card_of: dict[str, Card | None] = {}
     for task in tasks:
-        card = next(iter(having(models, task).values())).card
+        card = next(iter(runs_by_model(models, task).values())).card
         name = card.name if card else "others"
         card_of.setdefault(name, card)
         tasks_of.setdefault(name, []).append(task)

@@ -23,7 +23,7 @@ from lm_eval_ext.log import get_logger
 from lm_eval_ext.reading import Strict, read_yaml
 from lm_eval_ext.registry import BENCHMARKS
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.models import Model, having
+from lm_eval_ext.results.models import Model, runs_by_model
 from lm_eval_ext.results.query import figures as asked_figures
 from lm_eval_ext.results.query import question_of, reference_run
 from lm_eval_ext.stats.measures import Measure, Question
@@ -416,7 +416,7 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
     measures: list[Measure] = []
     order = list(map(card.word, about.values))
     for heading, task in tasks.items():
-        runs = having(models, task)
+        runs = runs_by_model(models, task)
         title, _, line = heading.partition(" / ")
         for metric_title, metric in about.metrics.items() if runs else ():
             same = {"task": title, "line": line, "metric": metric_title}

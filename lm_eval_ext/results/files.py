@@ -1,8 +1,7 @@
-"""Results files as lm-eval writes them: their scores, and which model they are of."""
+"""Results files as lm-eval writes them: their scores, and the model that they belong to."""
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import isfinite
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from lm_eval_ext.cards import Card, card_of, cards
 from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.harness import signature
+from lm_eval_ext.harness.lm_eval_types import Keys
 from lm_eval_ext.harness.names import (
     BENCHMARK,
     CARD,
@@ -31,28 +31,31 @@ from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
 
-
 TOKENS = "tokens"
-"""The key of a results file with the tokens of each task, if they were counted."""
+"""The key of a results file with the number of tokens of each task, if they were counted."""
 
 KEYS = "run"
 """The key with the digest of each name that ``run`` was asked for."""
 
-
 WEIGHTS = "weights"
 """The key with a digest of the model's weights, if ``run`` could see them."""
 
+_NUMBER_ENDINGS = (STDERR, LOW, HIGH)
+"""Endings of the metrics that belong to another metric. lm-eval writes a standard error of every
+metric, so also ``NAME_stderr_stderr``, always N/A, of those that we compute."""
 
-_FIGURE = TypeAdapter(Estimate)
+_ESTIMATE = TypeAdapter(Estimate)
 
 
-def finite(value: Any) -> float | None:
-    """A logged score as a number; None if it is no number, infinite or NaN."""
-    return float(value) if isinstance(value, (int, float)) and isfinite(value) else None
+def finite(value: object) -> float | None:
+    """Return a logged score as a number; None if it is no number, infinite or NaN."""
+    if isinstance(value, (int, float)) and isfinite(value):
+        return float(value)
+    return None
 
 
 class Tokens(NamedTuple):
-    """Of a task's requests and answers, by the model's tokenizer."""
+    """The number of tokens of a task's requests and answers, by the model's tokenizer."""
 
     input: int
     output: int
@@ -73,67 +76,75 @@ class _Content(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class ResultsFile:
-    """One ``results_*.json``: its place and all its content."""
+    """One ``results_*.json``: its path and all its content."""
 
     path: Path
-    content: Mapping[str, Any]
+    content: Keys
+
+    @property
+    def settings(self) -> Keys:
+        """lm-eval's options of the run, such as ``model_args`` and ``limit``."""
+        settings: Keys = self.content["config"]
+        return settings
 
     @property
     def model(self) -> str:
         """The model as lm-eval names it, fit for a terminal."""
-        return one_line(str(self.content.get("model_name") or self.content["config"].get("model")))
+        return one_line(str(self.content.get("model_name") or self.settings.get("model")))
 
     @cached_property
     def runs(self) -> "list[Run]":
         """The tasks that have scores, without groups."""
-        tasks = self.content["results"].keys()
-        return [Run(self, task) for task in tasks if task in self.content["configs"]]
+        configs = self.content["configs"]
+        return [Run(self, task) for task in self.content["results"] if task in configs]
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What a results file has of one task."""
+    """The results of one task in a results file."""
 
     file: ResultsFile
     task: str
 
     @cached_property
     def scores(self) -> dict[str, Estimate]:
-        """Scores by metric; where a task has several filters, ``metric,filter``."""
-        values = {
-            name: value
-            for name, value in self.file.content["results"][self.task].items()
-            if "," in name
-            and not name.partition(",")[0].endswith((STDERR, LOW, HIGH))
-            and (isinstance(value, (int, float)) or value == NONE)
-        }
-        filters = {name.partition(",")[2] for name in values}
-        return {
-            one_line(name.partition(",")[0] if len(filters) == 1 else name): self._score(name)
-            for name in values
-        }
+        """Scores by metric; where a task has several filters, by ``metric,filter``."""
+        keys = [key for key, value in self._entries.items() if _is_score(key, value)]
+        filters = {key.partition(",")[2] for key in keys}
+        scores = {}
+        for key in keys:
+            name = key.partition(",")[0] if len(filters) == 1 else key
+            scores[one_line(name)] = self._estimate(key)
+        return scores
 
-    def _score(self, name: str) -> Estimate:
-        """A metric's figure, with the interval that the task noted beside it.
+    @property
+    def _entries(self) -> Keys:
+        """What lm-eval wrote of the task's metrics, by ``metric,filter``."""
+        entries: Keys = self.file.content["results"][self.task]
+        return entries
+
+    def _estimate(self, key: str) -> Estimate:
+        """Return a metric's value, with the interval that the task noted beside it.
 
         Tasks that aren't ours have noted none, nor have results of ours of older versions, whose
         intervals were too narrow.
         """
-        entries = self.file.content["results"][self.task]
-        value, stderr = map(
-            finite, (entries[name], entries.get(name.replace(",", f"{STDERR},", 1)))
-        )
-        noted = self._metadata.get(INTERVALS, {}).get(name, {})
-        return _FIGURE.validate_python({"value": value, "stderr": stderr, **noted})
+        stderr_key = key.replace(",", f"{STDERR},", 1)
+        fields = {
+            "value": finite(self._entries[key]),
+            "stderr": finite(self._entries.get(stderr_key)),
+        }
+        interval = self._metadata.get(INTERVALS, {}).get(key, {})
+        return _ESTIMATE.validate_python({**fields, **interval})
 
     @property
-    def config(self) -> Mapping[str, Any]:
-        """Of the task, as lm-eval wrote it."""
-        config: Mapping[str, Any] = self.file.content["configs"][self.task]
+    def config(self) -> Keys:
+        """The task's configuration, as lm-eval wrote it."""
+        config: Keys = self.file.content["configs"][self.task]
         return config
 
     @property
-    def _metadata(self) -> Mapping[str, Any]:
+    def _metadata(self) -> Keys:
         return self.config.get("metadata") or {}
 
     @cached_property
@@ -143,9 +154,9 @@ class Run:
         Raises:
             DataError: The file has a card of its own, which is malformed.
         """
-        own = self._metadata.get(CARD)
-        if own:
-            return _own_card(json.dumps(own))
+        card_in_file = self._metadata.get(CARD)
+        if card_in_file:
+            return _parse_card(json.dumps(card_in_file))
         return card_of(self.task) or cards().get(str(self._metadata.get(BENCHMARK)))
 
     @property
@@ -154,14 +165,16 @@ class Run:
         return BENCHMARK in self._metadata
 
     def title(self, metric: str) -> str:
-        """A metric in words, where the card has any."""
+        """Return a metric in words, where the card has any."""
         return self.card.title_of(metric) if self.card else metric
 
     @cached_property
     def headline(self) -> str:
         """The metric that stands for the task: the card's, or the first; "" if there is none."""
-        own = self.card.headline_of(self.scores) if self.card and self.is_current else ""
-        return own or next(iter(self.scores), "")
+        headline = ""
+        if self.card and self.is_current:
+            headline = self.card.headline_of(self.scores)
+        return headline or next(iter(self.scores), "")
 
     @property
     def is_unscored(self) -> bool:
@@ -171,7 +184,7 @@ class Run:
     @property
     def is_whole(self) -> bool:
         """Whether all documents were asked: without ``--limit``, or with one that took all."""
-        settings = self.file.content["config"]
+        settings = self.file.settings
         scored, total = self.documents
         return scored == total or not (settings.get("limit") or settings.get("samples"))
 
@@ -183,29 +196,37 @@ class Run:
 
     @property
     def tokens(self) -> Tokens | None:
-        """What the task takes, if that was counted."""
+        """The tokens that the task takes; None if they were not counted."""
         try:
-            found = self.file.content[TOKENS][self.task]
-            return Tokens(int(found["input"]), int(found["output"]))
+            counts = self.file.content[TOKENS][self.task]
+            return Tokens(int(counts["input"]), int(counts["output"]))
         except (KeyError, TypeError, ValueError):
             return None
 
     @property
-    def not_scorable(self) -> dict[str, list[str]]:
-        """By cause, the ids of examples that could not be scored and are in no metric."""
-        named = self._metadata.get(NOT_SCORABLE) or {}
-        return {
-            one_line(str(cause)): [one_line(str(i)) for i in ids] for cause, ids in named.items()
-        }
+    def excluded(self) -> dict[str, list[str]]:
+        """The ids of the examples that could not be scored and are in no metric, by cause."""
+        excluded = {}
+        for cause, ids in (self._metadata.get(NOT_SCORABLE) or {}).items():
+            excluded[one_line(str(cause))] = [one_line(str(id_)) for id_ in ids]
+        return excluded
 
     @cached_property
     def signature(self) -> str:
-        """What was asked and how it was scored, in one line."""
+        """One line that says what was asked, and how it was scored."""
         return signature.result_signature(self.file.content, self.task)
 
 
+def _is_score(key: str, value: object) -> bool:
+    """Return whether an entry of a task's results is the score of a metric."""
+    metric, comma, _ = key.partition(",")
+    if not comma or metric.endswith(_NUMBER_ENDINGS):
+        return False
+    return isinstance(value, (int, float)) or value == NONE
+
+
 @cache
-def _own_card(content: str) -> Card:
+def _parse_card(content: str) -> Card:
     try:
         return Card.model_validate_json(content)
     except ValidationError as error:
@@ -249,8 +270,8 @@ def _result_files(path: Path) -> list[Path]:
     return sorted(files, key=lambda file: (file.name.rpartition("_")[2], str(file)))
 
 
-def find(path: Path, *, unlearned: bool = False) -> list[ResultsFile]:
-    """Reads a results file, or all in a folder, the oldest first.
+def read_results(path: Path, *, include_failed_training: bool = False) -> list[ResultsFile]:
+    """Read a results file, or all in a folder, the oldest first.
 
     Hidden folders are skipped, since results that are still being written are there, but not those
     that lm-eval names after a model with a relative path. A file in a folder that cannot be read is
@@ -258,34 +279,35 @@ def find(path: Path, *, unlearned: bool = False) -> list[ResultsFile]:
 
     Args:
         path: A file or a folder, or what was given as ``--output_path FOLDER/NAME.json``.
-        unlearned: Also of models that did not learn what they were trained on, as their model
-            files say. What they answer shows nothing about what their task asks.
+        include_failed_training: Also read results of models that did not learn what they were
+            trained on, as their model files say. Their answers show nothing about the task.
 
     Raises:
-        OptionError: If there is none.
-        DataError: If no file can be used.
+        OptionError: There are no results.
+        DataError: No file can be used.
     """
-    found, problems = [], []
+    files: list[ResultsFile] = []
+    problems: list[str] = []
     for file in _result_files(path):
         try:
-            one = _read(file)
+            results = _read(file)
         except DataError as error:
             problems.append(str(error))
             continue
-        why = model_file(one).get(UNLEARNED)
-        if why is None or unlearned:
-            found.append(one)
+        reason = model_file(results).get(FAILED_TRAINING)
+        if reason is None or include_failed_training:
+            files.append(results)
         else:
-            problems.append(f"{label(one)} did not learn: {one_line(str(why), limit=200)}")
-    if not found and problems:
+            problems.append(f"{label(results)} did not learn: {one_line(str(reason), limit=200)}")
+    if not files and problems:
         raise DataError(problems[0])
-    if not found:
+    if not files:
         raise OptionError(
             f"no results_*.json under {path}; lm_eval writes them with --output_path {path}"
         )
     for problem in dict.fromkeys(problems):
         _log.warning("left out: %s", problem)
-    return found
+    return files
 
 
 def _read(file: Path) -> ResultsFile:
@@ -293,18 +315,19 @@ def _read(file: Path) -> ResultsFile:
         content = _Content.model_validate_json(file.read_bytes()).model_dump(by_alias=True)
         results = ResultsFile(file, content)
         for run in results.runs:
-            _ = run.signature, run.documents, run.scores, run.card, run.not_scorable
+            # All that is read of a run, so that a malformed file is refused as a whole.
+            _ = run.signature, run.documents, run.scores, run.card, run.excluded
     except (
         OSError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError
     ) as error:  # fmt: skip
-        why = first_problem(error) if isinstance(error, ValidationError) else str(error)
+        problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
         raise DataError(
-            f"{file}: not a results file of lm-eval ({one_line(why, limit=200)})"
+            f"{file}: not a results file of lm-eval ({one_line(problem, limit=200)})"
         ) from None
     return results
 
 
-WHERE_NOT_WHAT = frozenset(
+EXECUTION_ARGUMENTS = frozenset(
     ("base_url", "num_concurrent", "max_retries", "timeout", "device",
      "device_map_option", "parallelize", "max_memory_per_gpu", "max_cpu_memory", "offload_folder",
      "batch_size", "max_batch_size", "gpu_memory_utilization", "tensor_parallel_size",
@@ -313,52 +336,60 @@ WHERE_NOT_WHAT = frozenset(
 """Model arguments that say where and how fast a model runs, not which model it is."""
 
 
-def identity(settings: Mapping[str, Any]) -> str:
-    """Which model it is, as JSON: its type and the arguments that say which.
+def identity(settings: Keys) -> str:
+    """Return which model it is, as JSON: its type and the arguments that tell it from others.
 
-    ``settings`` are lm-eval's options, or the ``config`` of a results file.
+    Args:
+        settings: lm-eval's options, or the ``config`` of a results file.
     """
     arguments = arguments_of(settings)
-    kept = {key: value for key, value in arguments.items() if key not in WHERE_NOT_WHAT}
-    return json.dumps([settings.get("model"), kept], sort_keys=True, default=str)
+    identifying = {
+        name: value for name, value in arguments.items() if name not in EXECUTION_ARGUMENTS
+    }
+    return json.dumps([settings.get("model"), identifying], sort_keys=True, default=str)
 
 
-def arguments_of(settings: Mapping[str, Any], key: str = "model_args") -> dict[str, Any]:
-    """An option that may be given as a mapping or as ``key=value,...`` text, as a mapping."""
-    found = settings.get(key) or {}
-    if not isinstance(found, str):
-        return dict(found)
+def arguments_of(settings: Keys, option: str = "model_args") -> dict[str, Any]:
+    """Return an option that may be a mapping or text, ``key=value,...``, as a mapping."""
+    arguments = settings.get(option) or {}
+    if not isinstance(arguments, str):
+        return dict(arguments)
     from lm_eval.utils import simple_parse_args_string
 
-    return dict(simple_parse_args_string(found))
+    return dict(simple_parse_args_string(arguments))
 
 
-def metadata_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What lm-eval passes to tasks as metadata: model arguments and ``--metadata``."""
+def metadata_of(settings: Keys) -> dict[str, Any]:
+    """Return what lm-eval passes to tasks as metadata: model arguments and ``--metadata``."""
     return arguments_of(settings) | arguments_of(settings, "metadata")
 
 
 MODEL_FILE = "model.yaml"
-"""Beside results of ``lm-eval-ext run``: the YAML file of the model that they are of."""
+"""The name of the model's YAML file that ``lm-eval-ext run`` puts beside its results."""
 
-UNLEARNED = "did_not_learn"
+FAILED_TRAINING = "did_not_learn"
 """A key of the model file: why training did not reach its gates (docs/training.md)."""
 
-_LEVELS = 2
-"""It lies beside a results file, or above the folder that lm-eval makes for each model."""
+_MODEL_FILE_LEVELS = 2
+"""The model file is beside a results file, or above the folder that lm-eval makes for a model."""
 
 
 def model_file_path(results: ResultsFile) -> Path | None:
-    """The model file of these results, or None if there is none."""
-    beside = (folder / MODEL_FILE for folder in results.path.resolve().parents[:_LEVELS])
-    return next(filter(Path.is_file, beside), None)
+    """Return the model file of these results, or None if there is none."""
+    for folder in results.path.resolve().parents[:_MODEL_FILE_LEVELS]:
+        file = folder / MODEL_FILE
+        if file.is_file():
+            return file
+    return None
 
 
 def model_file(results: ResultsFile) -> dict[str, Any]:
-    """The content of the model file; {} if there is none, or it cannot be read."""
+    """Return the content of the model file; {} if there is none, or it cannot be read."""
     file = model_file_path(results)
+    if file is None:
+        return {}
     try:
-        return read_yaml(file, TypeAdapter(dict[str, Any])) if file else {}
+        return read_yaml(file, TypeAdapter(dict[str, Any]))
     except DataError:
         return {}
 

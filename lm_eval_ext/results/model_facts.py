@@ -1,6 +1,6 @@
 """Facts about a model that its file may state: size, family, weights, licence, date and price."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -13,7 +13,7 @@ _DATE = r"^\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?$"
 
 
 class ModelFacts(BaseModel):
-    """What is known of a model; "" and None where nothing is.
+    """The facts that are known of a model; "" and None where nothing is.
 
     ``size`` is the number of parameters (below a thousand it would rather be one of billions or
     millions without its unit); ``date`` is ISO 8601, with or without month and day; ``price`` is
@@ -37,11 +37,11 @@ class ModelFacts(BaseModel):
     )
 
     def cost(self, tokens: Tokens | None) -> float | None:
-        """Of so many tokens, in the currency of the price; None if either isn't known."""
+        """Return the cost of these tokens in the currency of the price; None if it isn't known."""
         if self.price is None or tokens is None:
             return None
-        asked, answered = self.price
-        return (asked * tokens.input + answered * tokens.output) / 1_000_000
+        input_price, output_price = self.price
+        return (input_price * tokens.input + output_price * tokens.output) / 1_000_000
 
 
 KEYS = {name: str(field.description) for name, field in ModelFacts.model_fields.items()}
@@ -49,21 +49,20 @@ KEYS = {name: str(field.description) for name, field in ModelFacts.model_fields.
 
 
 def model_facts(results: ResultsFile) -> ModelFacts:
-    """Reads the facts from the model's file; a wrong value counts as none.
+    """Return the facts in the model's file; a wrong value counts as none.
 
     A size that isn't stated is the number of parameters that lm-eval counted, if it did.
     """
-    counted = {"size": results.content["config"].get("model_num_parameters")}
-    found = {**counted, **model_file(results)}
-    return ModelFacts(
-        **{key: found[key] for key in KEYS.keys() & found if is_legal(key, found[key])}
-    )
+    counted = {"size": results.settings.get("model_num_parameters")}
+    values = {**counted, **model_file(results)}
+    legal = {key: values[key] for key in KEYS.keys() & values if is_legal(key, values[key])}
+    return ModelFacts.model_validate(legal)
 
 
-def is_legal(key: str, value: Any) -> bool:
-    """Whether one of the keys may have this value."""
+def is_legal(key: str, value: object) -> bool:
+    """Return whether one of the keys may have this value."""
     try:
-        ModelFacts(**{key: value})
+        ModelFacts.model_validate({key: value})
     except ValidationError:
         return False
     return True

@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -12,16 +12,20 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.files import (
     WEIGHTS,
+    ResultsFile,
     Run,
-    find,
     identity,
     label,
     model_file,
     model_file_path,
+    read_results,
 )
 from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
+
+_LONGEST_LIST = 200
+"""Characters of a list of tasks in a warning."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +36,36 @@ class Model:
     runs: Mapping[str, Run]
 
 
-def having(models: Iterable[Model], task: str) -> dict[str, Run]:
-    """The runs on a task, by model."""
+@dataclass(frozen=True)
+class _ModelKey:
+    """What tells models apart while results files are read.
+
+    Attributes:
+        label: The model's name.
+        identity: The model's type and arguments; or, of a model with a display name, its file.
+        argument: Which path the results are from; None if one model may lie in several.
+    """
+
+    label: str
+    identity: str
+    argument: int | None
+
+
+@dataclass(frozen=True)
+class _CollectedRuns:
+    """The runs of one model, by task, and the folder of its first results file."""
+
+    folder: Path
+    runs: dict[str, Run] = field(default_factory=dict)
+
+
+def runs_by_model(models: Iterable[Model], task: str) -> dict[str, Run]:
+    """Return the runs on a task, by the label of their model."""
     return {model.label: model.runs[task] for model in models if task in model.runs}
 
 
 def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
-    """Reads the models that results files or folders hold.
+    """Read the models that results files or folders hold.
 
     Results of the same model and arguments are one model's, and so are results below one
     ``model.yaml`` with a display name. Of several results on one task those of a whole run count
@@ -46,60 +73,75 @@ def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
     name get their folder added.
 
     Args:
-        paths: Of results files or folders.
-        joined: One model may lie in several paths, and have several files with its display name;
-            otherwise each path holds its own models.
+        paths: Results files or folders.
+        joined: Whether one model may lie in several paths, and have several files with its display
+            name; otherwise each path holds its own models.
 
     Raises:
-        OptionError: If a path holds no results.
-        DataError: If no file can be read; others are left out with a warning.
+        OptionError: A path holds no results.
+        DataError: No file can be read; others are left out with a warning.
     """
-    found: dict[tuple[str, str, int | None], tuple[Path, dict[str, Run]]] = {}
+    collected: dict[_ModelKey, _CollectedRuns] = {}
     unscored: dict[str, list[str]] = {}
     for argument, path in enumerate(paths):
-        for results in find(path):
-            name, which = label(results), identity(results.content["config"])
-            if model_file(results).get("display_name"):
-                # A display name declares these results to be one model's, whatever its arguments.
-                which = "" if joined else str(model_file_path(results))
-            key = (name, which, None if joined else argument)
-            _, runs = found.setdefault(key, (results.path.parent, {}))
+        for results in read_results(path):
+            key = _key_of(results, argument, joined=joined)
+            model_runs = collected.setdefault(key, _CollectedRuns(results.path.parent)).runs
             for run in results.runs:
                 if run.is_unscored:
-                    unscored.setdefault(name, []).append(run.task)
-                elif run.task not in runs or _rank(run) > _rank(runs[run.task]):
-                    runs[run.task] = run
+                    unscored.setdefault(key.label, []).append(run.task)
+                elif run.task not in model_runs or _rank(run) > _rank(model_runs[run.task]):
+                    model_runs[run.task] = run
     for name, tasks in unscored.items():
         _log.warning(
             "left out: %s on %s: responses without scores (--predict_only); run again without it",
             name,
-            one_line(", ".join(dict.fromkeys(tasks)), limit=200),
+            one_line(", ".join(dict.fromkeys(tasks)), limit=_LONGEST_LIST),
         )
-    found = {key: entry for key, entry in found.items() if entry[1]}
-    if not found:
+    scored = {key: collection for key, collection in collected.items() if collection.runs}
+    if not scored:
         raise DataError("these results have no scores: they are of --predict_only")
-    for (name, *_), (_, runs) in found.items():
-        _warn_of_other_weights(name, runs)
-    counts = Counter(name for name, *_ in found)
-    seen: Counter[str] = Counter()
-    models = []
-    for (name, *_), (folder, runs) in found.items():
-        unique = name
-        if counts[name] > 1:
-            same_name = [entry[1] for (other, *_), entry in found.items() if other == name]
-            unique = f"{name} · {_setting(runs, same_name) or one_line(str(folder))}"
-        seen[unique] += 1
-        if seen[unique] > 1:
-            unique += f" ({seen[unique]})"
-        models.append(Model(unique, runs))
-    return models
+    for key, collection in scored.items():
+        _warn_of_other_weights(key.label, collection.runs)
+    labels = _unique_labels(scored)
+    return [
+        Model(unique_label, collection.runs)
+        for unique_label, collection in zip(labels, scored.values(), strict=True)
+    ]
+
+
+def _key_of(results: ResultsFile, argument: int, *, joined: bool) -> _ModelKey:
+    """Return which model a results file belongs to."""
+    which = identity(results.settings)
+    if model_file(results).get("display_name"):
+        # A display name declares these results to be one model's, whatever its arguments.
+        which = "" if joined else str(model_file_path(results))
+    return _ModelKey(label(results), which, None if joined else argument)
+
+
+def _unique_labels(collected: Mapping[_ModelKey, _CollectedRuns]) -> Iterator[str]:
+    """Yield a label for each model; those of the same name get their setting or their folder."""
+    collections_of: dict[str, list[_CollectedRuns]] = {}
+    for key, collection in collected.items():
+        collections_of.setdefault(key.label, []).append(collection)
+    uses: Counter[str] = Counter()
+    for key, collection in collected.items():
+        unique_label = key.label
+        same_name = collections_of[key.label]
+        if len(same_name) > 1:
+            setting = _setting(collection.runs, [other.runs for other in same_name])
+            unique_label = f"{key.label} · {setting or one_line(str(collection.folder))}"
+        uses[unique_label] += 1
+        if uses[unique_label] > 1:
+            unique_label += f" ({uses[unique_label]})"
+        yield unique_label
 
 
 def _setting(runs: Mapping[str, Run], same_name: Sequence[Mapping[str, Run]]) -> str:
     """Return whether a model had a chat template, if that tells two models of one name apart."""
     if len(same_name) != 2:  # noqa: PLR2004
         return ""
-    has_template = [_has_chat_template(entry) for entry in same_name]
+    has_template = [_has_chat_template(other_runs) for other_runs in same_name]
     if has_template[0] == has_template[1]:
         return ""
     return "chat template" if _has_chat_template(runs) else "no chat template"
@@ -118,32 +160,52 @@ def _warn_of_other_weights(name: str, runs: Mapping[str, Run]) -> None:
             tasks_of.setdefault(str(weights), []).append(task)
     if len(tasks_of) > 1:
         *older, _ = tasks_of.values()
-        names = one_line(", ".join(task for tasks in older for task in tasks), limit=200)
+        older_tasks = [task for tasks in older for task in tasks]
+        names = one_line(", ".join(older_tasks), limit=_LONGEST_LIST)
         _log.warning("%s: older weights than the newest gave %s; run them again", name, names)
 
 
-def choose_tasks(models: Iterable[Model], patterns: Sequence[str], *, least: int = 2) -> list[str]:
-    """The tasks that at least so many models have, in the order of the first model that has them.
+def choose_tasks(
+    models: Iterable[Model], patterns: Sequence[str], *, min_models: int = 2
+) -> list[str]:
+    """Return the tasks that enough models have, in the order of the first model that has them.
 
-    ``patterns`` are names of tasks, of groups of ours, or patterns with ``*``; all if empty.
+    Args:
+        models: The models.
+        patterns: Names of tasks, of groups of ours, or patterns with ``*``; all tasks if empty.
+        min_models: How many models must have a task.
 
     Raises:
-        OptionError: If no task is left; the message lists those that two models have.
+        OptionError: No task is left; the message lists those that enough models have.
     """
     counts = Counter(task for model in models for task in model.runs)
-    shared = [task for task, count in counts.items() if count >= least]
-    groups = {name: members for card in cards().values() for name, members in card.groups.items()}
-    wanted = [name for pattern in patterns for name in groups.get(pattern, (pattern,))]
-    chosen = [
-        task for task in shared if not wanted or any(fnmatchcase(task, one) for one in wanted)
-    ]
+    available = [task for task, count in counts.items() if count >= min_models]
+    chosen = available
+    if patterns:
+        wanted = _without_groups(patterns)
+        chosen = [
+            task for task in available if any(fnmatchcase(task, pattern) for pattern in wanted)
+        ]
     if not chosen:
-        where = "the results of two models" if least > 1 else "the results"
-        there = f"; there is {', '.join(shared)}" if shared else ""
-        raise OptionError(one_line(f"no task {', '.join(patterns)} is in {where}{there}"))
+        source = "the results of two models" if min_models > 1 else "the results"
+        hint = f"; there is {', '.join(available)}" if available else ""
+        raise OptionError(one_line(f"no task {', '.join(patterns)} is in {source}{hint}"))
     return chosen
 
 
+def _without_groups(patterns: Iterable[str]) -> list[str]:
+    """Return the patterns, with the members of a group in its place."""
+    groups: dict[str, tuple[str, ...]] = {}
+    for card in cards().values():
+        groups.update(card.groups)
+    names: list[str] = []
+    for pattern in patterns:
+        names += groups.get(pattern, (pattern,))
+    return names
+
+
 def _rank(run: Run) -> tuple[bool, list[int], str]:
-    version = re.findall(r"\d+", str(run.file.content["versions"].get(run.task, "")))
-    return run.is_whole, list(map(int, version)), run.file.path.name
+    """Return what decides which of several runs on one task counts; the largest does."""
+    version = str(run.file.content["versions"].get(run.task, ""))
+    numbers = [int(digits) for digits in re.findall(r"\d+", version)]
+    return run.is_whole, numbers, run.file.path.name

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lm_eval_ext.cards import cards
 from lm_eval_ext.results.align import RefusedError, align, majority_setup
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.models import Model, having
+from lm_eval_ext.results.models import Model, runs_by_model
 from lm_eval_ext.results.query import question_of, reason_for, recomputes, reference_run
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.marks import ColumnTests, Standing, column_tests, standings
@@ -151,7 +151,7 @@ def column_of(
     models: Sequence[Model], task: str, *, read: ReadTable = rows
 ) -> OverviewColumn | None:
     """Read and test the models' values of a task's headline; None for a task without metrics."""
-    runs = having(models, task)
+    runs = runs_by_model(models, task)
     reference = reference_run(runs)
     metric = reference.headline
     if not metric:

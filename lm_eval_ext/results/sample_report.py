@@ -20,7 +20,7 @@ from lm_eval_ext.results.inspection import (
     logged_samples,
     views_of,
 )
-from lm_eval_ext.results.models import Model, choose_tasks, having
+from lm_eval_ext.results.models import Model, choose_tasks, runs_by_model
 from lm_eval_ext.results.query import ScoreQuery, check
 from lm_eval_ext.results.sample_scores import SampleScore, kind_of, values_for
 from lm_eval_ext.results.samples import Part
@@ -140,7 +140,7 @@ def samples_report(
 
 
 def _choose_task(models: Sequence[Model], task: str) -> str:
-    available = choose_tasks(models, [task] if task else [], least=1)
+    available = choose_tasks(models, [task] if task else [], min_models=1)
     if len(available) > 1:
         raise OptionError(f"name one task with --task: {', '.join(available)}")
     return available[0]
@@ -148,7 +148,7 @@ def _choose_task(models: Sequence[Model], task: str) -> str:
 
 def _choose_models(models: Sequence[Model], task: str, wanted: SampleQuery) -> list[_ModelSamples]:
     """Return the one model or the two that are shown."""
-    runs = having(models, task)
+    runs = runs_by_model(models, task)
     labels = list(runs)
     if wanted.models:
         labels = [_label(name, list(runs)) for name in wanted.models]

@@ -7,7 +7,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.align import parts_of
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import LOWER, Section, interval, legend, matrix, notes, value
-from lm_eval_ext.results.models import Model, choose_tasks, having
+from lm_eval_ext.results.models import Model, choose_tasks, runs_by_model
 from lm_eval_ext.results.overview import overview
 from lm_eval_ext.results.query import (
     Answer,
@@ -39,14 +39,14 @@ def tables(
         OptionError: No task or facet has that name.
         DataError: Samples are needed, and were not logged or cannot be read.
     """
-    chosen = choose_tasks(models, tasks, least=1)
+    chosen = choose_tasks(models, tasks, min_models=1)
     if len(chosen) > 1 and not tasks and not asked.is_question:
         yield from _overview(models, chosen)
         return
     problems = []
     for task in chosen:
         try:
-            yield from _task(having(models, task), asked)
+            yield from _task(runs_by_model(models, task), asked)
         except (DataError, OptionError) as error:  # the other tasks still show
             problems.append(error)
     if len(problems) == len(chosen):
@@ -78,7 +78,7 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
     if absent := {model.label for model in models}.difference(found["model"]):
         told.append(f"without results of these: {', '.join(sorted(absent))}")
     for task in dict.fromkeys(found["task"]):
-        runs = having(models, task)
+        runs = runs_by_model(models, task)
         told += [*version_notes(runs), *library_notes(runs)]
     lacking = found[found["value"].isna()].itertuples()
     told += grouped(((f"{one.model} ({one.benchmark})", one.why) for one in lacking), len(found))
@@ -214,6 +214,6 @@ def _figures(run: Run, asked: ScoreQuery) -> Iterator[Answer]:
 
 
 def _about(run: Run) -> Iterator[str]:
-    for cause, ids in run.not_scorable.items():
+    for cause, ids in run.excluded.items():
         some = ", ".join(ids[:_SOME]) + ", ..." * (len(ids) > _SOME)
         yield f"not scored: {len(ids)} examples, {cause} ({some})"

@@ -26,9 +26,9 @@ from lm_eval_ext.results.files import (
     KEYS,
     MODEL_FILE,
     arguments_of,
-    find,
     identity,
     metadata_of,
+    read_results,
 )
 from lm_eval_ext.runs.model_files import ModelFile, lm_eval_config, read_model_files
 from lm_eval_ext.runs.process import evaluate, reason
@@ -149,7 +149,7 @@ class Job:
     def missing(self) -> list[str]:
         """Return the names of which there are no results at the moment."""
         try:
-            results_files = find(self.folder, unlearned=True)
+            results_files = read_results(self.folder, include_failed_training=True)
         except LmEvalExtError:
             results_files = []
         recorded_keys = [file.content.get(KEYS, {}) for file in results_files]

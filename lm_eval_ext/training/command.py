@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from lm_eval_ext.atomic import atomic_text, sha256_of_json
 from lm_eval_ext.errors import OptionError, writing
-from lm_eval_ext.results.files import UNLEARNED
+from lm_eval_ext.results.files import FAILED_TRAINING
 from lm_eval_ext.text import one_line
 from lm_eval_ext.training import fitting
 from lm_eval_ext.training.fitting import tell
@@ -297,7 +297,7 @@ def write_model_file(file: Path, recipe: Recipe, trained: Trained) -> None:
         **recipe.model_file,
     }
     if not trained.learned:
-        content[UNLEARNED] = trained.told()
+        content[FAILED_TRAINING] = trained.told()
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_text(file) as out:
         yaml.safe_dump(content, out, allow_unicode=True, sort_keys=False)

@@ -16,7 +16,7 @@ from lm_eval_ext.compare.command import leaderboard, rendered, run
 from lm_eval_ext.compare.comparison import Report, Table
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard.site import build
-from lm_eval_ext.results.files import find
+from lm_eval_ext.results.files import read_results
 from lm_eval_ext.results.grid import text as grid
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.overview import overview
@@ -29,7 +29,7 @@ from lm_eval_ext.stats.statistics import Estimate
 def test_values_are_those_of_the_results_files(runs: Path) -> None:
     """Every metric of every task, with lm-eval's own interval."""
     checked = 0
-    for own in find(runs / "good")[0].runs:
+    for own in read_results(runs / "good")[0].runs:
         task, metrics = own.task, own.scores
         card = card_of(task)
         assert card

@@ -9,7 +9,7 @@ import pytest
 from support.results_files import rows, write_run
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.files import find
+from lm_eval_ext.results.files import read_results
 from lm_eval_ext.results.model_facts import ModelFacts, is_legal, model_facts
 from lm_eval_ext.runs.model_files import read_model_files
 
@@ -44,7 +44,7 @@ def test_a_wrong_fact_is_refused_before_a_run(tmp_path: Path) -> None:
 def test_facts_beside_results(tmp_path: Path) -> None:
     """From the file; a wrong one counts as none; lm-eval's own count where no size is stated."""
     file = write_run(tmp_path / "one", "one", "some_task", rows(8, 4))
-    (results,) = find(tmp_path)
+    (results,) = read_results(tmp_path)
     assert model_facts(results) == ModelFacts()
     model = tmp_path / "model.yaml"
     model.write_text("size: 1.5B\nfamily: 7\nweights: open\ndate: 2024-07-23\nlicence: 'a\\tb'\n")
@@ -55,4 +55,4 @@ def test_facts_beside_results(tmp_path: Path) -> None:
     for count, size in ((124439808, 124439808.0), (-1, None)):
         content["config"]["model_num_parameters"] = count
         file.write_text(json.dumps(content))
-        assert model_facts(find(tmp_path)[0]) == ModelFacts(size=size)
+        assert model_facts(read_results(tmp_path)[0]) == ModelFacts(size=size)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.files import find
+from lm_eval_ext.results.files import read_results
 from lm_eval_ext.results.models import choose_tasks, read_models
 from lm_eval_ext.text import counted
 
@@ -101,16 +101,16 @@ def test_where_a_model_ran_makes_no_other_model(tmp_path: Path) -> None:
 def test_results_that_are_being_written_are_not_read(tmp_path: Path) -> None:
     visible = a_run(tmp_path / "m")
     a_run(tmp_path / "m" / ".part-1", date="2026-02-01")
-    assert [results.path for results in find(tmp_path)] == [visible]
+    assert [results.path for results in read_results(tmp_path)] == [visible]
     hidden = a_run(tmp_path / ".demo")
-    assert [results.path for results in find(tmp_path / ".demo")] == [hidden]
+    assert [results.path for results in read_results(tmp_path / ".demo")] == [hidden]
 
 
 @pytest.mark.parametrize("folder", [".__model", "..__models__mine"])
 def test_a_relative_model_path_makes_no_hidden_results(tmp_path: Path, folder: str) -> None:
     """lm-eval names the folder of ``pretrained=./model`` with a dot, and it is found."""
     visible = a_run(tmp_path / folder)
-    assert [results.path for results in find(tmp_path)] == [visible]
+    assert [results.path for results in read_results(tmp_path)] == [visible]
 
 
 def test_results_under_a_file_name_are_found(tmp_path: Path) -> None:
@@ -119,10 +119,10 @@ def test_results_under_a_file_name_are_found(tmp_path: Path) -> None:
     later = a_run(tmp_path, "lieder_diff", "2026-02-01")
     (tmp_path / "x_notes.json").write_text("{}")
     (tmp_path / "config.json").write_text("{}")
-    assert [results.path for results in find(tmp_path)] == [named, later]
-    assert [results.path for results in find(tmp_path / "x.json")] == [named]
+    assert [results.path for results in read_results(tmp_path)] == [named, later]
+    assert [results.path for results in read_results(tmp_path / "x.json")] == [named]
     with pytest.raises(OptionError, match="no such folder or file"):
-        find(tmp_path / "absent" / "x.json")
+        read_results(tmp_path / "absent" / "x.json")
 
 
 def test_tasks_are_those_that_two_models_have(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from support.results_files import write_run
 from lm_eval_ext.cli.task_list import task_rows
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.signature import config_digest
-from lm_eval_ext.results.files import Run, find
+from lm_eval_ext.results.files import Run, read_results
 from lm_eval_ext.results.grid import text
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.query import ScoreQuery, question_of, reason_for
@@ -56,7 +56,7 @@ def a_file(folder: Path, name: str = "results_2026-01-01T00-00-00.json", **chang
 
 def read(folder: Path, **changes: Any) -> Run:
     """Of the only task; a group without scores is none."""
-    ((run,),) = (one.runs for one in find(a_file(folder, **changes)))
+    ((run,),) = (one.runs for one in read_results(a_file(folder, **changes)))
     return run
 
 
@@ -121,7 +121,7 @@ def test_what_is_no_results_file_is_one_line_and_the_rest_still_shows(
     file = tmp_path / "results_2026-01-02T00-00-00.json"
     file.write_text(content)
     with pytest.raises(DataError, match="not a results file of lm-eval") as caught:
-        find(file)
+        read_results(file)
     assert str(file) in str(caught.value) and len(str(caught.value)) < 1000
     assert "good" in shown(tmp_path)
     (line,) = caplog.messages

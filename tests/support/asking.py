@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval_ext.cards import Card, cards
-from lm_eval_ext.results.files import Run, find
+from lm_eval_ext.results.files import Run, read_results
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import Estimate, estimate
 from lm_eval_ext.stats.table import Scored, frame
@@ -46,5 +46,5 @@ def of_file(folder: Path, task: str, metric: str, **where: str) -> Any:
 
 def run_in(folder: Path, task: str) -> Run:
     """The only run of a task in a folder, or of a file."""
-    (run,) = (run for file in find(folder) for run in file.runs if run.task == task)
+    (run,) = (run for file in read_results(folder) for run in file.runs if run.task == task)
     return run

@@ -292,7 +292,7 @@ def test_lossy_texts_are_counted_and_others_are_refused(
 def test_a_gate_that_is_missed_is_told_and_reports_leave_the_model_out(
     write: Any, tmp_path: Path
 ) -> None:
-    from lm_eval_ext.results.files import find
+    from lm_eval_ext.results.files import read_results
 
     name = write(kind="gpt2", gates={"all": 1.0}, training={"max_steps": 1})
     result = CliRunner().invoke(app, ["train", name, "-o", str(tmp_path / "out")])
@@ -304,9 +304,9 @@ def test_a_gate_that_is_missed_is_told_and_reports_leave_the_model_out(
         write_run(tmp_path / "results" / label, label, "made", rows(2, 1))
     file = tmp_path / "out" / "models" / "tiny.yaml"
     shutil.copyfile(file, tmp_path / "results" / "bad" / "model.yaml")
-    assert [one.model for one in find(tmp_path / "results")] == ["good"]
+    assert [one.model for one in read_results(tmp_path / "results")] == ["good"]
     with pytest.raises(LmEvalExtError, match=r"did not learn: all 0\.0 % of 4"):
-        find(tmp_path / "results" / "bad")
+        read_results(tmp_path / "results" / "bad")
 
 
 @pytest.mark.parametrize("kind", ["t5", "gpt2"])
