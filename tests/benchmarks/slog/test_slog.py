@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.tasks import load_task
 
-from lm_eval_ext.benchmarks.slog import load, score
+from lm_eval_ext.benchmarks.slog import demonstrations, load, score
 from lm_eval_ext.benchmarks.slog.answers import READERS
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.training.recipe import prepare
@@ -153,7 +153,7 @@ def test_demonstrations_cover_the_constructions(folder: Path) -> None:
         for seed in (0, 1)
     )
     types = Counter(shown["type"])
-    assert types == {**dict.fromkeys(load.COVER, 1), "in_distribution": 12}
+    assert types == {**dict.fromkeys(demonstrations.COVER, 1), "in_distribution": 12}
     roles = {role.strip() for form in shown["form"] for role in re.findall(r"[a-z. ]+(?= =)", form)}
     assert {"agent", "theme", "recipient", "ccomp", "xcomp", "nmod", "nmod . beside"} <= roles
     assert shown[0]["input"] == f"Sentence: {shown[0]['sentence']}\nLogical form:"
