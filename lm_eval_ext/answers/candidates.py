@@ -60,7 +60,8 @@ def announced_candidates(text: str, phrases: Phrases) -> list[Candidate]:
     if last_heading is not None:
         candidates.append(last_heading)
     checked = [check_candidate(text, candidate, phrases) for candidate in candidates]
-    return sorted(checked, key=lambda candidate: candidate.start)
+    # Of an announced table, what the table says counts, not the table as a text.
+    return sorted(checked, key=lambda candidate: (candidate.start, candidate.source == "table"))
 
 
 def fence_candidates(text: str, phrases: Phrases) -> list[Candidate]:
@@ -99,7 +100,7 @@ def _announced(text: str, announcement: re.Match[str], source: str) -> Candidate
     behind = text[start : start + MAX_LENGTH]
     # The end of bold type or of a heading belongs to the announcement.
     closing = re.match(r"[*_]{0,3}[ \t]*[:：]?[ \t]*[*_]{0,3}[ \t]*(?=\n|\Z)", behind)  # noqa: RUF001
-    if closing is None and announcement[0].count("*") in (1, 2):
+    if closing is None and announcement[0].count("*") in (1, 2, 3):
         marks = announcement[0].count("*")
         closing = re.match(rf"[ \t]*\*{{{marks}}}", behind)
     if closing:
@@ -124,6 +125,14 @@ def _last_heading(text: str) -> Candidate | None:
     return Candidate(heading["text"], start, "heading") if heading else None
 
 
+_CROSSED = re.compile(r"\A\W{0,6}[❌✗✘✖]|[❌✗✘✖]\W{0,6}\Z")
+
+
+def is_crossed_out(text: str) -> bool:
+    """Return whether a cross before or behind a text calls it wrong."""
+    return _CROSSED.search(text) is not None
+
+
 def check_candidate(text: str, candidate: Candidate, phrases: Phrases) -> Candidate:
     """Return a candidate with a note if it is denied, or called an example."""
     start = candidate.start
@@ -133,7 +142,7 @@ def check_candidate(text: str, candidate: Candidate, phrases: Phrases) -> Candid
         start = candidate.words_start
     clause = clause_before(text, start)
     is_denied = not is_announced and phrases.denial.search(clause) is not None
-    if is_denied or phrases.example.search(clause):
+    if is_denied or is_crossed_out(candidate.text) or phrases.example.search(clause):
         return replace(candidate, is_denied=True)
     return candidate
 
@@ -204,7 +213,8 @@ def line_variants(line: str, phrases: Phrases) -> Iterator[str]:
 _REMARK = re.compile(
     r"\s\((?:(?!(?:or|not|and|but|maybe|possibly)\b)"
     r"(?:[A-Za-z',-]{1,30}\s){2,30}[A-Za-z'-]{1,30}[.!]?"
-    r"|(?:the\s)?(?:final|correct)?\s?answer)\)\.?\Z"
+    r"|(?:the\s)?(?:final|correct)?\s?answer"
+    r"|(?:[A-Za-z]{1,20}\s)?[Cc]onfiden(?:ce|t)\b[^()\n]{0,30})\)\.?\Z"
 )
 
 
@@ -219,7 +229,7 @@ def without_answer_remark(line: str) -> str:
 
 
 def without_remark(line: str) -> str:
-    """Return a line without a remark of three words or more in brackets behind it."""
+    """Return a line without a remark in brackets behind it: three words, or a confidence."""
     return _REMARK.sub("", line)
 
 

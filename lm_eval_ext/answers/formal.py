@@ -107,7 +107,11 @@ class FormalGrammar(CandidateGrammar):
         line = self.phrases.lead_in.sub("", " ".join(text.split()))
         sentence = first_sentence(line)
         clause = self.phrases.ending.split(sentence, maxsplit=1)[0]
-        return list(dict.fromkeys([line, without_remark(line), sentence, clause]))
+        stretches = [line, without_remark(line), sentence, clause]
+        behind = self.phrases.behind.match(line)
+        if behind:
+            stretches.append(behind["answer"])
+        return list(dict.fromkeys(stretches))
 
     def _without_explanations(self, text: str, expressions: Sequence[Accepted]) -> list[Accepted]:
         """Return the expressions that do not explain an earlier one."""

@@ -87,7 +87,7 @@ _COMMAND = re.compile(
 )
 _TAGGED = re.compile(r"<([A-Za-z][\w:-]{0,40})(?:\s[^<>\n]{0,80})?>(.*)</\1\s*>\Z", re.DOTALL)
 _TRAILING = re.compile(r"(?:[.。!;；]|\\\\|<br ?/?>)\Z")  # noqa: RUF001
-_HALF = re.compile(r"\A\*\*(?!\s.*\*\.?\Z)(?!.*\*\*)|(?<!\s)(?<!\*)\*\*\Z")
+_HALF = re.compile(r"\A\*\*(?!\s.*\*\.?\Z)(?!.*\*\*)|(?<!\s)(?<!\*)\*{2,3}\Z")
 """Bold type that was cut off, or begun before the text."""
 
 _LANGUAGE = re.compile(r"\A(?:text|plaintext|txt|plain|sql|json|python|xml|md|markdown)\n")

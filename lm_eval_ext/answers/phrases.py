@@ -29,6 +29,8 @@ class Phrases:
         subjects: Beginnings of a sentence that says nothing but the answer ("it is").
         calls: Announcements that need no label ("I choose").
         corrections: Phrases that take back what stands before ("no, it is").
+        conclusions: Those of ``before`` that may precede an answer without any label
+            ("therefore, ice").
         openings: Courtesies in the first line of a response ("Sure!").
         leads: Beginnings of a line that announces the next ("Here is").
         negations: Words that deny what follows ("not").
@@ -48,6 +50,7 @@ class Phrases:
     subjects: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     corrections: tuple[str, ...] = ()
+    conclusions: tuple[str, ...] = ()
     openings: tuple[str, ...] = ()
     leads: tuple[str, ...] = ()
     negations: tuple[str, ...] = ()
@@ -77,6 +80,7 @@ class Phrases:
         alone = r"(?=[*_\s:：]*$)"  # noqa: RUF001
         remark = r"(?:\s*\([^()\n]{0,40}\))?"
         labelled = rf"{label}{mark}(?:{verb}(?:{colon})?|{remark}{colon}|{alone})"
+        bracketed = rf"(?<=[\[【]){label}[\]】](?:{colon})?"
         call = rf"{_any_of(self.calls)}(?!\w)(?:{colon})?"
         line_start = r"^(?:[^\w\n]|\d){0,12}"
         sentence_start = r"(?<=[.!?:;。])\s+\W{0,4}"
@@ -84,7 +88,8 @@ class Phrases:
         clause = rf"(?:{_any_of(self.clauses)}\b[^\n.:!?]{{1,150}}?,\s)?"
         start = rf"(?:(?:{line_start}|{sentence_start}){clause}|{clause_start})"
         return re.compile(
-            rf"{start}{self._before}{{0,2}}(?:{labelled}|{call})", re.IGNORECASE | re.MULTILINE
+            rf"{start}{self._before}{{0,2}}(?:{labelled}|{bracketed}|{call})",
+            re.IGNORECASE | re.MULTILINE,
         )
 
     @property
@@ -109,10 +114,15 @@ class Phrases:
 
     @cached_property
     def lead_in(self) -> re.Pattern[str]:
-        """A courtesy or a conjunction before an answer in its line: "Sure! ", "Therefore: "."""
-        return re.compile(
-            rf"\A(?:{_any_of(self.openings)}[!.]|{_any_of(self.before)}:)\s+(?=\S)", re.IGNORECASE
-        )
+        """A courtesy or a conjunction before an answer in its line: "Sure! ", "Therefore, "."""
+        courtesy = rf"{_any_of(self.openings)}[!.]"
+        conjunction = rf"{_any_of(self.before)}:|{_any_of(self.conclusions)},"
+        return re.compile(rf"\A(?:{courtesy}|{conjunction})\s+(?=\S)", re.IGNORECASE)
+
+    @cached_property
+    def conclusion(self) -> re.Pattern[str]:
+        """The beginning of a line that concludes from the lines before it: "Therefore, "."""
+        return re.compile(rf"\A\W{{0,4}}{_any_of(self.conclusions)},\s+(?=\S)", re.IGNORECASE)
 
     @cached_property
     def lead(self) -> re.Pattern[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from lm_eval_ext.answers.candidates import (
     Candidate,
     clause_before,
+    is_crossed_out,
     line_variants,
     without_answer_remark,
 )
@@ -56,7 +57,7 @@ class _QuestionGrammar(CandidateGrammar):
         if not lines:
             return ""
         if self.accept_any(self.readings_of_line(lines[0])) is not None:
-            return " ".join(text.split())
+            return "" if is_crossed_out(lines[0]) else " ".join(text.split())
         return bare(lines[0])
 
     def readings_of_line(self, line: str) -> list[str]:
@@ -222,7 +223,9 @@ class SpanGrammar(_QuestionGrammar):
     def choose_line(
         self, accepted: Sequence[Accepted], lines: Sequence[Candidate]
     ) -> Accepted | None:
-        """Return the first line that is no courtesy, or a short last line behind long ones.
+        """Return the line that concludes, or the first one that is no courtesy.
+
+        A short last line behind long ones counts before a first line.
 
         None if the text is a list of short lines.
         """
@@ -231,6 +234,11 @@ class SpanGrammar(_QuestionGrammar):
         content = [line for line in lines if not is_courtesy(line.text, self.phrases)]
         if 1 < len(content) <= _MAX_LIST and all(_is_list_item(line.text) for line in content):
             return None
+        concluding = [
+            line for line in answers if self.phrases.conclusion.match(line.candidate.text)
+        ]
+        if concluding:
+            return concluding[-1]
         opening = lines[0].text if lines else ""
         last = answers[-1]
         ends_text = bool(lines) and last.candidate.start == lines[-1].start

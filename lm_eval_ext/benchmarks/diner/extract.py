@@ -35,6 +35,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
+from lm_eval_ext.answers.candidates import is_crossed_out
 from lm_eval_ext.answers.markdown import (
     Span,
     bare,
@@ -179,6 +180,11 @@ def _without_question(text: str) -> str:
     return text
 
 
+def _says_something(line: str) -> bool:
+    """Return whether a line has words that are not crossed out."""
+    return any(map(str.isalnum, line)) and not is_crossed_out(line)
+
+
 def _line(text: str) -> str:
     """Return the line that says the name; "" if several names are offered."""
     further_prompt = phrases.CONTINUATION.search(text)
@@ -187,7 +193,7 @@ def _line(text: str) -> str:
     corrections = list(phrases.CORRECTION.finditer(text))
     if corrections and CHINESE.search(text, corrections[-1].end()):
         text = text[corrections[-1].end() :]
-    lines = [line.strip() for line in text.split("\n") if any(map(str.isalnum, line))]
+    lines = [line.strip() for line in text.split("\n") if _says_something(line)]
     while len(lines) > 1 and _leads_up(lines[0]):
         if _denies(lines[0]):
             return ""
