@@ -99,7 +99,8 @@ from lm_eval_ext.benchmarks.magnifico.sql_prose import (
 from lm_eval_ext.benchmarks.magnifico.sql_text import Place, parses, query_at
 
 MAX_CHARS: Final = 1_000_000
-"""Length of answers that is read; the executor refuses much shorter queries."""
+"""Characters that are read of each stretch of an answer outside of its reasoning, its beginning;
+the executor refuses much shorter queries."""
 
 _MAX_PLACES: Final = 200
 _MAX_DOUBTFUL: Final = 40
@@ -145,10 +146,10 @@ class QueryReader(AnswerReader):
     def explain(self, response: str) -> Reading:
         """Return the query in a response with the steps that led to it."""
         masks = DialectMasks()
-        text = response[:MAX_CHARS]
+        text = response
         if not self._is_sqlite and masks.can_mask(text):
             text = masks.mask(text)
-        steps = [Step("response", response[:MAX_CHARS])]
+        steps = [Step("response", response)]
         for step in _read(text):
             step_text = masks.unmask(step.text)
             if step_text != steps[-1].text:
@@ -238,6 +239,8 @@ def _turns(answer: str) -> Iterator[_Turn]:
     channel = final_channel(answer)
     for start, end in outside_reasoning(channel):
         stretch = channel[start:end]
+        if len(stretch) > MAX_CHARS:
+            stretch = stretch.lstrip()[:MAX_CHARS]
         turn = remove_special_tokens(stretch)
         visible = remove_invisible(turn)
         text = without_quotation_marks(visible)

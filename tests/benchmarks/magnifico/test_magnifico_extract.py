@@ -199,7 +199,7 @@ def test_any_text_gives_a_part_of_itself_or_nothing(text: str) -> None:
 @pytest.mark.parametrize("piece", PIECES["hostile"])
 def test_hostile_text_is_read_in_a_moment(piece: str) -> None:
     """One that took quadratic time would need many minutes, and meet pytest's own limit."""
-    found = query_of(piece * (MAX_CHARS // 4 // len(piece)))
+    found = query_of(piece * (MAX_CHARS // 10 // len(piece)))
     assert found is None or query_of(found) == found
 
 
@@ -211,8 +211,15 @@ def test_the_parser_does_not_compile() -> None:
 
 def test_what_stands_beyond_the_limit_is_not_read() -> None:
     query = "SELECT name FROM boat"
-    assert query_of(" " * (MAX_CHARS - len(query)) + query) == query
-    assert query_of(" " * MAX_CHARS + query) is None
+    assert query_of("." + " " * (MAX_CHARS - len(query) - 1) + query) == query
+    assert query_of("." + " " * MAX_CHARS + query) is None
+
+
+@pytest.mark.parametrize("read", [query_of, query_in_dialect])
+def test_a_thought_of_any_length_stands_before_a_query(read: Callable[[str], str | None]) -> None:
+    """The limit holds for what stands outside of reasoning."""
+    thought = "Maybe so. " * (MAX_CHARS // 10 + 1)
+    assert read(f"<think>{thought}</think>\nSELECT name FROM boat") == "SELECT name FROM boat"
 
 
 # --- the recorded predictions ----------------------------------------------------------------
