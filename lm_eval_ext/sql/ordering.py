@@ -186,11 +186,20 @@ def _read_limit(numbers: list[Token]) -> tuple[int, int | None] | None:
             return 0, None
         case _:
             return None
-    for number in (limit, offset):
-        # SQLite reads longer numbers as REAL, and Python refuses to convert very long ones.
-        if not number.isdecimal() or len(number) > _INTEGER_DIGITS:
-            return None
-    return int(offset), int(limit)
+    skipped_rows, max_rows = _read_integer(offset), _read_integer(limit)
+    if skipped_rows is None or max_rows is None:
+        return None
+    return skipped_rows, max_rows
+
+
+def _read_integer(text: str) -> int | None:
+    """Return a whole number without a sign; None for any other text, and for a longer number.
+
+    SQLite reads longer numbers as REAL, and Python refuses to convert very long ones.
+    """
+    if text.isdecimal() and len(text) <= _INTEGER_DIGITS:
+        return int(text)
+    return None
 
 
 def _split(terms: list[Token]) -> list[list[Token]]:
@@ -213,10 +222,8 @@ def _result_column(term: list[Token], columns: tuple[str, ...]) -> int | None:
     if len(operand) != 1:
         return None
     if operand[0].kind == "number":
-        text = operand[0].text
-        if text.isdecimal() and int(text):
-            return int(text) - 1
-        return len(columns)
+        number = _read_integer(operand[0].text)
+        return number - 1 if number else len(columns)
     name = operand[0].name
     names = [column.lower() for column in columns]
     if name is None or name.lower() not in names:

@@ -1,4 +1,4 @@
-"""LIMIT and OFFSET with numbers that no SQLite integer can hold."""
+"""LIMIT, OFFSET and ORDER BY with numbers that no SQLite integer can hold."""
 
 from pathlib import Path
 
@@ -38,5 +38,26 @@ def test_a_gold_with_a_long_limit_is_judged(tmp_path: Path) -> None:
     gold = "SELECT n FROM numbers ORDER BY n LIMIT 3 OFFSET " + "0" * 5_000
     prediction = Prediction("numbers", gold, "SELECT n FROM numbers ORDER BY n")
     with SqlJudge(tmp_path, semantics="strict") as judge:
+        verdict = judge.judge_all([prediction], progress=None)[0]
+    assert verdict.status == "correct", verdict.reason
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param("9" * 5_000, id="5000-digits"),
+        pytest.param("0" * 5_000 + "1", id="5000-zeros"),
+        pytest.param(str(LARGEST + 1), id="one-more-than-an-integer"),
+    ],
+)
+@pytest.mark.parametrize("semantics", ["strict", "spider", "sets"])
+def test_a_gold_ordered_by_a_long_number_is_judged(
+    tmp_path: Path, number: str, semantics: str
+) -> None:
+    """The number is an expression to SQLite, or the result column that it leads with zeros to."""
+    written(tmp_path / "numbers.sqlite", NUMBERS)
+    gold = f"SELECT n FROM numbers ORDER BY {number}"
+    prediction = Prediction("numbers", gold, "SELECT n FROM numbers")
+    with SqlJudge(tmp_path, semantics=semantics) as judge:
         verdict = judge.judge_all([prediction], progress=None)[0]
     assert verdict.status == "correct", verdict.reason
