@@ -7,12 +7,12 @@ differ from the gold on one of them.
 import random
 import shutil
 import sqlite3
-from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from lm_eval_ext.sql.schema import schema_of
 from lm_eval_ext.sql.values import quoted
 
 LEAST_SHARE, MOST_SHARE = 0.1, 0.9
@@ -58,12 +58,29 @@ class SubDatabases:
 
 
 @dataclass(frozen=True)
-class ForeignKey:
-    """Columns of a table that refer to those of another."""
+class Reference:
+    """A foreign key of a table.
+
+    Attributes:
+        child: The table whose rows refer to others.
+        parent: The table that they refer to.
+        columns: Pairs of a child's column and the parent's column with the same value.
+    """
 
     child: str
     parent: str
     columns: tuple[tuple[str, str], ...]
+
+    @property
+    def orphan_condition(self) -> str:
+        """The condition in SQL that a row of the child has no parent though no column is NULL."""
+        child = quoted(self.child)
+        terms = [f"{child}.{quoted(column)} IS NOT NULL" for column, _ in self.columns]
+        matches = " AND ".join(
+            f"parent.{quoted(target)} = {child}.{quoted(column)}" for column, target in self.columns
+        )
+        parents = f"SELECT 1 FROM main.{quoted(self.parent)} AS parent WHERE {matches}"
+        return " AND ".join([*terms, f"NOT EXISTS ({parents})"])
 
 
 def make_sub_databases(original: Path, folder: Path, count: int) -> SubDatabases:
@@ -89,68 +106,49 @@ def make_sub_databases(original: Path, folder: Path, count: int) -> SubDatabases
 
 def _leave_rows_out(connection: sqlite3.Connection, generator: random.Random) -> None:
     share = generator.uniform(LEAST_SHARE, MOST_SHARE)
-    tables = [
-        name
-        for (name,) in connection.execute(
-            "SELECT name FROM main.sqlite_master WHERE type = 'table' "
-            "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
-        )
-    ]
-    keys = [key for key in _foreign_keys(connection, tables) if _holds(connection, key)]
+    rows = connection.execute(
+        "SELECT name FROM main.sqlite_master WHERE type = 'table' "
+        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
+    )
+    tables = [name for (name,) in rows]
+    references = []
+    for reference in _references(connection):
+        if _holds(connection, reference):
+            references.append(reference)
     for table in tables:
         rowids = connection.execute(f"SELECT rowid FROM main.{quoted(table)}").fetchall()
         removed = [rowid for rowid in rowids if generator.random() >= share]
         connection.executemany(f"DELETE FROM main.{quoted(table)} WHERE rowid = ?", removed)
-    while any(_remove_orphans(connection, key) for key in keys):
-        pass  # rows that refer to the removed ones go next
+    removed_orphans = True
+    while removed_orphans:  # rows that refer to the removed ones go next
+        removed_orphans = False
+        for reference in references:
+            if _remove_orphans(connection, reference):
+                removed_orphans = True
 
 
-def _foreign_keys(connection: sqlite3.Connection, tables: list[str]) -> list[ForeignKey]:
-    names = {table.casefold(): table for table in tables}
-    keys: list[ForeignKey] = []
-    for table in tables:
-        pairs: dict[int, list[tuple[str, str]]] = defaultdict(list)
-        parents: dict[int, str] = {}
-        rows = connection.execute(
-            'SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?)', (table,)
-        )
-        for number, parent, column, target in rows.fetchall():
-            parent_name = names.get(parent.casefold())
-            if parent_name is None:
-                continue
-            parents[number] = parent_name
-            pairs[number].append((column, target or _primary_key(connection, parent_name)))
-        keys += [ForeignKey(table, parents[number], tuple(pairs[number])) for number in pairs]
-    return keys
+def _references(connection: sqlite3.Connection) -> list[Reference]:
+    """Return the foreign keys between tables that are there, by the columns that they name."""
+    schema = schema_of(connection)
+    references = []
+    for table in schema.values():
+        for key in table.foreign_keys:
+            has_targets = len(key.columns) == len(key.parent_columns)
+            if key.parent in schema and has_targets:
+                columns = tuple(zip(key.columns, key.parent_columns, strict=True))
+                references.append(Reference(table.name, schema[key.parent].name, columns))
+    return references
 
 
-def _primary_key(connection: sqlite3.Connection, table: str) -> str:
-    row = connection.execute(
-        "SELECT name FROM pragma_table_info(?) WHERE pk = 1", (table,)
-    ).fetchone()
-    return str(row[0]) if row else "rowid"
-
-
-def _remove_orphans(connection: sqlite3.Connection, key: ForeignKey) -> int:
+def _remove_orphans(connection: sqlite3.Connection, reference: Reference) -> int:
     """Remove the rows without a parent, and return how many there were."""
-    child = quoted(key.child)
-    return connection.execute(f"DELETE FROM main.{child} WHERE {_orphaned(key)}").rowcount
+    statement = f"DELETE FROM main.{quoted(reference.child)} WHERE {reference.orphan_condition}"
+    return connection.execute(statement).rowcount
 
 
-def _orphaned(key: ForeignKey) -> str:
-    """Return the condition that a row of the child's table has no parent."""
-    child, parent = quoted(key.child), quoted(key.parent)
-    names = [(quoted(column), quoted(target)) for column, target in key.columns]
-    has_value = " AND ".join(f"{child}.{column} IS NOT NULL" for column, _ in names)
-    matches = " AND ".join(f"parent.{target} = {child}.{column}" for column, target in names)
-    return f"{has_value} AND NOT EXISTS (SELECT 1 FROM main.{parent} AS parent WHERE {matches})"
-
-
-def _holds(connection: sqlite3.Connection, key: ForeignKey) -> bool:
+def _holds(connection: sqlite3.Connection, reference: Reference) -> bool:
     """Return whether the key holds for most rows, as some of Spider's do for none."""
-    child = quoted(key.child)
-    (orphans,) = connection.execute(
-        f"SELECT count(*) FROM main.{child} WHERE {_orphaned(key)}"
-    ).fetchone()
-    (rows,) = connection.execute(f"SELECT count(*) FROM main.{child}").fetchone()
+    count = f"SELECT count(*) FROM main.{quoted(reference.child)}"
+    (rows,) = connection.execute(count).fetchone()
+    (orphans,) = connection.execute(f"{count} WHERE {reference.orphan_condition}").fetchone()
     return bool(orphans <= MOST_ORPHANS * rows)
