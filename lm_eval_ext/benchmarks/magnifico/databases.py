@@ -21,7 +21,7 @@ from lm_eval_ext.sql.suite import (
     SUITE_VERSION,
     Shipped,
     Suite,
-    name_of,
+    gold_id,
     populate_all,
     read_shipped,
 )
@@ -151,7 +151,7 @@ def _gold_errors(
         for db_id, queries in golds.items():
             judged = suites[db_id].judges if db_id in suites else {}
             for query in queries:
-                if name_of(query) in judged:
+                if gold_id(query) in judged:
                     continue
                 try:
                     executor.query(originals[db_id], query)

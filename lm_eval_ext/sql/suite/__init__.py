@@ -17,7 +17,6 @@ from lm_eval_ext.sql.suite.files import (
     Suite,
     content_hash,
     gold_id,
-    name_of,
     read,
     read_shipped,
 )
@@ -32,7 +31,6 @@ __all__ = [
     "SuiteRunners",
     "content_hash",
     "gold_id",
-    "name_of",
     "populate",
     "populate_all",
     "read",

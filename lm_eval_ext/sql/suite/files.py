@@ -34,10 +34,6 @@ def gold_id(gold: str) -> str:
     return hashlib.sha256(gold.encode("utf-8", "surrogatepass")).hexdigest()[:SHORT]
 
 
-name_of = gold_id
-"""The former name."""
-
-
 @dataclass(frozen=True)
 class Suite:
     """The databases that were made for one original.
