@@ -26,7 +26,7 @@ SEEDS = MappingProxyType(
 """The published lexicons of strings, and the seeds of Python's generator that produce them."""
 
 LEXICONS = (UNMODIFIED, *SEEDS, TOKENS, FRESH)
-"""Those that have tasks of their own."""
+"""The lexicons that have tasks of their own."""
 
 OTHER_WORDS = frozenset({*(item.lower() for item in ITEMS), "grayson", "scarlett"})
 """Words of COGS that are not in the list of English words but long enough (seven letters) to be
@@ -42,61 +42,66 @@ def replacements(
     fresh: int | None = None,
     items: Sequence[str] = ITEMS,
 ) -> Mapping[str, str]:
-    """The replacement of each item.
+    """Return the replacement of each item.
 
     Args:
         lexicon: One of :data:`LEXICONS`. ``unmodified`` replaces nothing, ``tokens`` uses
             ``[w_0]`` to ``[w_20]``, ``fresh`` draws new words.
-        seed: For ``fresh``, which needs this one or ``fresh``.
-        shape: For ``fresh``: the published lexicon whose form the words have; by default
+        seed: The seed of the lexicon ``fresh``, which needs this or ``fresh``.
+        shape: The published lexicon whose form the words of ``fresh`` have; by default
             ``cvcv_short``.
-        fresh: For ``fresh``, instead of ``seed``: the seed for all benchmarks.
+        fresh: The seed for all benchmarks, instead of ``seed``; for ``fresh``.
         items: The items to replace, at most 21; the first one gets the first word.
 
     Raises:
-        OptionError: The lexicon or the shape is unknown, or one of the others is missing or would
-            be ignored.
+        OptionError: The lexicon or the shape is unknown, or another option is missing or would be
+            ignored.
     """
     if lexicon not in LEXICONS:
         raise OptionError(f"no COGS lexicon {lexicon!r}; use {', '.join(LEXICONS)}")
-    given = [
-        name
-        for name, value in (("seed", seed), ("shape", shape), ("fresh", fresh))
-        if value is not None
-    ]
+    if lexicon != FRESH:
+        for name, value in (("seed", seed), ("shape", shape), ("fresh", fresh)):
+            if value is not None:
+                raise OptionError(
+                    f"{name} is only for the lexicon {FRESH}; the words of {lexicon} are fixed: "
+                    "leave it out, or use fresh"
+                )
     if lexicon == FRESH:
         words = _fresh_words(seed, shape or "cvcv_short", fresh)
-    elif given:
-        raise OptionError(
-            f"{given[0]} is only for the lexicon {FRESH}; the words of {lexicon} are fixed: "
-            "leave it out, or use fresh"
-        )
-    elif lexicon in SEEDS:
-        words = draw_words(SHAPES[lexicon], len(ITEMS), random.Random(SEEDS[lexicon]))
+    elif lexicon == TOKENS:
+        words = [f"[w_{number}]" for number in range(len(ITEMS))]
+    elif lexicon == UNMODIFIED:
+        words = list(items)
     else:
-        words = [f"[w_{i}]" for i in range(len(ITEMS))] if lexicon == TOKENS else list(items)
+        words = draw_words(SHAPES[lexicon], len(ITEMS), random.Random(SEEDS[lexicon]))
     return MappingProxyType(dict(zip(items, words, strict=False)))
 
 
 def _fresh_words(seed: int | None, shape: str, fresh: int | None) -> list[str]:
-    """Draws words that are neither English nor in COGS.
+    """Draw words that are neither English nor in COGS.
 
     The generator is seeded with text, so no seed reproduces the published strings.
     """
     if shape not in SHAPES:
         raise OptionError(f"no shape {shape!r} of words; use {', '.join(SHAPES)}")
-    like, count = SHAPES[shape], len(ITEMS)
+    count = len(ITEMS)
     if fresh is not None:
-        use = f"COGS, {shape}"
-        return fresh_words(like, count, fresh, use=use, taken=OTHER_WORDS, refused=is_english)
+        return fresh_words(
+            SHAPES[shape],
+            count,
+            fresh,
+            use=f"COGS, {shape}",
+            taken=OTHER_WORDS,
+            refused=is_english,
+        )
     if seed is None:
         raise OptionError(f"the lexicon {FRESH} needs a seed, a whole number")
     rng = random.Random(f"COGS, {shape}, seed {seed}")
-    return draw_words(like, count, rng, taken=OTHER_WORDS, refused=is_english)
+    return draw_words(SHAPES[shape], count, rng, taken=OTHER_WORDS, refused=is_english)
 
 
 def substitute(text: str, words: Mapping[str, str], *, leading_space: bool = False) -> str:
-    """Replaces whole tokens of a sentence or a logical form.
+    """Replace whole tokens of a sentence or a logical form.
 
     Matching is case-sensitive; tokens are joined with single spaces. With ``leading_space``, a text
     that starts with a replaced token gets a space before it (paper, appendix B: some tokenizers

@@ -4,8 +4,9 @@ import dataclasses
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, model_validator
 
@@ -39,7 +40,7 @@ Revision = Annotated[Literal["2020", "2022"], BeforeValidator(str)]
 
 
 class Words(Exact):
-    """What the key words become.
+    """The words that replace the key words.
 
     Attributes:
         corpus: ``cogs`` or ``mini``.
@@ -61,9 +62,14 @@ class Words(Exact):
         return self
 
     def words(self) -> Mapping[str, str]:
-        """The replacement of each key word of the corpus."""
-        options = self.model_dump(include={"lexicon", "seed", "shape", "fresh"})
-        return replacements(**options, items=mini.items() if self.corpus == "mini" else ITEMS)
+        """Return the replacement of each key word of the corpus."""
+        return replacements(
+            self.lexicon,
+            seed=self.seed,
+            shape=self.shape,
+            fresh=self.fresh,
+            items=mini.items() if self.corpus == "mini" else ITEMS,
+        )
 
 
 class Style(Words):
@@ -73,8 +79,8 @@ class Style(Words):
     is no instruction.
 
     Attributes:
-        prefix: Before each sentence.
-        separator: After it.
+        prefix: The text before each sentence.
+        separator: The text after each sentence.
         leading_space: Whether a sentence that starts with a new word gets a space before it, as in
             the authors' files ``..._space_prepended``; not for the lexicon ``unmodified``.
     """
@@ -93,7 +99,7 @@ class Style(Words):
         return self
 
     def ask(self, example: Example, words: Mapping[str, str]) -> tuple[str, str]:
-        """The prompt and the answer of an example."""
+        """Return the prompt and the answer of an example."""
         sentence = substitute(example.sentence, words, leading_space=self.leading_space)
         return self.prefix + sentence + self.separator, substitute(example.form, words)
 
@@ -103,7 +109,7 @@ class Options(Style):
 
     Attributes:
         split: ``id``, ``testlex``, ``gen`` or ``gen_small``.
-        gen_revision: Which Gen: ``2020`` is the paper's, ``2022`` the corrected one.
+        gen_revision: The version of Gen: ``2020`` is the paper's, ``2022`` the corrected one.
         instruction: Whether a chat model gets an instruction before a bare sentence
             (:mod:`~lm_eval_ext.benchmarks.cogs.answers`).
     """
@@ -115,145 +121,164 @@ class Options(Style):
 
 @loader(prefix="cogs_", options=Options)
 def dataset(options: Options) -> TaskData:
-    """Loads a split for lm-eval, as the split ``test``.
+    """Load a split for lm-eval, as the split ``test``.
 
     Raises:
         DataError: A file is unavailable or invalid.
     """
-    found, files = examples(options.corpus, options.split, options.gen_revision)
+    split, files = examples(options.corpus, options.split, options.gen_revision)
     words = options.words()
-    asked = (options.ask(one, words) for one in found)
-    texts = [{"sentence": sentence, "form": form} for sentence, form in asked]
-    return documents(options, found, texts, files)
+    texts = []
+    for example in split:
+        prompt, form = options.ask(example, words)
+        texts.append({"sentence": prompt, "form": form})
+    return documents(options, split, texts, files)
 
 
 @loader(prefix="cogs_", options=Options)
 def pairs(options: Options) -> TaskData:
-    """Loads a split whose documents ask each example twice: without and with substitution.
+    """Load a split whose documents ask each example twice: without and with substitution.
 
     ``context`` and ``form`` are lists of two, with the unmodified words first.
 
     Raises:
-        DataError: As :func:`dataset`.
+        DataError: A file is unavailable or invalid.
     """
-    found, files = examples(options.corpus, options.split, options.gen_revision)
+    split, files = examples(options.corpus, options.split, options.gen_revision)
     words = options.words()
-    asked = (zip(options.ask(one, {}), options.ask(one, words), strict=True) for one in found)
-    texts = [{"context": list(sentences), "form": list(forms)} for sentences, forms in asked]
-    return documents(options, found, texts, files)
+    texts = []
+    for example in split:
+        prompt, form = options.ask(example, {})
+        new_prompt, new_form = options.ask(example, words)
+        texts.append({"context": [prompt, new_prompt], "form": [form, new_form]})
+    return documents(options, split, texts, files)
 
 
 def documents(
     options: Words,
-    found: Iterable[Example],
+    split: Iterable[Example],
     texts: Iterable[Mapping[str, Any]],
     files: Sequence["DataFile"],
 ) -> TaskData:
-    """The documents of a task: what all tasks have of an example, and its texts."""
-    of_all = options.model_dump(include={"corpus", "split"})
-    rows = [
-        {"id": one.id, "type": one.type, **of_all, **own}
-        for one, own in zip(found, texts, strict=True)
-    ]
+    """Return the documents of a task: the columns that all tasks have, and an example's texts."""
+    shared = options.model_dump(include={"corpus", "split"})
+    rows = []
+    for example, columns in zip(split, texts, strict=True):
+        rows.append({"id": example.id, "type": example.type, **shared, **columns})
     return TaskData(documents=rows, provenance=provenance.describe(files) if files else None)
 
 
 def examples(
     corpus: str, split: str, gen_revision: str = "2020"
 ) -> "tuple[Sequence[Example], list[DataFile]]":
-    """A split, also ``train`` or ``dev``, with the corpus's own words, and its file if it has one.
+    """Return a split with the corpus's own words, and the file that it was read from, if any.
+
+    Args:
+        corpus: ``cogs`` or ``mini``.
+        split: A split of a task, or ``train`` or ``dev``.
+        gen_revision: The version of Gen, before or after the authors' correction.
 
     Raises:
         DataError: A file is unavailable or invalid.
     """
     name = split.removesuffix("_small")
     if corpus == "mini":
-        found, files = mini.examples(name), []
+        whole_split, files = mini.examples(name), []
     else:
-        file = require(*SOURCES[name])
+        source, file_name = SOURCES[name]
+        file = require(source, file_name)
         rows = read_rows(file.path)
-        if file.name == "gen" and gen_revision == "2020":
+        if name == "gen" and gen_revision == "2020":
             rows = before_correction(rows)
             file = dataclasses.replace(file, name="gen of 2020", sha256=SHA256_2020)
-        found = numbered(rows, name)
+        whole_split = numbered(rows, name)
         files = [file]
-    return (small(found) if split == "gen_small" else found), files
+    if split == "gen_small":
+        return small(whole_split), files
+    return whole_split, files
 
 
-Row = tuple[str, str, str]
-"""A line of a COGS file: sentence, logical form and type."""
+class Row(NamedTuple):
+    """A line of a COGS file."""
+
+    sentence: str
+    form: str
+    type: str
 
 
 def numbered(rows: Iterable[Row], split: str) -> list[Example]:
-    """Rows as examples, whose types leave out the ending that all of the authors' Test-Lex have."""
-    return [
-        Example(f"{split}/{number}", sentence, form, type_.removesuffix("_1100_delimited"))
-        for number, (sentence, form, type_) in enumerate(rows, start=1)
-    ]
+    """Return rows as examples.
+
+    Their types leave out the ending that all of the authors' Test-Lex have.
+    """
+    examples = []
+    for number, row in enumerate(rows, start=1):
+        type_ = row.type.removesuffix("_1100_delimited")
+        examples.append(Example(f"{split}/{number}", row.sentence, row.form, type_))
+    return examples
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Reads a COGS file: tab-separated, without header or quoting.
+    """Read a COGS file: tab-separated, without header or quoting.
 
     Raises:
         DataError: The file cannot be read, or a line has another form; the message names it.
     """
     rows = []
-    for place, line in lines_of(path):
+    for location, line in lines_of(path):
         match line.split("\t"):
             case [sentence, form, type_] if sentence and form and type_:
-                rows.append((sentence, form, type_))
+                rows.append(Row(sentence, form, type_))
             case _:
                 raise DataError(
-                    f"{place}: not a sentence, a logical form and a type, separated by tabs"
+                    f"{location}: not a sentence, a logical form and a type, separated by tabs"
                 )
     return rows
 
 
 def write_rows(target: Path, rows: Iterable[Row], style: Style) -> None:
-    """Writes a variant of COGS's rows, completely or not at all.
+    """Write a variant of COGS's rows, completely or not at all.
 
     With ``leading_space``, a logical form that starts with a new word gets a space, too.
 
     Raises:
         OptionError: The target cannot be written.
     """
-    words = style.words()
+    replace_words = partial(substitute, words=style.words(), leading_space=style.leading_space)
     with atomic_text(target) as out:
-        for sentence, form, type_ in rows:
-            texts = (
-                substitute(text, words, leading_space=style.leading_space)
-                for text in (sentence, form)
-            )
-            out.write("\t".join((*texts, type_)) + "\n")
+        for row in rows:
+            out.write(f"{replace_words(row.sentence)}\t{replace_words(row.form)}\t{row.type}\n")
 
 
 def write_mini(folder: Path, style: Style) -> None:
-    """Writes every split of cogs_mini in COGS's format.
+    """Write every split of cogs_mini in COGS's format.
 
     Raises:
         OptionError: The folder is not empty or cannot be written.
     """
     if folder.is_dir() and any(folder.iterdir()):
         raise OptionError(f"{folder} is not empty; name another folder")
-    with atomic_folder(folder) as part:
+    with atomic_folder(folder) as unfinished:
         for split, (_, name) in SOURCES.items():
-            rows = [(one.sentence, one.form, one.type) for one in mini.examples(split)]
-            write_rows(part / f"{name}.tsv", rows, style)
+            examples = mini.examples(split)
+            rows = [Row(example.sentence, example.form, example.type) for example in examples]
+            write_rows(unfinished / f"{name}.tsv", rows, style)
 
 
-def small(found: Sequence[Example], per_type: int = SMALL) -> list[Example]:
-    """A fixed part: of each type, the examples with the smallest hashes, in the file's order.
+def small(examples: Sequence[Example], per_type: int = SMALL) -> list[Example]:
+    """Return a fixed part: of each type, the examples with the smallest hashes, in their order.
 
     The hash is the SHA-256 of the unmodified sentence, so the part is the same for all lexicons
     and both revisions of Gen, and nothing is drawn at run time.
     """
-    ranked: dict[str, list[tuple[bytes, str]]] = defaultdict(list)
-    for example in found:
+    hashes_by_type: dict[str, list[tuple[bytes, str]]] = defaultdict(list)
+    for example in examples:
         digest = hashlib.sha256(example.sentence.encode()).digest()
-        ranked[example.type].append((digest, example.id))
-    chosen = {id_ for members in ranked.values() for _, id_ in sorted(members)[:per_type]}
-    return [example for example in found if example.id in chosen]
+        hashes_by_type[example.type].append((digest, example.id))
+    chosen: set[str] = set()
+    for hashes in hashes_by_type.values():
+        chosen.update(example_id for _, example_id in sorted(hashes)[:per_type])
+    return [example for example in examples if example.id in chosen]
 
 
 SHA256_2020 = "410369d993e7cf3af9bb75835a77b1a332b56e60985a8bf1e7d75c30e91d4828"
@@ -269,7 +294,7 @@ CORRECTED = (
 
 
 def before_correction(rows: Iterable[Row]) -> list[Row]:
-    """Gen as the paper used it, from the current file.
+    """Return Gen as the paper used it, given the current file.
 
     On 2022-09-13 the authors corrected 51 logical forms of obj_pp_to_subj_pp: the subject of a
     verb such as "rolled" is its theme, not its agent. Only these roles differ, so they are
@@ -278,14 +303,17 @@ def before_correction(rows: Iterable[Row]) -> list[Row]:
     Raises:
         DataError: The result is not byte for byte the file that the paper used.
     """
-    old = list(rows)
-    for index in (number - 1 for number in CORRECTED if number <= len(old)):
-        sentence, form, type_ = old[index]
-        old[index] = sentence, " agent ".join(form.rsplit(" theme ", 1)), type_
-    content = "".join("\t".join(row) + "\n" for row in old)
+    uncorrected = list(rows)
+    for number in CORRECTED:
+        if number <= len(uncorrected):
+            row = uncorrected[number - 1]
+            before, theme, after = row.form.rpartition(" theme ")
+            if theme:
+                uncorrected[number - 1] = row._replace(form=f"{before} agent {after}")
+    content = "".join("\t".join(row) + "\n" for row in uncorrected)
     if sha256_of_text(content) != SHA256_2020:
         raise DataError(
             "the gen file of 2020 cannot be computed: this gen file is not COGS's corrected one; "
             "fetch it again (lm-eval-ext data fetch cogs)"
         )
-    return old
+    return uncorrected

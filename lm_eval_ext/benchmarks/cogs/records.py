@@ -28,7 +28,7 @@ class Example(NamedTuple):
         id: Split and line, such as ``gen/17``; the same under every lexicon.
         sentence: Tokens separated by single spaces.
         form: The logical form, as tokens separated by single spaces.
-        type: As in the file.
+        type: The type in the file.
     """
 
     id: str
@@ -38,5 +38,5 @@ class Example(NamedTuple):
 
 
 def kind_of(type_: str) -> str:
-    """Whether a type of Gen is lexical or structural."""
+    """Return whether a type of Gen is lexical or structural."""
     return STRUCTURAL if type_ in STRUCTURAL_TYPES else LEXICAL

@@ -22,28 +22,35 @@ WITHOUT, WITH = "without", "with"
 
 
 def score(answer: str, gold: str) -> dict[str, bool]:
-    """Scores any text that a model wrote.
+    """Score any text that a model wrote.
 
     Raises:
         NotAFormError: The gold is not a logical form.
     """
-    answer, gold = normalise(answer), normalise(gold)
-    return {EXACT: answer == gold, EQUIVALENT: answer == gold or equivalent(answer, gold)}
+    answer = normalise(answer)
+    gold = normalise(gold)
+    is_exact = answer == gold
+    return {EXACT: is_exact, EQUIVALENT: is_exact or equivalent(answer, gold)}
 
 
 def row(doc: Mapping[str, Any], answer: str, gold: str) -> dict[str, str | float]:
-    """The row of one answer: its scores, with the type and its kind on Gen."""
-    kind = {"kind": kind_of(doc["type"])} if doc["split"].startswith("gen") else {}
-    scores = {name: float(right) for name, right in score(answer, gold).items()}
-    return {"type": doc["type"], **kind, **scores}
+    """Return the row of one answer: its scores, with the type and its kind on Gen."""
+    columns: dict[str, str | float] = {"type": doc["type"]}
+    if doc["split"].startswith("gen"):
+        columns["kind"] = kind_of(doc["type"])
+    for metric, is_right in score(answer, gold).items():
+        columns[metric] = float(is_right)
+    return columns
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> list[Row]:
-    """Scores a document; of one that asks twice, both answers, the unmodified one first."""
+    """Score a document; both answers of a document that asks twice, the unmodified one first."""
     gold = doc["form"] if "form" in doc else doc["answer"]
     if isinstance(gold, str):
         return [row(doc, results[0], gold)]
+    unmodified, substituted = results
+    unmodified_gold, substituted_gold = gold
     return [
-        {"substitution": which, **row(doc, *one)}
-        for which, *one in zip((WITHOUT, WITH), results, gold, strict=True)
+        {"substitution": WITHOUT, **row(doc, unmodified, unmodified_gold)},
+        {"substitution": WITH, **row(doc, substituted, substituted_gold)},
     ]

@@ -6,7 +6,7 @@ from typing import Any
 from datasets import Dataset
 
 from lm_eval_ext.answers.reader import AnswerReader
-from lm_eval_ext.benchmarks.cogs import in_context
+from lm_eval_ext.benchmarks.cogs import demonstrations
 from lm_eval_ext.benchmarks.cogs.answers import INSTRUCTION, READER
 from lm_eval_ext.benchmarks.cogs.load import Options
 from lm_eval_ext.harness.fewshot import FewshotTask, Prompt, Turn
@@ -52,31 +52,29 @@ class InContextTask(CogsTask, FewshotTask):
         return READER
 
     def prepare(self, config: Mapping[str, Any]) -> None:
-        """Renders the training examples as demonstrations."""
-        self._turns = {
-            row["id"]: Turn(self.framed(row["input"]), row["answer"])
-            for row in self.dataset["train"].to_list()
-        }
+        """Render the training examples as demonstrations."""
+        self._turns = {}
+        for row in self.dataset["train"].to_list():
+            self._turns[row["id"]] = Turn(self.framed(row["input"]), row["answer"])
 
     # In Python, since lm-eval compiles a template anew for every turn of every prompt.
     @staticmethod
     def framed(sentence: str) -> str:
-        """A sentence in the format of the prompt."""
+        """Return a sentence in the format of the prompt."""
         return f"Sentence: {sentence}\nLogical form:"
 
-    def choose(
-        self, samples: Dataset, k: int, seed: int
-    ) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
-        """Makes documents that record demonstrations and the reason for each."""
-        ids = list(self._turns)
-        documents = []
+    def choose(self, samples: Dataset, k: int, seed: int) -> tuple[list[Doc], dict[str, list[str]]]:
+        """Make documents that record demonstrations and the reason for each."""
+        train_ids = list(self._turns)
+        docs = []
         for row in samples.to_list():
             exposure = row.pop("exposure")
-            chosen = in_context.choose(ids, row["corpus"], exposure, k=k, seed=seed)
-            documents.append({**row, "demonstrations": list(chosen), "why": list(chosen.values())})
-        return documents, {}
+            chosen = demonstrations.choose(train_ids, row["corpus"], exposure, k=k, seed=seed)
+            reasons = list(chosen.values())
+            docs.append({**row, "demonstrations": list(chosen), "why": reasons})
+        return docs, {}
 
-    def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
-        """The sample after its demonstrations."""
+    def prompts(self, doc: Doc) -> list[Prompt]:
+        """Return the sample after its demonstrations."""
         turns = tuple(self._turns[name] for name in doc["demonstrations"])
         return [Prompt(turns, self.framed(doc["input"]))]

@@ -47,15 +47,18 @@ TEMPLATES = (
 """A novel token at the start, in the middle and at the end, before and after every mark of COGS's
 notation, and next to another novel token."""
 
-NOTATION = (
-    *OLD_TEXTS,
-    *(
-        template.format(a=token, b=other)
-        for token, other in zip(NOVEL_TOKENS, NOVEL_TOKENS[1:] + NOVEL_TOKENS[:1], strict=True)
-        for template in TEMPLATES
-    ),
-)
-"""What must come back exactly: every template with every novel token and its successor."""
+
+def _notation() -> tuple[str, ...]:
+    texts = [*OLD_TEXTS]
+    successors = NOVEL_TOKENS[1:] + NOVEL_TOKENS[:1]
+    for token, successor in zip(NOVEL_TOKENS, successors, strict=True):
+        for template in TEMPLATES:
+            texts.append(template.format(a=token, b=successor))
+    return tuple(texts)
+
+
+NOTATION = _notation()
+"""Texts that must come back exactly: every template with every novel token and its successor."""
 
 RANDOM, AVERAGE, UNUSED = "random", "average", "unused"
 INITS = (RANDOM, AVERAGE, UNUSED)
@@ -69,42 +72,49 @@ Hewitt (2021). Without noise the model could not distinguish the 21 tokens."""
 
 
 def check_tokens(model: Path) -> None:
-    """Checks the novel tokens of any tokenizer.
+    """Check the novel tokens of any tokenizer.
 
     Raises:
         OptionError: The folder has no tokenizer, or a text fails; the message quotes it.
     """
-    if problem := failure(_tokenizer(model)):
+    problem = failure(_tokenizer(model))
+    if problem:
         raise OptionError(f"{model}: {problem}")
 
 
 def failure(tokenizer: Any) -> str:
-    """Encodes and decodes :data:`NOTATION` as lm-eval's ``hf`` model does; "" if all comes back.
+    """Encode and decode :data:`NOTATION` as lm-eval's ``hf`` model does.
 
-    That is, the tokenizer adds its own tokens around a text, and decoding skips special tokens.
+    The tokenizer adds special tokens around a text, and decoding skips them.
+
+    Returns:
+        The first problem; "" if every text comes back.
     """
-    token_of = {number: token for token, number in _ids(tokenizer).items()}
-    if len(token_of) < len(NOVEL_TOKENS):
-        missing = [token for token in NOVEL_TOKENS if token not in token_of.values()]
+    token_of_id = {token_id: token for token, token_id in _ids(tokenizer).items()}
+    missing = [token for token in NOVEL_TOKENS if token not in token_of_id.values()]
+    if missing:
         return f"{missing[0]} is not in the vocabulary ({len(missing)} of 21 are missing)"
     for text, ids in zip(NOTATION, tokenizer(list(NOTATION))["input_ids"], strict=True):
-        found = [token_of[number] for number in ids if number in token_of]
-        if found != [word for word in text.split() if word in NOVEL_TOKENS]:
+        novel_words = [word for word in text.split() if word in NOVEL_TOKENS]
+        novel_tokens = [token_of_id[token_id] for token_id in ids if token_id in token_of_id]
+        if novel_tokens != novel_words:
             pieces = " ".join(tokenizer.convert_ids_to_tokens(ids))
             return f"{text!r} is encoded as {pieces!r}, where a novel token is not one token"
-        if (back := tokenizer.decode(ids, skip_special_tokens=True)) != text:
-            return f"{text!r} is decoded as {back!r}"
+        decoded = tokenizer.decode(ids, skip_special_tokens=True)
+        if decoded != text:
+            return f"{text!r} is decoded as {decoded!r}"
     return ""
 
 
 def _ids(tokenizer: Any) -> dict[str, int]:
-    """The ids of the novel tokens in the vocabulary, without the marks of a space before them."""
-    pieces = {piece.lstrip("▁Ġ "): number for piece, number in tokenizer.get_vocab().items()}
+    """Return the ids of the novel tokens that are in the vocabulary."""
+    # Pieces may have a mark of the space before them.
+    pieces = {piece.lstrip("▁Ġ "): token_id for piece, token_id in tokenizer.get_vocab().items()}
     return {token: pieces[token] for token in NOVEL_TOKENS if token in pieces}
 
 
 def add_tokens(model: Path, out: Path, *, init: str, seed: int = 0) -> list[int]:
-    """Writes a model with the novel tokens; returns their ids.
+    """Write a model with the novel tokens; return their ids.
 
     Old tokens keep their ids, embeddings and logits.
 
@@ -124,20 +134,21 @@ def add_tokens(model: Path, out: Path, *, init: str, seed: int = 0) -> list[int]
         raise OptionError(f"{out} is not empty; name a folder that is absent or empty")
     from transformers.utils import logging
 
-    old = _tokenizer(model)
-    if _ids(old):
+    tokenizer = _tokenizer(model)
+    if _ids(tokenizer):
         raise OptionError(f"{model}: the tokenizer has novel tokens already; use one without them")
     if not sys.stderr.isatty():
         logging.disable_progress_bar()
-    with atomic_folder(out) as part:
-        ids = _add_to_tokenizer(old, model, part)
-        grown = _grown(_model(model), sorted(old.get_vocab().values()), ids, init, seed)
-        grown.save_pretrained(part)
-        written = _model(part).state_dict()
+    with atomic_folder(out) as unfinished:
+        novel_ids = _add_to_tokenizer(tokenizer, model, unfinished)
+        old_ids = sorted(tokenizer.get_vocab().values())
+        grown = _grown(_model(model), old_ids, novel_ids, init, seed)
+        grown.save_pretrained(unfinished)
+        written = _model(unfinished).state_dict()
         for name, tensor in grown.state_dict().items():
             if name not in written or not written[name].equal(tensor):
                 raise OptionError(f"{model}: {name} changes when this model is saved and loaded")
-    return ids
+    return novel_ids
 
 
 def _tokenizer(folder: Path, **settings: Any) -> Any:
@@ -147,25 +158,26 @@ def _tokenizer(folder: Path, **settings: Any) -> Any:
 
 
 def _model(folder: Path) -> Any:
-    """On the CPU, in the type of its files."""
+    """Load a model on the CPU, in the type of its files."""
     from transformers import AutoConfig
 
-    kind = writer(_loaded(AutoConfig, folder))
-    model, found = _loaded(kind, folder, dtype="auto", output_loading_info=True)
-    if lacking := [*found["missing_keys"], *found["mismatched_keys"]]:
-        raise OptionError(f"{folder}: the weights lack {lacking[0]}, or it does not fit")
+    model_class = writer(_loaded(AutoConfig, folder))
+    model, report = _loaded(model_class, folder, dtype="auto", output_loading_info=True)
+    unfit = [*report["missing_keys"], *report["mismatched_keys"]]
+    if unfit:
+        raise OptionError(f"{folder}: the weights lack {unfit[0]}, or it does not fit")
     return model
 
 
-def _loaded(kind: Any, folder: Path, **settings: Any) -> Any:
+def _loaded(auto_class: Any, folder: Path, **settings: Any) -> Any:
     if not folder.is_dir():
         raise OptionError(f"{folder} is not a folder; name a local model, none is downloaded")
-    with told(f"{folder}: {kind.__name__} cannot load it"):
-        return kind.from_pretrained(folder, local_files_only=True, **settings)
+    with told(f"{folder}: {auto_class.__name__} cannot load it"):
+        return auto_class.from_pretrained(folder, local_files_only=True, **settings)
 
 
 def _add_pieces(tokenizer: Any) -> None:
-    """Appends pieces that start with a space to a unigram vocabulary (T5).
+    """Append pieces that start with a space to a unigram vocabulary (T5).
 
     An added token would lose the space before it. A piece's score is a log-probability, so 0 beats
     every other segmentation of the token. A piece's id is its position, so tokens that were added
@@ -173,29 +185,31 @@ def _add_pieces(tokenizer: Any) -> None:
     """
     from tokenizers.models import Unigram
 
-    core = tokenizer.backend_tokenizer
-    model = json.loads(core.to_str())["model"]
+    backend = tokenizer.backend_tokenizer
+    model = json.loads(backend.to_str())["model"]
     pieces = [(piece, score) for piece, score in model["vocab"]]
-    added = tokenizer.convert_ids_to_tokens(range(len(pieces), len(tokenizer)))
-    lowest = min(score for _, score in pieces)
-    pieces += [(piece, lowest) for piece in added]
+    added_tokens = tokenizer.convert_ids_to_tokens(range(len(pieces), len(tokenizer)))
+    lowest_score = min(score for _, score in pieces)
+    pieces += [(token, lowest_score) for token in added_tokens]
     pieces += [(f"▁{token}", 0.0) for token in NOVEL_TOKENS]
-    core.model = Unigram(pieces, model["unk_id"], model["byte_fallback"])
+    backend.model = Unigram(pieces, model["unk_id"], model["byte_fallback"])
 
 
-def _add_added(tokenizer: Any, *, normalized: bool) -> None:
+def _add_tokens(tokenizer: Any, *, normalized: bool) -> None:
     from tokenizers import AddedToken
 
     tokenizer.add_tokens([AddedToken(token, normalized=normalized) for token in NOVEL_TOKENS])
 
 
 def _add_to_tokenizer(old: Any, source: Path, target: Path) -> list[int]:
-    """Writes the tokenizer with the novel tokens, in the first way that loses no text."""
-    unigram = type(old.backend_tokenizer.model).__name__ == "Unigram"
+    """Write the tokenizer with the novel tokens, in the first way that loses no text."""
     # Normalised: for Llama's that put a space before each part of a text, which would double it.
-    ways: list[Callable[[Any], None]] = [_add_pieces] if unigram else [
-        partial(_add_added, normalized=normalized) for normalized in (False, True)
-    ]  # fmt: skip
+    ways: list[Callable[[Any], None]] = [
+        partial(_add_tokens, normalized=False),
+        partial(_add_tokens, normalized=True),
+    ]
+    if type(old.backend_tokenizer.model).__name__ == "Unigram":
+        ways = [_add_pieces]
     problems = []
     for add in ways:
         # The clean-up in decoding turns " ." into ".".
@@ -203,53 +217,79 @@ def _add_to_tokenizer(old: Any, source: Path, target: Path) -> list[int]:
         add(tokenizer)
         tokenizer.save_pretrained(target)
         new = _tokenizer(target)
-        if not (problem := failure(new)):
-            if not old.get_vocab().items() <= new.get_vocab().items():
-                problem = "old tokens would get other ids"
-            elif old(list(OLD_TEXTS))["input_ids"] != new(list(OLD_TEXTS))["input_ids"]:
-                problem = "old texts would get other tokens"
+        problem = failure(new) or _change_of_old_tokens(old, new)
         if not problem:
             return list(_ids(new).values())
         problems.append(problem)
     raise OptionError(f"{source}: no exact round trip with novel tokens: {problems[0]}")
 
 
-def _grown(model: Any, used: list[int], ids: list[int], init: str, seed: int) -> Any:
-    """The model with rows for novel tokens in its input and its output embeddings."""
+def _change_of_old_tokens(old: Any, new: Any) -> str:
+    """Return what the new tokenizer would change; "" if it changes nothing."""
+    if not old.get_vocab().items() <= new.get_vocab().items():
+        return "old tokens would get other ids"
+    if old(list(OLD_TEXTS))["input_ids"] != new(list(OLD_TEXTS))["input_ids"]:
+        return "old texts would get other tokens"
+    return ""
+
+
+def _grown(model: Any, old_ids: list[int], novel_ids: list[int], init: str, seed: int) -> Any:
+    """Return the model with rows for novel tokens in its input and its output embeddings."""
     import torch
 
-    weights = [model.get_input_embeddings().weight, model.get_output_embeddings().weight]
-    size, tied = len(weights[0]), weights[0] is weights[1]
-    if used[-1] >= size:
-        raise OptionError(f"the tokenizer has an id {used[-1]} and the model {size} embeddings")
-    unused = [row for row in range(size) if row not in set(used)][: len(ids)]
-    if init == UNUSED and len(unused) < len(ids):
-        raise OptionError(
-            f"{UNUSED} needs {len(ids)} rows of the embedding matrix without a token, and this "
-            f"model has {len(unused)} of {size}; use {RANDOM} or {AVERAGE}"
-        )
+    input_weight = model.get_input_embeddings().weight
+    output_weight = model.get_output_embeddings().weight
+    is_tied = input_weight is output_weight
+    size = len(input_weight)
+    if old_ids[-1] >= size:
+        raise OptionError(f"the tokenizer has an id {old_ids[-1]} and the model {size} embeddings")
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        rows = []
-        for place, weight in enumerate(weights[:1] if tied else weights):
-            if init == UNUSED:
-                rows.append(weight[unused])
-            elif init == AVERAGE:
-                rows.append(_average(weight[used], len(ids)))
-            else:
-                rows.append(_random(model, weight, len(ids), embedding=place == 0))
-        if ids[-1] >= size:
-            model.resize_token_embeddings(ids[-1] + 1, mean_resizing=False)
+        new_rows = _NewRows(model, old_ids, len(novel_ids), init)
+        rows = [new_rows.of_weight(input_weight, embedding=True)]
+        if not is_tied:
+            rows.append(new_rows.of_weight(output_weight, embedding=False))
+        if novel_ids[-1] >= size:
+            model.resize_token_embeddings(novel_ids[-1] + 1, mean_resizing=False)
         modules = (model.get_input_embeddings(), model.get_output_embeddings())
-        for module, new in zip(modules, rows, strict=False):
-            module.weight[ids] = new.to(module.weight.dtype)
-    if (modules[0].weight is modules[1].weight) != tied:
+        for module, rows_of_module in zip(modules, rows, strict=False):
+            module.weight[novel_ids] = rows_of_module.to(module.weight.dtype)
+    if (modules[0].weight is modules[1].weight) != is_tied:
         raise OptionError("transformers ties this model's output embeddings to its input")
     return model
 
 
+class _NewRows:
+    """Makes initial rows of embeddings for novel tokens.
+
+    Raises:
+        OptionError: The initialisation is ``unused``, and too few rows are.
+    """
+
+    def __init__(self, model: Any, old_ids: list[int], count: int, init: str) -> None:
+        self.model = model
+        self.old_ids = old_ids
+        self.count = count
+        self.init = init
+        size = len(model.get_input_embeddings().weight)
+        self.unused = sorted(set(range(size)).difference(old_ids))[:count]
+        if init == UNUSED and len(self.unused) < count:
+            raise OptionError(
+                f"{UNUSED} needs {count} rows of the embedding matrix without a token, and this "
+                f"model has {len(self.unused)} of {size}; use {RANDOM} or {AVERAGE}"
+            )
+
+    def of_weight(self, weight: Any, *, embedding: bool) -> Any:
+        """Return the rows for a matrix: of input embeddings, or of output embeddings."""
+        if self.init == UNUSED:
+            return weight[self.unused]
+        if self.init == AVERAGE:
+            return _average(weight[self.old_ids], self.count)
+        return _random(self.model, weight, self.count, embedding=embedding)
+
+
 def _random(model: Any, weight: Any, count: int, *, embedding: bool) -> Any:
-    """Rows of a new module that the model initialises itself."""
+    """Return rows of a new module that the model initialises itself."""
     from torch import nn
 
     width = weight.shape[1]
@@ -259,7 +299,7 @@ def _random(model: Any, weight: Any, count: int, *, embedding: bool) -> Any:
 
 
 def _average(weight: Any, count: int) -> Any:
-    """Mean of all tokens' rows, plus noise with :data:`NOISE` times their covariance.
+    """Return the mean of all tokens' rows, plus noise with :data:`NOISE` times their covariance.
 
     A sum of the centred rows with random weights has that covariance, without a factorisation.
     The authors, too, cut T5's matrix to the rows that have a token first.

@@ -4,7 +4,7 @@ The paper's sections 2 to 4 say what is trained; the recipes say with which valu
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -12,30 +12,29 @@ from pydantic import Field, model_validator
 
 from lm_eval_ext.benchmarks.cogs import load, mini
 from lm_eval_ext.benchmarks.cogs.lexicons import TOKENS, UNMODIFIED, replacements, substitute
-from lm_eval_ext.benchmarks.cogs.records import SPLITS, STRUCTURAL_TYPES
-from lm_eval_ext.benchmarks.cogs.tokens import (
-    OLD_TEXTS,
-    TEMPLATES,
-    add_tokens,
-)
+from lm_eval_ext.benchmarks.cogs.records import SPLITS, STRUCTURAL_TYPES, Example
+from lm_eval_ext.benchmarks.cogs.tokens import OLD_TEXTS, TEMPLATES, add_tokens
 from lm_eval_ext.lexicon import SHAPES, draw_words
 from lm_eval_ext.logical_forms import normalise
-from lm_eval_ext.training.recipe import Material
+from lm_eval_ext.training.recipe import Material, Pair
 
 EXPOSURE, DEV = GATES = "exposure", "dev"
 """The gates: the examples with key words, of which each occurs in one; the development set."""
 
-_VARIABLES = " ".join(f"x _ {place} {mark}" for place in range(100) for mark in ",)")
+_VARIABLES = " ".join(f"x _ {number} {mark}" for number in range(100) for mark in ",)")
 """New tokenizers know all of them: longer sentences have variables that training lacks."""
+
+SENTENCES_PER_TEXT = 8
+"""Generated sentences in a document to pretrain on."""
 
 KEY_SHARE = 0.5
 """The share of generated sentences that have a key word."""
 
 
 class Options(load.Style):
-    """What a recipe's ``data`` may say: words and prompts as in the tasks, and these.
+    """The options in a recipe's ``data``: words and prompts as in the tasks, and these.
 
-    The model file gives them to the tasks.
+    The model file gives words and prompts to the tasks.
 
     Attributes:
         embeddings: How embeddings of the novel tokens are initialised, if the tokenizer lacks them.
@@ -59,82 +58,135 @@ class Options(load.Style):
 
 
 def prepare(options: Options, seed: int) -> Material:
-    """The material of a recipe.
+    """Return the material of a recipe.
 
     Raises:
         DataError: A file is missing or broken.
     """
     train, files = load.examples(options.corpus, "train")
-    facts = {f"{one.source}/{one.name}": one.sha256 for one in files}
-    # What adds the novel tokens asks for all of COGS's notation.
-    vocabulary = [
-        *OLD_TEXTS,
-        *(template.format(a="", b="") for template in TEMPLATES),
-        _VARIABLES,
-        *(text for one in train for text in (one.sentence, one.form)),
-    ]
+    facts = {f"{file.source}/{file.name}": file.sha256 for file in files}
+    notation = _notation(train)
     if options.sentences:
-        made = list(sentences(options.sentences, seed, rare=options.rare))
-        texts = [" ".join(made[place : place + 8]) for place in range(0, len(made), 8)]
-        return Material(
-            [("", text) for text in texts],
-            facts=facts,
-            vocabulary=[*vocabulary, options.prefix, options.separator, *made],
-        )
+        return _material_of_sentences(options, seed, facts, notation)
     words = options.words()
-    pair = partial(options.ask, words=words)
-    pairs = [pair(one) for one in train]
-    exposed = dict.fromkeys(pair(one) for one in train if words.keys() & {*one.form.split()})
-    dev = [pair(one) for one in load.examples(options.corpus, DEV)[0]]
-    asked = options.model_dump(
-        include={"prefix", "separator", "leading_space", "seed", "shape", "fresh"},
-        exclude_defaults=True,
-    )
-    # The tasks of COGS have their lexicon in their names.
-    if options.corpus == "mini" and options.lexicon != UNMODIFIED:
-        asked["lexicon"] = options.lexicon
-    metadata = {name if name == "fresh" else f"cogs_{name}": asked[name] for name in asked}
-    splits = [split for split in SPLITS if split != "gen_small"]
+    ask = partial(options.ask, words=words)
+    pairs = [ask(example) for example in train]
+    dev = [ask(example) for example in load.examples(options.corpus, DEV)[0]]
+    vocabulary = notation
+    grow = None
+    if options.embeddings:
+        grow = partial(add_tokens, init=options.embeddings, seed=seed)
+    else:
+        vocabulary = [_VARIABLES]
+        for prompt, form in pairs:
+            vocabulary += [prompt, form]
+    metadata = _metadata(options)
     return Material(
-        pairs,
-        dev,
-        {EXPOSURE: list(exposed), DEV: dev},
-        facts,
-        score=lambda answer, target: float(normalise(answer) == normalise(target)),
+        train=pairs,
+        dev=dev,
+        gates={EXPOSURE: _exposure_pairs(train, pairs, words), DEV: dev},
+        facts=facts,
+        score=_score,
         max_gen_toks=1024,
-        vocabulary=vocabulary
-        if options.embeddings
-        else [_VARIABLES, *(text for one in pairs for text in one)],
-        asked=[pair(one) for split in splits for one in load.examples(options.corpus, split)[0]],
-        grow=options.embeddings and partial(add_tokens, init=options.embeddings, seed=seed),
+        vocabulary=vocabulary,
+        asked=_task_pairs(options, words),
+        grow=grow,
         model_file={"metadata": metadata} if metadata else {},
     )
 
 
+def _score(answer: str, target: str) -> float:
+    return float(normalise(answer) == normalise(target))
+
+
+def _notation(train: Sequence[Example]) -> list[str]:
+    """Return texts with all of COGS's notation, which adding the novel tokens requires."""
+    texts = [*OLD_TEXTS]
+    for template in TEMPLATES:
+        texts.append(template.format(a="", b=""))
+    texts.append(_VARIABLES)
+    for example in train:
+        texts += [example.sentence, example.form]
+    return texts
+
+
+def _material_of_sentences(
+    options: Options, seed: int, facts: Mapping[str, str], notation: Sequence[str]
+) -> Material:
+    """Return running text: generated sentences, eight to a document."""
+    generated = list(sentences(options.sentences or 0, seed, rare=options.rare))
+    documents = []
+    for start in range(0, len(generated), SENTENCES_PER_TEXT):
+        text = " ".join(generated[start : start + SENTENCES_PER_TEXT])
+        documents.append(("", text))
+    vocabulary = [*notation, options.prefix, options.separator, *generated]
+    return Material(documents, facts=facts, vocabulary=vocabulary)
+
+
+def _exposure_pairs(
+    train: Sequence[Example], pairs: Sequence[Pair], words: Mapping[str, str]
+) -> list[Pair]:
+    """Return the pairs with key words, each once."""
+    exposed = []
+    for example, pair in zip(train, pairs, strict=True):
+        if not words.keys().isdisjoint(example.form.split()):
+            exposed.append(pair)
+    return list(dict.fromkeys(exposed))
+
+
+def _task_pairs(options: Options, words: Mapping[str, str]) -> list[Pair]:
+    """Return the pairs of all tasks, which the tokenizer must keep."""
+    pairs = []
+    for split in SPLITS:
+        if split != "gen_small":  # a part of gen
+            for example in load.examples(options.corpus, split)[0]:
+                pairs.append(options.ask(example, words))
+    return pairs
+
+
+def _metadata(options: Options) -> dict[str, str | int | bool]:
+    """Return metadata for the tasks: the words and prompts that the model was trained with."""
+    names = {"prefix", "separator", "leading_space", "seed", "shape", "fresh"}
+    values = options.model_dump(include=names, exclude_defaults=True)
+    # The tasks of COGS have their lexicon in their names.
+    if options.corpus == "mini" and options.lexicon != UNMODIFIED:
+        values["lexicon"] = options.lexicon
+    metadata = {}
+    for name, value in values.items():
+        key = name if name == "fresh" else f"cogs_{name}"
+        metadata[key] = value
+    return metadata
+
+
 def sentences(count: int, seed: int, *, rare: float = 0.0) -> Iterator[str]:
-    """Generated sentences of cogs_mini's grammar, key words in all positions, none evaluated.
+    """Yield generated sentences of cogs_mini's grammar, key words in all positions, none evaluated.
 
     Made-up words, in the share ``rare`` of sentences, have the shape of the lexicon cvcv_short and
     are none of its words.
     """
     draw = mini.Draw(random.Random(f"cogs_mini, text to pretrain on, seed {seed}"))
-    known = {one.sentence for split in mini.ALL_SPLITS for one in mini.examples(split)}
+    evaluated = {example.sentence for split in mini.ALL_SPLITS for example in mini.examples(split)}
     taken = set(replacements("cvcv_short").values())
-    words = mini.words()
-    common = {*words["nouns"], *words["names"]}
-    lexical = [
-        type_ for split in mini.PER_TYPE for type_ in words[split] if type_ not in STRUCTURAL_TYPES
-    ]
-    made = 0
-    while made < count:
-        key = draw.flip(KEY_SHARE)
-        clause = draw.clause(draw.rng.choice(lexical) if key else "in_distribution")
-        sentence = mini.render(clause)[0]
-        if sentence in known:
+    common = {*mini.words()["nouns"], *mini.words()["names"]}
+    lexical_types = _lexical_types()
+    generated = 0
+    while generated < count:
+        has_key_word = draw.flip(KEY_SHARE)
+        type_ = draw.rng.choice(lexical_types) if has_key_word else "in_distribution"
+        sentence, _ = mini.render(draw.clause(type_))
+        if sentence in evaluated:
             continue
-        made += 1
+        generated += 1
         if rare and draw.flip(rare):
-            there = [word for word in sentence.split() if word in common]
-            (new,) = draw_words(SHAPES["cvcv_short"], 1, draw.rng, taken)
-            sentence = substitute(sentence, {draw.rng.choice(there): new}) if there else sentence
+            (rare_word,) = draw_words(SHAPES["cvcv_short"], 1, draw.rng, taken)
+            replaceable = [word for word in sentence.split() if word in common]
+            if replaceable:
+                sentence = substitute(sentence, {draw.rng.choice(replaceable): rare_word})
         yield sentence
+
+
+def _lexical_types() -> list[str]:
+    types = []
+    for split in mini.PER_TYPE:
+        types += [type_ for type_ in mini.words()[split] if type_ not in STRUCTURAL_TYPES]
+    return types

@@ -10,7 +10,7 @@ from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 def documents(
     docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
 ) -> list[DocumentView]:
-    """Sentences and logical forms; for a task that asks twice, both forms."""
+    """Show sentences and logical forms; both forms where a task asks twice."""
     del prompts
     return [_document(doc) for doc in docs]
 
@@ -18,16 +18,28 @@ def documents(
 def answers(
     docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
 ) -> list[AnswerView]:
-    """The logical forms that a model wrote."""
+    """Show the logical forms that a model wrote."""
     del docs
-    return [AnswerView("\n".join(one)) for one in answers]
+    return [AnswerView("\n".join(forms)) for forms in answers]
 
 
 def _document(doc: Mapping[str, Any]) -> DocumentView:
-    form = doc["form"] if "form" in doc else doc["answer"]
-    forms = form if isinstance(form, list) else [form]
-    sentence = str(doc.get("sentence") or doc.get("input") or (doc.get("context") or [""])[0])
-    whys = list(zip(doc.get("demonstrations", ()), doc.get("why", ()), strict=False))
-    parts = (Part("Why each example was shown", table=(("example", "why"), *whys)),) if whys else ()
-    kind = cards()["cogs"].word(doc["type"])
-    return DocumentView(f"{sentence} ({kind})", "\n".join(map(str, forms)), parts)
+    gold = doc["form"] if "form" in doc else doc["answer"]
+    if isinstance(gold, list):
+        gold = "\n".join(gold)
+    type_title = cards()["cogs"].word(doc["type"])
+    reasons = list(zip(doc.get("demonstrations", ()), doc.get("why", ()), strict=False))
+    parts: tuple[Part, ...] = ()
+    if reasons:
+        parts = (Part("Why each example was shown", table=(("example", "why"), *reasons)),)
+    return DocumentView(f"{_sentence(doc)} ({type_title})", str(gold), parts)
+
+
+def _sentence(doc: Mapping[str, Any]) -> str:
+    """Return the sentence: of the first request, where a document has several."""
+    if doc.get("sentence"):
+        return str(doc["sentence"])
+    if doc.get("input"):
+        return str(doc["input"])
+    contexts = doc.get("context") or [""]
+    return str(contexts[0])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.tasks import load_task
 
-from lm_eval_ext.benchmarks.cogs import in_context, load, mini
+from lm_eval_ext.benchmarks.cogs import demonstrations, in_context, load, mini
 from lm_eval_ext.benchmarks.cogs.lexicons import (
     ITEMS,
     LEXICONS,
@@ -261,7 +261,7 @@ def test_every_cover_has_all_constructions_and_no_key_word(
         request.getfixturevalue("real_data")
     train = {one.id: one for one in load.examples(corpus, "train")[0]}
     items = KEY_WORDS if corpus == "mini" else set(ITEMS)
-    ten = in_context.covers()[corpus]
+    ten = demonstrations.covers()[corpus]
     assert len({tuple(cover) for cover in ten}) == len(ten) == 10
     for cover in ten:
         assert len(cover) == 16
@@ -283,7 +283,7 @@ def test_the_exposure_example_comes_first() -> None:
             exposing = [name for name, shown in key_of.items() if key & shown]
             assert len(exposing) == bool(key) == (split != "id" and kind_of(sample.type) == LEXICAL)
             assert doc["demonstrations"][: len(exposing)] == exposing
-            assert [why == in_context.WHY for why in doc["why"]] == [bool(key), False, False]
+            assert [why == demonstrations.WHY for why in doc["why"]] == [bool(key), False, False]
             assert len(set(doc["demonstrations"])) == 3
 
 
@@ -291,7 +291,7 @@ def test_seed_and_number_decide_and_nothing_else() -> None:
     train = [f"train/{number}" for number in range(1, 2030)]
 
     def chosen(k: int, seed: int) -> list[str]:
-        return list(in_context.choose(train, "mini", ["train/1120"], k=k, seed=seed))
+        return list(demonstrations.choose(train, "mini", ["train/1120"], k=k, seed=seed))
 
     whole = chosen(40, 5)
     assert len(set(whole)) == 40 and whole[0] == "train/1120"
