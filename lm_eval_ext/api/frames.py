@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from lm_eval_ext.plots.figures import Figure
+    from lm_eval_ext.results.query import QueryRow
 
 Place = str | os.PathLike[str]
 
@@ -66,38 +67,23 @@ class Results:
         """
         import pandas as pd
 
-        from lm_eval_ext.results.query import ScoreQuery, answers
+        from lm_eval_ext.results.query import ScoreQuery, query_rows
 
-        asked = ScoreQuery(tuple(metrics), value, tuple(where), by)
-        found: list[dict[str, object]] = []
+        query = ScoreQuery(tuple(metrics), value, tuple(where), by)
+        records: list[dict[str, object]] = []
         problems: list[LmEvalExtError] = []
         for model, run in self._runs:
-            card, (scored, total) = run.card, run.documents
             try:
-                found += [
-                    {
-                        "model": model,
-                        "benchmark": card.name if card else None,
-                        "task": run.task,
-                        "metric": one.name,
-                        **one.part,
-                        "title": one.title,
-                        "headline": not asked.is_question and one.name == run.headline,
-                        "unit": one.question.measure.unit,
-                        "higher_is_better": not one.question.measure.lower_is_better,
-                        **vars(one.figure),
-                        "scored": scored,
-                        "total": total,
-                        "signature": run.signature,
-                        "run": str(run.file.path),
-                    }
-                    for one in answers(run, asked)
-                ]
+                rows = list(query_rows(run, query))
             except (OptionError, DataError) as error:
                 problems.append(error)
-        if problems and not found:
+                continue
+            for row in rows:
+                is_headline = not query.is_question and row.metric == run.headline
+                records.append(_record(model, row, is_headline=is_headline))
+        if problems and not records:
             raise problems[0]
-        return pd.DataFrame(found)
+        return pd.DataFrame(records)
 
     def overview(self) -> "DataFrame":
         """Models by benchmarks, as ``show`` prints them (:mod:`lm_eval_ext.results.overview`)."""
@@ -144,8 +130,32 @@ class Results:
 
     def _having(self, task: str) -> Iterable[tuple[str, Run]]:
         if task not in self.tasks:
-            raise OptionError(f"no task {task!r} in these results; there is {self.tasks}")
+            raise OptionError(
+                f"no task {task!r} in these results; available: {', '.join(self.tasks)}"
+            )
         return runs_by_model(self.models, task).items()
+
+
+def _record(model: str, row: "QueryRow", *, is_headline: bool) -> dict[str, object]:
+    """Return the columns of :meth:`Results.to_dataframe` for an estimate."""
+    run, measure = row.run, row.question.measure
+    scored, total = run.documents
+    return {
+        "model": model,
+        "benchmark": run.card.name if run.card else None,
+        "task": run.task,
+        "metric": row.metric,
+        **row.part,
+        "title": row.title,
+        "headline": is_headline,
+        "unit": measure.unit,
+        "higher_is_better": not measure.lower_is_better,
+        **vars(row.estimate),
+        "scored": scored,
+        "total": total,
+        "signature": run.signature,
+        "run": str(run.file.path),
+    }
 
 
 def load_results(paths: Place | Iterable[Place]) -> Results:

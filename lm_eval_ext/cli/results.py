@@ -83,6 +83,7 @@ def samples(
     ] = "",
     by: By = "",
     where: Where = None,
+    value: Value = "",
     id_: Annotated[
         list[str] | None,
         typer.Option("--id", metavar="ID", help="Only the sample with this id; repeatable."),
@@ -104,7 +105,7 @@ def samples(
 
     metrics = (metric,) if metric else ()
     wanted = SampleQuery(
-        query=ScoreQuery(metrics, "", tuple(where or ()), by),
+        query=ScoreQuery(metrics, value, tuple(where or ()), by),
         models=tuple(model or ()),
         is_wrong=wrong,
         is_different=differ,

@@ -26,7 +26,7 @@ from lm_eval_ext.results.grid import (
     value,
 )
 from lm_eval_ext.results.models import choose_tasks, read_models
-from lm_eval_ext.results.overview import overview, representatives
+from lm_eval_ext.results.overview import overview_rows, representatives
 from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.show import grouped, overview_table
 from lm_eval_ext.stats.intervals import Interval
@@ -93,17 +93,17 @@ def run(
 
 def leaderboard(paths: Sequence[Path], out: Path) -> str:
     """Writes the table of models by benchmarks in LaTeX."""
-    found = overview(read_models(paths))
-    caption, columns, rows = overview_table(found)
-    if (found["scored"] < found["total"]).any():
+    rows = overview_rows(read_models(paths))
+    caption, columns, lines = overview_table(rows)
+    if any(row.scored < row.total for row in rows):
         caption.append("below trials the number of their documents")
-    signatures = found["signature"].unique()
+    signatures = dict.fromkeys(row.signature for row in rows)
     table = latex(
         columns,
-        rows,
+        lines,
         "; ".join(caption),
         label="overview",
-        explained=legend(found["standing"]),
+        explained=legend(row.standing for row in rows),
         comments=signatures,
     )
     return _written(table, out)

@@ -11,7 +11,7 @@ from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.results.align import align, align_tasks
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, runs_by_model
-from lm_eval_ext.results.query import ScoreQuery, check, recomputes, reference_run
+from lm_eval_ext.results.query import ScoreQuery, check, is_recomputable, reference_run
 from lm_eval_ext.results.show import library_notes
 from lm_eval_ext.results.table import NoSamplesError
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS, Interval, interval, mean_estimate
@@ -153,7 +153,7 @@ def compare(
         ]
     if not cases:
         there = ", ".join(dict.fromkeys(task for model in models for task in model.runs))
-        raise OptionError(f"no model has results on {' and '.join(tasks)}; there is {there}")
+        raise OptionError(f"no model has results on {' and '.join(tasks)}; available: {there}")
     report = Report(tasks if within else [model.label for model in models])
     wrong: LmEvalExtError | None = None
     for case in cases:
@@ -213,7 +213,7 @@ def _compared(
     found: list[Table] = []
     for title, question in wanted:
         check(name, together, question, asked.filter)
-        known = all(recomputes(runs[n], systems[n], question) for n in systems)
+        known = all(is_recomputable(runs[n], systems[n], question) for n in systems)
         same = {"task": name, "model": group, "title": title, "total": total}
         found += _tables(same, question, systems, run.card, known=known, pool=seeds)
     return found

@@ -31,6 +31,7 @@ from lm_eval_ext.results.overview import (
     column_of,
     frame_of,
     representatives,
+    table_of,
 )
 from lm_eval_ext.results.sample_scores import scores_of
 from lm_eval_ext.results.show import named_briefly
@@ -93,7 +94,7 @@ def build(
     with writing(site):
         site.mkdir(parents=True, exist_ok=True)
     with atomic_text(site / "leaderboard.csv") as out:
-        out.write(csv(frame_of(columns)))
+        out.write(csv(frame_of(table_of(columns))))
     with atomic_text(page) as out:
         out.write(content)
     return page

@@ -24,8 +24,7 @@ from lm_eval_ext.reading import Strict, read_yaml
 from lm_eval_ext.registry import BENCHMARKS
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, runs_by_model
-from lm_eval_ext.results.query import figures as asked_figures
-from lm_eval_ext.results.query import question_of, reference_run
+from lm_eval_ext.results.query import estimates, question_of, reference_run
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import NONE, number
 
@@ -453,7 +452,7 @@ def _rows(
     """The values of models; those that lack some are noted."""
     for label, run in runs.items():
         try:
-            found = asked_figures(run, question)
+            found = estimates(run, question)
         except LmEvalExtError as error:
             missing.append(f"{label}: {error}")
             continue

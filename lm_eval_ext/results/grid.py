@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import zip_longest
 from shutil import get_terminal_size
 from textwrap import wrap
@@ -20,7 +22,7 @@ Section: TypeAlias = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 """A heading, and the columns and rows of the table below it (no columns: no table)."""
 
 LOWER = " ↓"
-"""Lower is better."""
+"""The sign behind the name of a metric of which lower is better."""
 
 MARKS: Mapping[Standing, str] = {
     "best": "*",
@@ -48,37 +50,48 @@ CHANCE = (
 WIDTH = 80
 """Columns of the text, or more where the terminal has more."""
 
-_WIDEST, _LEAST = 24, 9
-"""Between how many characters a line of a heading has; names of rows have twice as many."""
+_MAX_HEADING = 24
+"""Characters of a line of a heading, if there is room; names of rows have twice as many."""
 
-_GAP, _NUMBER = "  ", "+-[<0123456789N"
-"""Between columns; how a number starts, or what stands for it."""
+_MIN_HEADING = 10
+"""Characters of a line of a heading in a narrow table."""
+
+_GAP = "  "
+"""What stands between columns."""
+
+_NUMBER_STARTS = "+-[<0123456789N"
+"""How a number starts, or what stands for it."""
 
 
-def legend(shown: Iterable[Standing]) -> list[str]:
+def legend(standings: Iterable[Standing]) -> list[str]:
     """Explain the marks of a table in which values stand like this; [] if there are none."""
-    there = set(shown)
-    signs = []
+    shown = set(standings)
+    lines = []
     for standing in ("best", "unproven", "untested"):
-        if standing in there:
-            signs.append(f"{MARKS[standing]} {MEANINGS[standing]}")
-    if "beaten" in there:
-        signs.append(f"no mark: {MEANINGS['beaten']}")
-    if there & {"best", "unproven"}:
-        signs.append(CHANCE)
-    return signs
+        if standing in shown:
+            lines.append(f"{MARKS[standing]} {MEANINGS[standing]}")
+    if "beaten" in shown:
+        lines.append(f"no mark: {MEANINGS['beaten']}")
+    if shown & {"best", "unproven"}:
+        lines.append(CHANCE)
+    return lines
 
 
-def value(found: float | None, unit: str, standing: Standing = "") -> str:
+def metric_heading(name: str, *, lower_is_better: bool) -> str:
+    """Return the name of a metric with a sign where lower is better."""
+    return name + LOWER if lower_is_better else name
+
+
+def value(amount: float | None, unit: str, standing: Standing = "") -> str:
     """Return a number with its unit and mark; marks are a column of their own."""
-    shown = number(found, unit)
+    shown = number(amount, unit)
     if unit == "percent" and shown != NONE:
         shown += " %"
     return shown + MARKS[standing]
 
 
 def interval(low: float | None, high: float | None, unit: str, *, signed: bool = False) -> str:
-    """Both ends; "" where there are none."""
+    """Return both ends of an interval; "" where there are none."""
     ends = [number(end, unit, signed=signed) for end in (low, high)]
     return "" if NONE in ends else f"[{', '.join(ends)}]"
 
@@ -86,108 +99,181 @@ def interval(low: float | None, high: float | None, unit: str, *, signed: bool =
 def matrix(
     cells: Mapping[str, Mapping[str, str]], *, turned: bool
 ) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows from cells by row and column; ``turned``: by column and row."""
-    columns = list(dict.fromkeys(name for own in cells.values() for name in own))
-    lines = [[row, *(own.get(name, "-") for name in columns)] for row, own in cells.items()]
-    lines.insert(0, ["", *columns])
-    head, *body = map(list, zip(*lines, strict=True)) if turned else lines
-    return head, body
+    """Return the columns and rows of a table; a dash stands for a missing cell.
+
+    Args:
+        cells: The cells by row and column.
+        turned: Whether rows become columns.
+    """
+    columns = list(dict.fromkeys(name for row_cells in cells.values() for name in row_cells))
+    lines = [["", *columns]]
+    for row, row_cells in cells.items():
+        lines.append([row, *[row_cells.get(name, "-") for name in columns]])
+    if turned:
+        lines = [list(column) for column in zip(*lines, strict=True)]
+    return lines[0], lines[1:]
 
 
 def notes(lines: Iterable[str]) -> Section:
-    """Text without a table; each line once."""
+    """Return text without a table; each line once."""
     return "\n".join(dict.fromkeys(lines)), (), ()
 
 
-def text(found: Iterable[Section], width: int = 0) -> str:
-    """Sections for a terminal."""
+def text(sections: Iterable[Section], width: int = 0) -> str:
+    """Return sections for a terminal, of this width or of the terminal's."""
     width = width or max(WIDTH, get_terminal_size((WIDTH, 0)).columns)
     lines: list[str] = []
-    for heading, columns, rows in found:
+    for heading, columns, rows in sections:
         for line in heading.splitlines():
             lines += wrap(line, width, break_long_words=False, break_on_hyphens=False)
-        lines += _grid(columns, rows, width) if columns else ()
-        lines += [""] * (lines[-1:] != [""])
-    return "\n".join(map(str.rstrip, lines)).rstrip() + "\n"
+        if columns:
+            lines += _table_lines(columns, rows, width)
+        if not lines or lines[-1]:
+            lines.append("")
+    return "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
 
 
-def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Numbers stand on the right. Names break where they have no room, but not inside a word."""
-    for most in range(_WIDEST, _LEAST, -1):
-        heads = [broken(one, most) for one in columns]
-        lines = [[_indented(broken(name, 2 * most)), *others] for name, *others in rows]
-        texts = list(zip(heads, *lines, strict=True))
-        sizes = [max(map(len, "\n".join(column).split("\n"))) for column in texts]
-        if sum(sizes) + len(_GAP) * (len(sizes) - 1) <= width:
+@dataclass(frozen=True)
+class _Layout:
+    """A table with its names broken into lines: cells and headings may have several.
+
+    Attributes:
+        headings: The heading of each column.
+        rows: The cells of each row.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    @cached_property
+    def columns(self) -> list[tuple[str, ...]]:
+        """The cells of each column, the heading first."""
+        return list(zip(self.headings, *self.rows, strict=True))
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """The characters that each column needs."""
+        return [max(map(len, "\n".join(column).split("\n"))) for column in self.columns]
+
+    @property
+    def width(self) -> int:
+        """The characters of a line."""
+        return sum(self.sizes) + len(_GAP) * (len(self.sizes) - 1)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the table. Columns of numbers are aligned on the right."""
+        signs = ["<"]
+        for _, *cells in self.columns[1:]:
+            is_numeric = all(cell[:1] in _NUMBER_STARTS for cell in cells)
+            signs.append(">" if is_numeric else "<")
+        yield from self._row_lines(_from_below(self.headings), signs)
+        yield "─" * self.width
+        for row in self.rows:
+            yield from self._row_lines(row, signs)
+
+    def _row_lines(self, cells: Sequence[str], signs: Sequence[str]) -> Iterator[str]:
+        for texts in zip_longest(*[cell.split("\n") for cell in cells], fillvalue=""):
+            padded = [
+                f"{part:{sign}{size}}"
+                for part, sign, size in zip(texts, signs, self.sizes, strict=True)
+            ]
+            yield _GAP.join(padded)
+
+
+def _table_lines(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
+) -> Iterator[str]:
+    """Yield the lines of a table; of one that is too wide, as two tables below each other.
+
+    Names break where they have no room, but not inside a word.
+    """
+    layout = _fitting_layout(columns, rows, width)
+    if layout.width <= width or len(columns) <= 2:  # noqa: PLR2004
+        yield from layout.lines()
+        return
+    half = 1 + len(columns) // 2
+    for part in (slice(1, half), slice(half, None)):
+        part_rows = [[row[0], *row[part]] for row in rows]
+        yield from _table_lines([columns[0], *columns[part]], part_rows, width)
+        yield ""
+
+
+def _fitting_layout(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> _Layout:
+    """Return the layout with the longest lines that fits the width; otherwise the narrowest."""
+    for length in range(_MAX_HEADING, _MIN_HEADING - 1, -1):
+        headings = [broken(name, length) for name in columns]
+        named_rows = [[_indented(broken(name, 2 * length)), *cells] for name, *cells in rows]
+        layout = _Layout(headings, named_rows)
+        if layout.width <= width:
             break
-    else:
-        if len(columns) > 2:  # noqa: PLR2004
-            half = 1 + len(columns) // 2
-            for some in (slice(1, half), slice(half, None)):
-                left = [[row[0], *row[some]] for row in (columns, *rows)]
-                yield from (*_grid(left[0], left[1:], width), "")
-            return
-    numbers = (all(one[:1] in _NUMBER for one in own) for _, *own in texts[1:])
-    signs = ["<", *("<>"[one] for one in numbers)]
-    high = max(head.count("\n") for head in heads)
-    lines.insert(0, ["\n" * (high - head.count("\n")) + head for head in heads])
-    for place, row in enumerate(lines):
-        for parts in zip_longest(*(cell.split("\n") for cell in row), fillvalue=""):
-            cells = zip(parts, signs, sizes, strict=True)
-            yield _GAP.join(f"{one:{sign}{size}}" for one, sign, size in cells)
-        if not place:
-            yield "─" * (sum(sizes) + len(_GAP) * (len(sizes) - 1))
+    return layout
+
+
+def _from_below(headings: Sequence[str]) -> list[str]:
+    """Return headings with empty lines above, so that their last lines are side by side."""
+    height = max(heading.count("\n") for heading in headings)
+    return ["\n" * (height - heading.count("\n")) + heading for heading in headings]
 
 
 def _indented(name: str) -> str:
-    """Its lines, all indented as the first."""
-    return name.replace("\n", "\n" + " " * (len(name) - len(name.lstrip(" "))))
+    """Return a name of several lines with all of them indented as the first."""
+    indent = " " * (len(name) - len(name.lstrip(" ")))
+    return name.replace("\n", "\n" + indent)
 
 
-def csv(found: "DataFrame") -> str:
-    """A table for programs, with all digits; no text is a spreadsheet's formula."""
-    return str(found.replace(r"^[=+\-@\t]", r"'\g<0>", regex=True).to_csv(index=False))
+def csv(table: "DataFrame") -> str:
+    """Return a table for programs, with all digits; no text is a spreadsheet's formula."""
+    safe = table.replace(r"^[=+\-@\t]", r"'\g<0>", regex=True)
+    return str(safe.to_csv(index=False))
 
 
-def markdown(found: Iterable[Section]) -> str:
-    """Sections for a document."""
+def markdown(sections: Iterable[Section]) -> str:
+    """Return sections for a document."""
     lines: list[str] = []
-    for heading, columns, rows in found:
-        lines += map(escape_markdown, heading.splitlines())
+    for heading, columns, rows in sections:
+        lines += [escape_markdown(line) for line in heading.splitlines()]
         if columns:
-            lines += ["", _line(columns), f"|{' --- |' * len(columns)}", *map(_line, rows)]
+            lines += ["", _markdown_row(columns), f"|{' --- |' * len(columns)}"]
+            lines += [_markdown_row(row) for row in rows]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _line(cells: Iterable[str]) -> str:
+def _markdown_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(map(escape_markdown, cells))} |"
 
 
 def escape_markdown(text: str) -> str:
-    """Escapes text for Markdown, so that a model's name is neither mark-up nor HTML."""
+    """Return text in which a model's name is neither mark-up of Markdown nor HTML."""
     return re.sub(r"[\\`*_\[\]<>|#~]", r"\\\g<0>", text)
 
 
 # For papers.
 
-_SHOWN = {MARKS["best"]: "", MARKS["unproven"]: r"\circ", MARKS["untested"]: "?"}
+_LATEX_MARKS = {MARKS["best"]: "", MARKS["unproven"]: r"\circ", MARKS["untested"]: "?"}
 """Marks as LaTeX shows them above the line."""
 
-_SPECIAL = str.maketrans(
+_LATEX_CHARACTERS = str.maketrans(
     {
         "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
         "|": r"\textbar{}", '"': "''", "↓": r"$\downarrow$", "°": r"$^{\circ}$",
-        **{sign: f"{{{sign}}}" for sign in "`[]*-"}, **{sign: f"\\{sign}" for sign in "&%$#_"},
+        "`": "{`}", "[": "{[}", "]": "{]}", "*": "{*}", "-": "{-}",
+        "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     }
 )  # fmt: skip
 
-MOST_COLUMNS = 8
-"""That a page is wide enough for."""
+MAX_LATEX_COLUMNS = 8
+"""Columns for which a page has room."""
 
-_STACKED, _NAMED, _ONE_COLUMN = 18, 32, 2
-"""Characters of a line of a heading and of a row's name; columns that fit one column of text."""
+_MAX_LATEX_HEADING = 18
+"""Characters of a line of a heading in LaTeX."""
+
+_MAX_LATEX_NAME = 32
+"""Characters of a line of a row's name in LaTeX."""
+
+_NARROW_COLUMNS = 2
+"""Columns for which one column of text has room."""
 
 
 def latex(
@@ -199,69 +285,85 @@ def latex(
     explained: Sequence[str] = (),
     comments: Iterable[str] = (),
 ) -> str:
-    """The source of a table with booktabs: the best is bold, second lines are small.
+    """Return the source of a table with booktabs: the best is bold, second lines are small.
 
     Args:
-        columns: As a section's.
-        rows: As a section's.
-        caption: Plain text; what the marks mean is added.
-        label: Of the table, without ``tab:``.
+        columns: The columns, as in a section.
+        rows: The rows, as in a section.
+        caption: Plain text; the meaning of the marks is added.
+        label: The table's label, without ``tab:``.
         explained: The marks, from :func:`legend`.
         comments: Lines of the source that LaTeX passes over.
 
     Raises:
-        OptionError: There are more than :data:`MOST_COLUMNS` columns.
+        OptionError: There are more than :data:`MAX_LATEX_COLUMNS` columns.
     """
     import pandas as pd
 
-    _, *heads = columns
-    if len(heads) > MOST_COLUMNS:
+    _, *headings = columns
+    if len(headings) > MAX_LATEX_COLUMNS:
         raise OptionError(
-            f"{len(heads)} columns, and a page has room for {MOST_COLUMNS}; name fewer results, or "
-            f"choose with --tasks, --metric or --where of compare: {', '.join(heads)}"
+            f"{len(headings)} columns, and a page has room for {MAX_LATEX_COLUMNS}; name fewer "
+            "results, or choose with --tasks, --metric or --where of compare: "
+            + ", ".join(headings)
         )
-    index, body = [], []
+    names: list[str] = []
+    body: list[list[str]] = []
     for name, *cells in rows:
-        lines = zip_longest(*(cell.split("\n") for cell in cells), fillvalue="")
-        for place, own in enumerate(lines):
-            index.append("" if place else _stacked(name, _NAMED, "l"))
-            body.append([r"\scriptsize " * bool(place and one) + _cell(one) for one in own])
-    made = pd.DataFrame(body, index, list(map(_stacked, heads)))
+        lines = zip_longest(*[cell.split("\n") for cell in cells], fillvalue="")
+        for line_number, texts in enumerate(lines):
+            if line_number == 0:
+                names.append(_stacked(name, _MAX_LATEX_NAME, "l"))
+                body.append([_latex_cell(part) for part in texts])
+            else:
+                names.append("")
+                body.append([_small_latex_cell(part) for part in texts])
+    stacked_headings = [_stacked(heading, _MAX_LATEX_HEADING, "r") for heading in headings]
+    table = pd.DataFrame(body, names, stacked_headings)
     if explained:
         caption += "; " + "; ".join(explained).replace(f"{MARKS['best']} ", "bold: ", 1)
-    source = made.style.to_latex(
+    source = table.style.to_latex(
         hrules=True,
         position="t",
         position_float="centering",
-        environment="table*" if len(heads) > _ONE_COLUMN else "table",
-        column_format="l" + "r" * len(heads),
+        environment="table*" if len(headings) > _NARROW_COLUMNS else "table",
+        column_format="l" + "r" * len(headings),
         caption=escape(f"{caption}."),
         label=f"tab:{label}",
     )
-    made_by = f"lm-eval-ext {__version__}; see the signatures for what the values depend on"
-    return "".join(f"% {one_line(line)}\n" for line in [made_by, *comments]) + str(source)
+    origin = f"lm-eval-ext {__version__}; see the signatures for what the values depend on"
+    comment_lines = [f"% {one_line(line)}\n" for line in (origin, *comments)]
+    return "".join(comment_lines) + str(source)
 
 
 def escape(text: str) -> str:
-    """Any text as LaTeX shows it, on one line."""
-    return one_line(text).translate(_SPECIAL)
+    """Return any text as LaTeX shows it, on one line."""
+    return one_line(text).translate(_LATEX_CHARACTERS)
 
 
-def _cell(text: str) -> str:
-    """A number with its mark, or an interval: the best is bold, other marks stand outside."""
+def _latex_cell(text: str) -> str:
+    """Return a number with its mark, or an interval: the best is bold, other marks are raised."""
     bare = text.rstrip()
     if bare == "-":
         return "--"
-    mark = bare[-1:] if bare[-1:] in _SHOWN else ""
+    mark = bare[-1:] if bare[-1:] in _LATEX_MARKS else ""
     shown = escape(bare.removesuffix(mark))
     shown = shown.replace("{-}", "$-$").replace("+", "$+$").replace(r" \%", r"\,\%")
+    if not mark:
+        return shown
     if mark == MARKS["best"]:
         return f"\\textbf{{{shown}}}"
-    return shown + (f"\\rlap{{$^{{{_SHOWN[mark]}}}$}}" if mark else "")
+    return f"{shown}\\rlap{{$^{{{_LATEX_MARKS[mark]}}}$}}"
 
 
-def _stacked(name: str, most: int = _STACKED, side: str = "r") -> str:
-    """A name over several lines, where it is long."""
-    lines = list(map(escape, broken(one_line(name), most).split("\n")))
-    stacked = " \\\\ ".join(lines)
-    return f"\\shortstack[{side}]{{{stacked}}}" if len(lines) > 1 else stacked
+def _small_latex_cell(text: str) -> str:
+    return rf"\scriptsize {_latex_cell(text)}" if text else ""
+
+
+def _stacked(name: str, max_line: int, side: str) -> str:
+    """Return a name over several lines where it is long; ``side`` is l or r."""
+    lines = [escape(line) for line in broken(one_line(name), max_line).split("\n")]
+    if len(lines) == 1:
+        return lines[0]
+    stacked = r" \\ ".join(lines)
+    return rf"\shortstack[{side}]{{{stacked}}}"

@@ -188,7 +188,7 @@ def choose_tasks(
         ]
     if not chosen:
         source = "the results of two models" if min_models > 1 else "the results"
-        hint = f"; there is {', '.join(available)}" if available else ""
+        hint = f"; available: {', '.join(available)}" if available else ""
         raise OptionError(one_line(f"no task {', '.join(patterns)} is in {source}{hint}"))
     return chosen
 

@@ -1,4 +1,4 @@
-"""Models by benchmarks: the first thing to see, in a terminal, on a page, in LaTeX, as a frame.
+"""Models by benchmarks: the first view of results, in a terminal, on a page, in LaTeX, as a frame.
 
 :func:`column_of` reads and tests one task; :func:`table_of` makes a table of several such columns,
 in which every value has its standing (:mod:`lm_eval_ext.stats.marks`).
@@ -13,7 +13,7 @@ from lm_eval_ext.cards import cards
 from lm_eval_ext.results.align import RefusedError, align, majority_setup
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, runs_by_model
-from lm_eval_ext.results.query import question_of, reason_for, recomputes, reference_run
+from lm_eval_ext.results.query import is_recomputable, question_of, reason_for, reference_run
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.marks import ColumnTests, Standing, column_tests, standings
 from lm_eval_ext.stats.measures import Measure, Question, Unit
@@ -130,21 +130,25 @@ class OverviewColumn:
         )
 
 
-def overview(
-    models: Sequence[Model], *, tasks: Sequence[str] = (), read: ReadTable = rows
-) -> "DataFrame":
+def overview(models: Sequence[Model]) -> "DataFrame":
     """Return a frame with a row for each model and benchmark that it has results of.
 
     Columns are the attributes of :class:`OverviewRow`.
 
     Args:
         models: As :func:`~lm_eval_ext.results.models.read_models` finds them.
-        tasks: Instead of the tasks that stand for the benchmarks.
-        read: Reads the long table of a run. Tests need samples; without them nothing is best.
     """
-    names = tasks or representatives(models).values()
-    columns = [column_of(models, task, read=read) for task in names]
-    return frame_of([column for column in columns if column is not None])
+    return frame_of(overview_rows(models))
+
+
+def overview_rows(models: Sequence[Model]) -> list[OverviewRow]:
+    """Return a row for each model and benchmark that it has results of.
+
+    Tests need samples; without them nothing is best.
+    """
+    tasks = representatives(models).values()
+    columns = [column_of(models, task) for task in tasks]
+    return table_of([column for column in columns if column is not None])
 
 
 def column_of(
@@ -178,12 +182,12 @@ def table_of(columns: Sequence[OverviewColumn]) -> list[OverviewRow]:
     ]
 
 
-def frame_of(columns: Sequence[OverviewColumn]) -> "DataFrame":
-    """Return the same as a frame."""
+def frame_of(table: Sequence[OverviewRow]) -> "DataFrame":
+    """Return the rows of a table as a frame."""
     import pandas as pd
 
     names = [field.name for field in fields(OverviewRow)]
-    return pd.DataFrame([vars(row) for row in table_of(columns)], columns=names)
+    return pd.DataFrame([vars(row) for row in table], columns=names)
 
 
 def _test(
@@ -200,7 +204,7 @@ def _test(
     tables, untested = _comparable(runs, read)
     compared = []
     if len(tables) > 1:
-        if all(recomputes(runs[name], table, question) for name, table in tables.items()):
+        if all(is_recomputable(runs[name], table, question) for name, table in tables.items()):
             compared = pairs(tables, question)
         if not compared:
             untested |= dict.fromkeys(tables, OTHER_MEAN)

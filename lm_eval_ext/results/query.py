@@ -1,18 +1,19 @@
-"""Questions to the table of scores: figures of a run, runs side by side, models by benchmarks."""
+"""Questions to the table of scores: estimates of a run, and what they can be asked about."""
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
+from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.names import UNIT
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
-from lm_eval_ext.stats.measures import Filter, Measure, Question
+from lm_eval_ext.stats.measures import Filter, Measure, Question, Unit
 from lm_eval_ext.stats.statistics import (
     NONE,
     Estimate,
@@ -26,6 +27,9 @@ from lm_eval_ext.text import counted, names_in
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_LISTED_METRICS = 16
+"""Metrics that an error names."""
+
 
 @dataclass(frozen=True)
 class ScoreQuery:
@@ -34,7 +38,7 @@ class ScoreQuery:
     Attributes:
         metrics: Metrics or measures; without any a task's headline.
         value: Another column of values; "" for the measure's.
-        where: Each ``FACET=VALUE`` or ``FACET=VALUE,VALUE``.
+        where: Conditions, each ``FACET=VALUE`` or ``FACET=VALUE,VALUE``.
         by: Facets, separated by commas; "" for none.
     """
 
@@ -50,174 +54,242 @@ class ScoreQuery:
 
     @cached_property
     def filter(self) -> Filter:
-        """``where`` by facet.
+        """The conditions of ``where``: by facet, the values that rows may have.
 
         Raises:
-            OptionError: It cannot be read.
+            OptionError: A condition cannot be read.
         """
-        found: dict[str, tuple[str, ...]] = {}
-        for one in self.where:
-            facet, _, values = one.partition("=")
-            if not values or "=" in values or facet in found:
+        conditions: dict[str, tuple[str, ...]] = {}
+        for condition in self.where:
+            facet, _, values = condition.partition("=")
+            if not values or "=" in values or facet in conditions:
                 raise OptionError(
-                    f"--where {one}: give each facet once, as FACET=VALUE or FACET=VALUE,VALUE, "
-                    "such as form=foreign"
+                    f"--where {condition}: give each facet once, as FACET=VALUE or "
+                    "FACET=VALUE,VALUE, such as form=foreign"
                 )
-            found[facet] = tuple(values.split(","))
-        return found
+            conditions[facet] = tuple(values.split(","))
+        return conditions
+
+    @property
+    def facets(self) -> tuple[str, ...]:
+        """The facets of ``by``."""
+        return tuple(names_in(self.by))
 
     def questions(self, run: Run) -> list[tuple[str, Question]]:
-        """The questions about a task, each with its title.
+        """Return the questions about a task, each with its title.
 
         Raises:
             OptionError: An option cannot be read, or the task has no such metric or facet.
         """
-        card = run.card
-        where, by = self.filter, tuple(names_in(self.by))
-        for name in (*where, *by):
-            if card is None:
-                raise OptionError(f"no facet {name}: only tasks of ours have facets")
-            if name not in card.facets:
-                there = ", ".join(card.facets) or "none"
-                raise OptionError(f"{card.name} has no facet {name}; it has {there}")
-        found = []
-        words = [", ".join(values).replace("_", " ") for values in where.values()]
+        _check_facets(run.card, (*self.filter, *self.facets))
+        conditions = [", ".join(values).replace("_", " ") for values in self.filter.values()]
+        questions = []
         for metric in self.metrics or (run.headline,):
-            own = question_of(run, metric)
-            measure = own.measure
-            if taken := own.where.keys() & where.keys():
-                raise OptionError(
-                    f"{metric} is about one {', '.join(taken)} already; give --metric "
-                    f"{measure.name}, or leave out --where"
-                )
-            if measure.weights and measure.facet in by:
-                raise OptionError(
-                    f"{metric} compares {measure.facet}, so --by {measure.facet} leaves nothing to "
-                    "compare; give another --metric"
-                )
-            if self.value:
-                measure = measure.model_copy(update={"value": (self.value,)})
-            title = ", ".join(filter(None, [run.title(metric), self.value, *words]))
-            found.append((title, Question(measure, {**own.where, **where}, by)))
-        return found
+            words = [run.title(metric), self.value, *conditions]
+            title = ", ".join(word for word in words if word)
+            questions.append((title, self._question(run, metric)))
+        return questions
+
+    def _question(self, run: Run, metric: str) -> Question:
+        """Return the question about one metric of a task."""
+        base = question_of(run, metric)
+        measure = base.measure
+        repeated = [facet for facet in base.where if facet in self.filter]
+        if repeated:
+            raise OptionError(
+                f"{metric} is about one {', '.join(repeated)} already; give --metric "
+                f"{measure.name}, or leave out --where"
+            )
+        if measure.weights and measure.facet in self.facets:
+            raise OptionError(
+                f"{metric} compares {measure.facet}, so --by {measure.facet} leaves nothing to "
+                "compare; give another --metric"
+            )
+        if self.value:
+            measure = measure.model_copy(update={"value": (self.value,)})
+        return Question(measure, {**base.where, **self.filter}, self.facets)
+
+
+def _check_facets(card: Card | None, facets: Sequence[str]) -> None:
+    """Check that a benchmark has these facets."""
+    for facet in facets:
+        if card is None:
+            raise OptionError(f"no facet {facet}: only tasks of ours have facets")
+        if facet not in card.facets:
+            available = ", ".join(card.facets) or "none"
+            raise OptionError(f"{card.name} has no facet {facet}; available: {available}")
 
 
 def question_of(run: Run, metric: str = "") -> Question:
-    """The question behind a task's metric or measure; without one, its headline.
+    """Return the question behind a task's metric or measure; without one, behind its headline.
 
     Of tasks that aren't ours, and of older files, a metric is the mean of documents' values.
 
     Raises:
-        OptionError: The task has neither.
+        OptionError: The task has no such metric or measure.
     """
-    name, scores = metric or run.headline, run.scores
-    own = run.card if run.is_current or not scores else None
-    if own and (name in own.metrics or name in own.measures):
-        return own.question_of(name)
-    if name not in scores:
-        there = ", ".join(list(dict.fromkeys([*(own.measures if own else ()), *scores]))[:16])
-        raise OptionError(f"{run.task} has no metric {name}; it has {there}")
-    column, _, filter_name = name.partition(",")
-    listed = run.config.get("metric_list") or ()
-    unit: Any = {one.get("metric"): one.get(UNIT) for one in listed}.get(column) or "number"
-    lower = (run.file.content.get("higher_is_better", {}).get(run.task) or {}).get(column) is False
-    measure = Measure(name=name, title=name, value=(column,), unit=unit, lower_is_better=lower)
-    return Question(measure, {"filter": (filter_name,)} if filter_name else {})
+    name = metric or run.headline
+    card = run.card if run.is_current or not run.scores else None
+    if card and (name in card.metrics or name in card.measures):
+        return card.question_of(name)
+    if name not in run.scores:
+        measures = card.measures if card else ()
+        available = list(dict.fromkeys([*measures, *run.scores]))[:_LISTED_METRICS]
+        raise OptionError(
+            f"{run.task} has no metric {name}; available: {', '.join(available) or 'none'}"
+        )
+    return _mean_of_documents(run, name)
 
 
-def figures(
-    run: Run, question: Question, wanted: Collection[str] = ()
+def _mean_of_documents(run: Run, metric: str) -> Question:
+    """Return the question behind a metric that no card describes."""
+    column, _, filter_name = metric.partition(",")
+    units = {entry.get("metric"): entry.get(UNIT) for entry in run.config.get("metric_list") or ()}
+    unit: Unit = units.get(column) or "number"
+    directions = run.file.content.get("higher_is_better", {}).get(run.task) or {}
+    measure = Measure(
+        name=metric,
+        title=metric,
+        value=(column,),
+        unit=unit,
+        lower_is_better=directions.get(column) is False,
+    )
+    where = {"filter": (filter_name,)} if filter_name else {}
+    return Question(measure, where)
+
+
+def estimates(
+    run: Run, question: Question, named_facets: Collection[str] = ()
 ) -> list[tuple[dict[str, str], Estimate]]:
-    """The figure of each part; one without parts that lm-eval has as a metric needs no samples.
+    """Return each part that a question is about, with its estimate.
+
+    A question without parts that lm-eval has as a metric needs no samples.
 
     Args:
-        run: Of a task.
-        question: About the task.
-        wanted: Facets whose values a user names; every one must exist.
+        run: A task's results.
+        question: A question about the task.
+        named_facets: Facets whose values a user names; every value must exist.
 
     Raises:
         OptionError: The samples lack the values or parts that are asked for.
         DataError: Samples are needed, and were not logged or cannot be read.
     """
-    if (known := _noted(run, question)) is not None:
+    known = _estimate_in_file(run, question)
+    if known is not None:
         return [({}, known)]
     table = rows(run)
-    check(run.task, table, question, wanted)
-    return [(part, estimate(table, own)) for part, own in parts(table, question)]
+    check(run.task, table, question, named_facets)
+    return [
+        (part, estimate(table, part_question)) for part, part_question in parts(table, question)
+    ]
 
 
-class Answer(NamedTuple):
-    """A figure of a run: of one of its metrics, or of a part that a question is about.
-
-    ``name`` is the metric's, ``title`` the same in words, with the conditions of the question.
-    """
-
-    run: Run
-    name: str
-    title: str
-    part: Mapping[str, str]
-    question: Question
-    figure: Estimate
-
-
-def answers(run: Run, asked: ScoreQuery) -> Iterator[Answer]:
-    """The figures that are asked for; without a question all metrics.
-
-    Raises:
-        OptionError: As :meth:`ScoreQuery.questions` and :func:`figures`.
-        DataError: Samples are needed, and were not logged or cannot be read.
-    """
-    if not asked.is_question:
-        for name, one in run.scores.items():
-            yield Answer(run, name, run.title(name), {}, question_of(run, name), one)
-        return
-    for title, question in asked.questions(run):
-        for part, one in figures(run, question, asked.filter):
-            yield Answer(run, question.measure.name, title, part, question, one)
-
-
-def _noted(run: Run, question: Question) -> Estimate | None:
-    asked = question.measure, question.filter
-    for name, one in run.scores.items() if not question.by else ():
-        own = question_of(run, name)
-        if (own.measure, own.filter) == asked:
-            return one
+def _estimate_in_file(run: Run, question: Question) -> Estimate | None:
+    """Return the estimate that the results file has for a question; None if it has none."""
+    if question.by:
+        return None
+    for metric, known in run.scores.items():
+        metric_question = question_of(run, metric)
+        same_measure = metric_question.measure == question.measure
+        if same_measure and metric_question.filter == question.filter:
+            return known
     return None
 
 
-def check(task: str, table: "DataFrame", question: Question, wanted: Collection[str]) -> None:
-    """Checks that a table answers a question.
+@dataclass(frozen=True)
+class QueryRow:
+    """An estimate of a run: of one of its metrics, or of a part that a question is about.
+
+    Attributes:
+        run: The results that it is from.
+        metric: The metric or measure.
+        title: The metric in words, with the conditions of the question.
+        part: The part's values by facet; {} without ``by``.
+        question: The question that it answers.
+        estimate: The value with its interval.
+    """
+
+    run: Run
+    metric: str
+    title: str
+    part: Mapping[str, str]
+    question: Question
+    estimate: Estimate
+
+
+def query_rows(run: Run, query: ScoreQuery) -> Iterator[QueryRow]:
+    """Yield the estimates that are asked for; without a question those of all metrics.
 
     Raises:
-        OptionError: It lacks a value that is wanted, or all that is asked for.
+        OptionError: As :meth:`ScoreQuery.questions` and :func:`estimates`.
+        DataError: Samples are needed, and were not logged or cannot be read.
+    """
+    if not query.is_question:
+        for metric, known in run.scores.items():
+            yield QueryRow(run, metric, run.title(metric), {}, question_of(run, metric), known)
+        return
+    for title, question in query.questions(run):
+        for part, part_estimate in estimates(run, question, query.filter):
+            yield QueryRow(run, question.measure.name, title, part, question, part_estimate)
+
+
+def check(task: str, table: "DataFrame", question: Question, named_facets: Collection[str]) -> None:
+    """Check that a table answers a question.
+
+    Raises:
+        OptionError: It lacks a value that a user named, or all that is asked for.
     """
     if table.empty:
         raise OptionError(f"{task}: no document was scored")
-    if missing := [name for name in question.measure.value if name not in table]:
-        numbers = [str(name) for name in table if table[name].dtype == "float64"]
-        raise OptionError(f"{task}: no values {', '.join(missing)}; there are {', '.join(numbers)}")
-    for facet in (*question.filter, *question.by):
+    measure = question.measure
+    missing = [column for column in measure.value if column not in table]
+    if missing:
+        numbers = [str(column) for column in table if table[column].dtype == "float64"]
+        raise OptionError(
+            f"{task}: no values {', '.join(missing)}; available: {', '.join(numbers)}"
+        )
+    needed = [*question.filter, *question.by, *measure.groups]
+    if measure.facet:
+        needed.append(measure.facet)
+    for facet in needed:
         if facet not in table:
             raise OptionError(f"{task}: its samples have no {facet}")
-        there, asked = set(table[facet].dropna()), question.filter.get(facet, ())
-        unknown = [one for one in asked if one not in there]
-        if unknown and (facet in wanted or len(unknown) == len(asked)):
-            raise OptionError(
-                f"{task}: no {facet} {', '.join(unknown)}; there is {', '.join(sorted(there))}"
-            )
-    found = [shared_documents({"": table}, own)[""] for _, own in parts(table, question)]
-    if all(one.empty for one in found):
+        _check_facet_values(task, table, question, facet, is_named=facet in named_facets)
+    _check_parts(task, table, question)
+
+
+def _check_facet_values(
+    task: str, table: "DataFrame", question: Question, facet: str, *, is_named: bool
+) -> None:
+    """Check that a table has one of the values that are asked for; all, if a user named them."""
+    available = set(table[facet].dropna())
+    wanted = question.filter.get(facet, ())
+    unknown = [value for value in wanted if value not in available]
+    if unknown and (is_named or len(unknown) == len(wanted)):
+        raise OptionError(
+            f"{task}: no {facet} {', '.join(unknown)}; available: {', '.join(sorted(available))}"
+        )
+
+
+def _check_parts(task: str, table: "DataFrame", question: Question) -> None:
+    """Check that some document has all that is asked for, and what a measure compares with."""
+    tables = [
+        shared_documents({"": table}, part_question)[""]
+        for _, part_question in parts(table, question)
+    ]
+    if all(part_table.empty for part_table in tables):
         raise OptionError(f"{task}: no document has all that is asked for")
     for facet, base in question.measure.shared.items():
-        if not any(base in (left := set(one[facet])) and len(left) > 1 for one in found):
+        values_by_part = [set(part_table[facet]) for part_table in tables]
+        if not any(base in values and len(values) > 1 for values in values_by_part):
             raise OptionError(
                 f"{task}: {question.measure.name} compares {facet} {base} with others, and no part "
                 "has both; change --where or --by"
             )
 
 
-def recomputes(run: Run, table: "DataFrame", question: Question) -> bool:
-    """Whether the samples give the value in the results file.
+def is_recomputable(run: Run, table: "DataFrame", question: Question) -> bool:
+    """Return whether the samples give the value in the results file.
 
     Those of ours do. A metric of other tasks, or of an older version, is taken for the mean of
     documents' values, and need not be.
@@ -227,29 +299,30 @@ def recomputes(run: Run, table: "DataFrame", question: Question) -> bool:
     reported = run.scores.get(question.measure.name)
     if reported is None or reported.value is None or question.measure.value[0] not in table:
         return False
-    found = of_documents(table, question)
-    return math.isclose(found.mean(), reported.value, rel_tol=1e-9, abs_tol=1e-9)
+    values = of_documents(table, question)
+    return math.isclose(values.mean(), reported.value, rel_tol=1e-9, abs_tol=1e-9)
 
 
-def reason_for(run: Run, measure: Measure, found: Estimate) -> str:
-    """Why a figure has no value or no interval; "" if it has."""
+def reason_for(run: Run, measure: Measure, estimate: Estimate) -> str:
+    """Return why an estimate has no value or no interval; "" if it has one."""
     card = run.card
-    if card is None or not run.is_current or found.low is not None:
+    if card is None or not run.is_current or estimate.low is not None:
         return ""
-    if found.value is None:
-        text = measure.undefined if found.documents else "no document has a value"
-        return f"{NONE}, since {text}"
-    unit = card.cluster.unit_at(found.level)
-    if found.clusters >= LEAST_CLUSTERS:
+    if estimate.value is None:
+        reason = measure.undefined if estimate.documents else "no document has a value"
+        return f"{NONE}, since {reason}"
+    unit = card.cluster.unit_at(estimate.level)
+    if estimate.clusters >= LEAST_CLUSTERS:
         return f"no interval, since it hangs on one {unit}"
-    return f"no interval from {counted(found.clusters, unit)}, fewer than {LEAST_CLUSTERS}"
+    return f"no interval from {counted(estimate.clusters, unit)}, fewer than {LEAST_CLUSTERS}"
 
 
 def reference_run(runs: Mapping[str, Run]) -> Run:
-    """The run whose metrics a report has: the first with the headline that most runs have.
+    """Return the run whose metrics a report has: the first with the headline that most runs have.
 
     Files of older versions have other metrics, so they decide only where there are no others.
     """
-    current = [run for run in runs.values() if run.is_current] or [*runs.values()]
-    ((metric, _),) = Counter(run.headline for run in current).most_common(1)
-    return next(run for run in current if run.headline == metric)
+    current = [run for run in runs.values() if run.is_current] or list(runs.values())
+    counts = Counter(run.headline for run in current)
+    headline, _ = counts.most_common(1)[0]
+    return next(run for run in current if run.headline == headline)

@@ -1,175 +1,344 @@
 """``lm-eval-ext show``: models by benchmarks, then on request a task's metrics, or a question."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cached_property
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.align import parts_of
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.grid import LOWER, Section, interval, legend, matrix, notes, value
+from lm_eval_ext.results.grid import (
+    Section,
+    interval,
+    legend,
+    matrix,
+    metric_heading,
+    notes,
+    value,
+)
 from lm_eval_ext.results.models import Model, choose_tasks, runs_by_model
-from lm_eval_ext.results.overview import overview
+from lm_eval_ext.results.overview import OverviewRow, overview_rows
 from lm_eval_ext.results.query import (
-    Answer,
+    QueryRow,
     ScoreQuery,
-    answers,
+    query_rows,
     reason_for,
     reference_run,
 )
 from lm_eval_ext.text import one_line
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-_SOME = 3
+_MAX_NAMES = 3
 """Names that a note has before it counts the rest."""
 
 
 def tables(
-    models: Sequence[Model], asked: ScoreQuery, tasks: Sequence[str] = ()
+    models: Sequence[Model], query: ScoreQuery, tasks: Sequence[str] = ()
 ) -> Iterator[Section]:
-    """Yields what a terminal shows.
+    """Yield what a terminal shows.
 
     Args:
-        models: Of any results.
-        asked: A question about each task; without one its metrics.
-        tasks: By name or pattern. Without any, and without a question, the overview of several.
+        models: The models of any results.
+        query: A question about each task; without one its metrics are shown.
+        tasks: Tasks by name or pattern. Without any, and without a question, the overview of
+            several is shown.
 
     Raises:
         OptionError: No task or facet has that name.
         DataError: Samples are needed, and were not logged or cannot be read.
     """
     chosen = choose_tasks(models, tasks, min_models=1)
-    if len(chosen) > 1 and not tasks and not asked.is_question:
+    if len(chosen) > 1 and not tasks and not query.is_question:
         yield from _overview(models, chosen)
         return
     problems = []
     for task in chosen:
         try:
-            yield from _task(runs_by_model(models, task), asked)
+            table = _read_task(runs_by_model(models, task), query)
+            sections = table.section(), notes(table.notes())
         except (DataError, OptionError) as error:  # the other tasks still show
             problems.append(error)
+        else:
+            yield from sections
     if len(problems) == len(chosen):
         raise problems[0]
     yield notes(map(str, problems))
 
 
-def overview_table(found: "DataFrame") -> tuple[list[str], list[str], list[list[str]]]:
-    """What the tasks measure, columns and rows; below a trial's value the number of documents."""
-    titles = [f"{one.task}: {one.title}" for one in found.drop_duplicates("task").itertuples()]
+# Models by benchmarks.
+
+
+def overview_table(
+    rows: Sequence[OverviewRow],
+) -> tuple[list[str], list[str], list[list[str]]]:
+    """Return what the tasks measure, and the columns and rows of models by benchmarks.
+
+    Below a trial's value is the number of documents.
+    """
+    titles = {row.task: row.title for row in rows}
     cells: dict[str, dict[str, str]] = {}
-    for row in found.itertuples():
+    for row in rows:
         shown = value(row.value, row.unit, row.standing)
         if row.scored < row.total:
             shown += f"\n{row.scored}/{row.total} "
         cells.setdefault(row.benchmark, {})[row.model] = shown
-    return titles, *matrix(cells, turned=len(cells) <= found["model"].nunique())
+    models = {row.model for row in rows}
+    columns, lines = matrix(cells, turned=len(cells) <= len(models))
+    return [f"{task}: {title}" for task, title in titles.items()], columns, lines
 
 
 def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section]:
-    found = overview(models)
-    told, columns, lines = overview_table(found)
+    rows = overview_rows(models)
+    titles, columns, lines = overview_table(rows)
     yield "", columns, lines
-    told += legend(found["standing"])
-    for why, left in found[found["untested"] != ""].groupby("untested", sort=False):
-        of_models = left.groupby("model", sort=False)["task"]
-        names = ((model, f"not tested on {', '.join(own)} ({why})") for model, own in of_models)
-        told += grouped(names, len(found))
-    if absent := {model.label for model in models}.difference(found["model"]):
-        told.append(f"without results of these: {', '.join(sorted(absent))}")
-    for task in dict.fromkeys(found["task"]):
+    yield notes([*titles, *_overview_notes(models, rows, len(tasks))])
+
+
+def _overview_notes(
+    models: Sequence[Model], rows: Sequence[OverviewRow], task_count: int
+) -> Iterator[str]:
+    """Yield what the marks mean, what was not tested, is missing or not comparable."""
+    yield from legend(row.standing for row in rows)
+    yield from _untested_notes(rows)
+    missing = {model.label for model in models}.difference(row.model for row in rows)
+    if missing:
+        yield f"without results of these: {', '.join(sorted(missing))}"
+    for task in dict.fromkeys(row.task for row in rows):
         runs = runs_by_model(models, task)
-        told += [*version_notes(runs), *library_notes(runs)]
-    lacking = found[found["value"].isna()].itertuples()
-    told += grouped(((f"{one.model} ({one.benchmark})", one.why) for one in lacking), len(found))
-    told.append(
-        f"{len(tasks)} tasks: a task's metrics with --tasks TASK, its parts with --by FACET, its "
+        yield from version_notes(runs)
+        yield from library_notes(runs)
+    without_value = [row for row in rows if row.value is None]
+    reasons = [(f"{row.model} ({row.benchmark})", row.why) for row in without_value]
+    yield from grouped(reasons, len(rows))
+    yield (
+        f"{task_count} tasks: a task's metrics with --tasks TASK, its parts with --by FACET, its "
         "samples with lm-eval-ext samples RESULTS --task TASK"
     )
-    yield notes(told)
 
 
-def _task(runs: Mapping[str, Run], asked: ScoreQuery) -> Iterator[Section]:
-    """One table: a row for each metric or part, and model; then published values and notes."""
-    every: list[tuple[str, Answer]] = []
+def _untested_notes(rows: Sequence[OverviewRow]) -> Iterator[str]:
+    """Yield, reason by reason, which models could not be tested on which tasks."""
+    tasks_of: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        if row.untested:
+            by_model = tasks_of.setdefault(row.untested, {})
+            by_model.setdefault(row.model, []).append(row.task)
+    for reason, by_model in tasks_of.items():
+        untested = [
+            (model, f"not tested on {', '.join(tasks)} ({reason})")
+            for model, tasks in by_model.items()
+        ]
+        yield from grouped(untested, len(rows))
+
+
+# One task.
+
+
+@dataclass(frozen=True)
+class _Score:
+    """An estimate of a model, under the name that its row has."""
+
+    model: str
+    name: str
+    row: QueryRow
+
+    @property
+    def reason(self) -> str:
+        """Why there is no value or no interval; "" if there is one."""
+        return reason_for(self.row.run, self.row.question.measure, self.row.estimate)
+
+
+@dataclass(frozen=True)
+class _TaskTable:
+    """A row for each metric or part, and model.
+
+    Attributes:
+        runs: The runs on the task, by model.
+        query: What is asked of them.
+        scores: The estimates, model by model.
+        problems: By model, why it has none.
+    """
+
+    runs: Mapping[str, Run]
+    query: ScoreQuery
+    scores: Sequence[_Score]
+    problems: Mapping[str, Exception]
+
+    @cached_property
+    def reference(self) -> Run:
+        """The run whose metrics come first."""
+        return reference_run(self.runs)
+
+    @property
+    def has_several(self) -> bool:
+        """Whether the table is about several models."""
+        return len(self.runs) > 1
+
+    @cached_property
+    def by_name(self) -> dict[str, dict[str, _Score]]:
+        """The scores by metric or part, those of the reference first, and by model."""
+        by_name: dict[str, dict[str, _Score]] = {}
+        for score in self.scores:
+            if score.row.run is self.reference:
+                by_name[score.name] = {}
+        for score in self.scores:
+            by_name.setdefault(score.name, {})[score.model] = score
+        return by_name
+
+    def section(self) -> Section:
+        """Return the table below its heading."""
+        lines = list(self._lines())
+        columns: tuple[str, ...] = ()
+        if lines:
+            first_column = self.query.by.replace(",", ", ") or "metric"
+            columns = (first_column, "value", "95 % interval")
+        return self._heading(), columns, lines
+
+    def _heading(self) -> str:
+        """Return the task, its only model, the number of documents, and the only question."""
+        words = [one_line(self.reference.task)]
+        if not self.has_several:
+            words += self.runs
+        counts = []
+        for model, run in self.runs.items():
+            scored, total = run.documents
+            counts.append((model, f"{scored:,} of {total:,} documents"))
+        words.append("; ".join(grouped(counts, len(self.runs))))
+        if self.query.by:
+            titles = dict.fromkeys(title for title, _ in self.query.questions(self.reference))
+            if len(titles) == 1:
+                words += titles
+        return " · ".join(words)
+
+    def _lines(self) -> Iterator[list[str]]:
+        for name, by_model in self.by_name.items():
+            measure = next(iter(by_model.values())).row.question.measure
+            heading = metric_heading(name, lower_is_better=measure.lower_is_better)
+            if self.has_several:
+                yield [heading, "", ""]
+            for model, score in by_model.items():
+                estimate = score.row.estimate
+                label = f"  {model}" if self.has_several else heading
+                shown = value(estimate.value, measure.unit)
+                yield [label, shown, interval(estimate.low, estimate.high, measure.unit)]
+
+    def notes(self) -> Iterator[str]:
+        """Yield published values, and what must be known of the runs and their values."""
+        if self.scores:
+            yield from self._published_notes()
+        else:
+            yield "no document was scored"
+        yield from version_notes(self.runs)
+        yield from library_notes(self.runs)
+        card = self.reference.card
+        estimates = [score.row.estimate for score in self.scores]
+        levels = [estimate.level for estimate in estimates if estimate.low is not None]
+        if card and levels:
+            yield f"intervals are clustered by {card.cluster.unit_at(max(levels))}"
+        reasons = []
+        for score in self.scores:
+            name = f"{score.name} ({score.model})" if self.has_several else score.name
+            reasons.append((name, score.reason))
+        yield from grouped(reasons, len(self.scores))
+        about_runs = [(model, note) for model, run in self.runs.items() for note in _excluded(run)]
+        about_runs += [(model, str(problem)) for model, problem in self.problems.items()]
+        yield from grouped(about_runs, len(self.runs))
+        if self.scores:
+            yield f"samples: {_samples_command(self.reference, self.query)}"
+
+    def _published_notes(self) -> Iterator[str]:
+        """Yield what others published on what is asked, or on the headline."""
+        card = self.reference.card
+        if card is None:
+            return
+        for name, by_model in self.by_name.items():
+            if not self.query.is_question and name != self.reference.headline:
+                continue
+            question = next(iter(by_model.values())).row.question
+            unit = question.measure.unit
+            published = card.published(self.reference.task, question)
+            shown = [
+                f"{label} {value(amount, unit).strip()}" for label, amount in published.items()
+            ]
+            if shown:
+                yield f"published {name}: {'; '.join(shown)}"
+
+
+def _read_task(runs: Mapping[str, Run], query: ScoreQuery) -> _TaskTable:
+    """Return the table of a task; raises the first problem if no model has a score."""
+    scores: list[_Score] = []
     problems: dict[str, Exception] = {}
     for model, run in runs.items():
         try:
-            every += ((model, one) for one in _figures(run, asked))
-        except (DataError, OptionError) as error:  # without samples, say; the others still show
+            scores += _scores_of(model, run, query)
+        except (DataError, OptionError) as error:  # a model without samples; the others still show
             problems[model] = error
-    if problems and not every:
+    if problems and not scores:
         raise next(iter(problems.values()))
-    first = reference_run(runs)
-    found: dict[str, dict[str, Answer]] = {one.name: {} for _, one in every if one.run is first}
-    for model, one in every:
-        found.setdefault(one.name, {})[model] = one
-    card, lines, published = first.card, [], []
-    for name, own in found.items():
-        question = next(iter(own.values())).question
-        unit = question.measure.unit
-        shown = name + LOWER * question.measure.lower_is_better
-        lines += [[shown, "", ""]] * (len(runs) > 1)
-        for model, one in own.items():
-            ends = interval(one.figure.low, one.figure.high, unit)
-            label = f"  {model}" if len(runs) > 1 else shown
-            lines.append([label, value(one.figure.value, unit), ends])
-        if card and (asked.is_question or name == first.headline):
-            values = card.published(first.task, question).items()
-            of_others = [f"{label} {value(of, unit).strip()}" for label, of in values]
-            published += [f"published {name}: {'; '.join(of_others)}"] * bool(of_others)
-    counts = (
-        (model, "{:,} of {:,} documents".format(*run.documents)) for model, run in runs.items()
-    )
-    titles = dict.fromkeys(title for title, _ in asked.questions(first)) if asked.by else {}
-    heading = [one_line(first.task), *(runs if len(runs) == 1 else ())]
-    heading += ["; ".join(grouped(counts, len(runs))), *(titles if len(titles) == 1 else ())]
-    columns = asked.by.replace(",", ", ") or "metric", "value", "95 % interval"
-    yield " · ".join(heading), columns if lines else (), lines
-    told = published if lines else ["no document was scored"]
-    told += [*version_notes(runs), *library_notes(runs)]
-    levels = [one.figure.level for _, one in every if one.figure.low is not None]
-    if card and levels:
-        told.append(f"intervals are clustered by {card.cluster.unit_at(max(levels))}")
-    reasons = (
-        (f"{one.name} ({model})" if len(runs) > 1 else one.name,
-         reason_for(one.run, one.question.measure, one.figure))
-        for model, one in every
-    )  # fmt: skip
-    told += grouped(reasons, len(every))
-    of_runs = [(model, note) for model, run in runs.items() for note in _about(run)]
-    told += grouped([*of_runs, *((model, str(one)) for model, one in problems.items())], len(runs))
-    if lines:
-        told.append(f"samples: {_samples_command(first, asked)}")
-    yield notes(told)
+    return _TaskTable(runs, query, scores, problems)
+
+
+def _scores_of(model: str, run: Run, query: ScoreQuery) -> list[_Score]:
+    """Return a model's scores, each named by its metric, or by its question and part."""
+    rows = list(query_rows(run, query))
+    has_several_titles = len({row.title for row in rows}) > 1
+    scores = []
+    for row in rows:
+        name = row.metric
+        if query.is_question:
+            words = list(row.part.values())
+            if has_several_titles or not words:
+                words.insert(0, row.title)
+            name = ", ".join(words)
+        scores.append(_Score(model, name, row))
+    return scores
+
+
+def _excluded(run: Run) -> Iterator[str]:
+    """Yield why some examples of a run were not scored."""
+    for cause, ids in run.excluded.items():
+        shown = ", ".join(ids[:_MAX_NAMES])
+        if len(ids) > _MAX_NAMES:
+            shown += ", ..."
+        yield f"not scored: {len(ids)} examples, {cause} ({shown})"
 
 
 def _samples_command(run: Run, query: ScoreQuery) -> str:
     """Return the command that shows the samples behind the numbers of a task."""
     words = ["lm-eval-ext samples RESULTS --task", one_line(run.task)]
-    words += [f"--metric {metric}" for metric in query.metrics]
+    words += [f"--metric {metric}" for metric in query.metrics[:1]]  # samples takes one
+    if query.value:
+        words.append(f"--value {query.value}")
     words += [f"--where {condition}" for condition in query.where]
     if query.by:
         words.append(f"--by {query.by}")
     return " ".join([*words, "--wrong"])
 
 
-def grouped(notes: Iterable[tuple[str, str]], every: int) -> Iterator[str]:
-    """Each note once, after the names that it is about, if it is not about ``every`` one."""
-    found: dict[str, list[str]] = {}
+# Notes.
+
+
+def grouped(notes: Iterable[tuple[str, str]], total: int) -> Iterator[str]:
+    """Yield each note once, after the names that it is about, unless it is about all of them.
+
+    Args:
+        notes: Names with their notes; "" is none.
+        total: How many names there are.
+    """
+    names_of: dict[str, list[str]] = {}
     for name, note in notes:
-        found.setdefault(note, []).append(name)
-    found.pop("", None)
-    for note, own in found.items():
-        yield f"{named_briefly(own)}: {note}" if len(own) < every else note
+        names_of.setdefault(note, []).append(name)
+    for note, names in names_of.items():
+        if not note:
+            continue
+        yield f"{named_briefly(names)}: {note}" if len(names) < total else note
 
 
 def named_briefly(names: Iterable[str]) -> str:
     """Return some of the names, and how many more there are."""
     different = list(dict.fromkeys(names))
-    text = ", ".join(different[:_SOME])
-    if len(different) > _SOME:
-        text += f" and {len(different) - _SOME} more"
+    text = ", ".join(different[:_MAX_NAMES])
+    if len(different) > _MAX_NAMES:
+        text += f" and {len(different) - _MAX_NAMES} more"
     return text
 
 
@@ -202,18 +371,3 @@ def library_notes(runs: Mapping[str, Run]) -> list[str]:
     majors = [f"{major} ({named_briefly(models)})" for major, models in sorted(models_of.items())]
     words = f"results of transformers {' and '.join(majors)}"
     return [f"{words}: the same weights may score differently; run with one version"]
-
-
-def _figures(run: Run, asked: ScoreQuery) -> Iterator[Answer]:
-    found = list(answers(run, asked))
-    several = len({one.title for one in found}) > 1
-    for one in found:
-        names = [one.title] * (several or not one.part) + [*one.part.values()]
-        name = ", ".join(names) if asked.is_question else one.name
-        yield one._replace(name=name)
-
-
-def _about(run: Run) -> Iterator[str]:
-    for cause, ids in run.excluded.items():
-        some = ", ".join(ids[:_SOME]) + ", ..." * (len(ids) > _SOME)
-        yield f"not scored: {len(ids)} examples, {cause} ({some})"

@@ -67,7 +67,7 @@ def test_several_requests_and_log_probabilities() -> None:
     assert results.to_dataframe().set_index("metric").value["gain/accuracy"] == -1.0
     asked = results.to_dataframe(metrics=["score"], value="accuracy", by="demonstrations")
     assert dict(zip(asked.demonstrations, asked.value, strict=True)) == dict(accuracy)
-    with pytest.raises(OptionError, match="no demonstrations none; there is concept, random"):
+    with pytest.raises(OptionError, match="no demonstrations none; available: concept, random"):
         results.to_dataframe(metrics=["score"], where=["demonstrations=none"])
     docs = lm_eval_ext.load_documents("lieder_mini")
     felicitous = [

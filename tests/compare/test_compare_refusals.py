@@ -91,7 +91,7 @@ def test_a_run_that_cannot_be_compared_does_not_stop_the_others(
         (
             "lieder",
             ScoreQuery(where=("family=plain_negated,no",)),
-            "no family no; there is able_un",
+            "no family no; available: able_un",
         ),
         (
             "magnifico",

@@ -25,8 +25,7 @@ from lm_eval_ext.plots.figures import (
     write,
 )
 from lm_eval_ext.results.models import Model, read_models
-from lm_eval_ext.results.query import ScoreQuery
-from lm_eval_ext.results.query import figures as asked_figures
+from lm_eval_ext.results.query import ScoreQuery, estimates
 from lm_eval_ext.stats.measures import Measure, Question
 
 pytestmark = pytest.mark.slow
@@ -73,7 +72,7 @@ def test_values_are_answers_to_the_question(models: list[Model]) -> None:
     ((_, question),) = ScoreQuery(by="requirement").questions(run)
     found = {
         cards()["lieder"].word(part["requirement"]): [one.value, one.low, one.high]
-        for part, one in asked_figures(run, question)
+        for part, one in estimates(run, question)
     }
     for part, numbers in shown.loc[model.label, ["value", "low", "high"]].iterrows():
         assert list(numbers) == found[part]

@@ -15,8 +15,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.overview import overview, representatives
-from lm_eval_ext.results.query import ScoreQuery
-from lm_eval_ext.results.query import figures as asked_figures
+from lm_eval_ext.results.query import ScoreQuery, estimates
 from lm_eval_ext.results.table import rows
 
 
@@ -86,26 +85,27 @@ def a_run(tmp_path: Path) -> Run:
 
 def figures(run: Run, **options: Any) -> Any:
     ((_, question),) = ScoreQuery(**options).questions(run)
-    found = asked_figures(run, question, ScoreQuery(**options).filter)
+    found = estimates(run, question, ScoreQuery(**options).filter)
     return pd.DataFrame({**part, **vars(one)} for part, one in found)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"by": "tpye"}, "cogs has no facet tpye; it has type, kind, substitution"),
+        ({"by": "tpye"}, "cogs has no facet tpye; available: type, kind, substitution"),
         ({"where": ("type",)}, "--where type: give each facet once, as FACET=VALUE"),
         ({"where": ("type=a,kind=lexical",)}, "--where type=a,kind=lexical: give each facet once"),
         ({"where": ("type=a", "type=b")}, "--where type=b: give each facet once"),
-        ({"where": ("type=c",)}, "cogs_mini_gen: no type c; there is a, b"),
-        ({"where": ("type=a,c",)}, "cogs_mini_gen: no type c; there is a, b"),
+        ({"where": ("type=c",)}, "cogs_mini_gen: no type c; available: a, b"),
+        ({"where": ("type=a,c",)}, "cogs_mini_gen: no type c; available: a, b"),
         (
             {"where": ("kind=lexical",), "metrics": ("exact_match/lexical",)},
             "exact_match/lexical is about one kind already; give --metric exact_match",
         ),
         ({"by": "substitution"}, "cogs_mini_gen: its samples have no substitution"),
-        ({"metrics": ("f1",)}, "cogs_mini_gen has no metric f1; it has difference, equivalent"),
-        ({"value": "length"}, "no values length; there are exact_match"),
+        ({"metrics": ("difference",)}, "cogs_mini_gen: its samples have no substitution"),
+        ({"metrics": ("f1",)}, "cogs_mini_gen has no metric f1; available: difference, equivalent"),
+        ({"value": "length"}, "no values length; available: exact_match"),
     ],
 )
 def test_what_cannot_be_asked_is_one_line_with_what_can(

@@ -231,7 +231,7 @@ def test_errors_are_one_line_and_status_1(cli: Callable[..., Any], tmp_path: Pat
     for arguments, said in (
         (["show", "nowhere"], "no such folder or file: nowhere"),
         (["show", str(tmp_path / "empty")], "no results_*.json under"),
-        (["show", str(tmp_path), "--tasks", "cogs_mini"], "there is lieder_base"),
+        (["show", str(tmp_path), "--tasks", "cogs_mini"], "available: lieder_base"),
     ):
         done = cli(*arguments)
         assert done.returncode == 1

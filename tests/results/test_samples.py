@@ -1,6 +1,7 @@
 """``lm-eval-ext samples``: what is shown of a sample, and that all readers mean the same one."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,40 @@ def test_two_models_stand_side_by_side_where_they_differ(
     monkeypatch.setenv("COLUMNS", "80")
     narrow = report(tmp_path, is_different=True)
     assert max(map(len, narrow.splitlines())) <= 80 and "│" not in narrow
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param(ScoreQuery(), ["2", "3"], id="headline"),
+        pytest.param(ScoreQuery(metrics=("equivalent",)), ["1", "3"], id="another metric"),
+        pytest.param(ScoreQuery(value="equivalent"), ["1", "3"], id="another column of values"),
+    ],
+)
+def test_wrong_follows_the_score_that_is_asked_for(
+    tmp_path: Path, query: ScoreQuery, expected: list[str]
+) -> None:
+    """A sample that one score calls wrong may be right by another."""
+    scored = made_rows(4, 2)
+    for number, row in enumerate(scored):
+        row["doc"] = {**row["doc"], "form": "x", "sentence": "Who?"}
+        row["facets"] = {"equivalent": float(number in (0, 2))}
+    write_run(tmp_path, "a", TASK, scored)
+    assert [sample["id"] for sample in lines_of(tmp_path, is_wrong=True, query=query)] == expected
+
+
+def test_show_names_the_samples_of_the_score_that_it_shows(
+    tmp_path: Path, cli: Callable[..., Any]
+) -> None:
+    """The command has all that was asked, and samples takes it: of several metrics the first."""
+    write(tmp_path, 6, facets={"type": "t"})
+    metric = ["--metric", "exact_match"]
+    conditions = ["--value", "exact_match", "--where", "type=t", "--by", "type"]
+    shown = cli("show", str(tmp_path), *metric, *metric, *conditions).stdout
+    _, _, hint = shown.partition("samples: lm-eval-ext samples RESULTS ")
+    options = hint.split()
+    assert options == ["--task", TASK, *metric, *conditions, "--wrong"]
+    assert cli("samples", str(tmp_path), *options).stdout.count(": wrong") == 2
 
 
 @pytest.mark.parametrize(
