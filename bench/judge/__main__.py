@@ -15,7 +15,7 @@ import json
 import resource
 import sys
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
@@ -41,17 +41,22 @@ from lm_eval_ext.sql.suite import (
     read,
     read_shipped,
 )
-from lm_eval_ext.sql.suite.files import SHORT, key_of
+from lm_eval_ext.sql.suite.files import key_of, short_hashes
 
-Recorded = dict[str, dict[str, dict[str, str]]]
+RecordedByGold = dict[str, dict[str, str]]
+"""By gold, right recorded predictions with what a person said of them."""
+
+_HASH_DIGITS = 16
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--suite", type=Path, help="folder that magnifico populate wrote")
-    what.add_argument("--pack", action="store_true", help="write the seeds of the package's suites")
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--suite", type=Path, help="folder that magnifico populate wrote")
+    action.add_argument(
+        "--pack", action="store_true", help="write the seeds of the package's suites"
+    )
     parser.add_argument("--share", type=int, default=1, metavar="N", help="one in N golds")
     parser.add_argument("--json", type=Path, help="write all misjudged cases")
     options = parser.parse_args()
@@ -60,76 +65,132 @@ def main() -> None:
     if options.pack:
         pack_all(golds)
         return
-    right, found, odd = recorded(databases), list[Case](), Counter[str]()
     suites = {db_id: read(options.suite, db_id) for db_id in golds}
-    with ProcessPoolExecutor(2) as pool:
-        order = sorted(golds, key=lambda db_id: -len(golds[db_id][1]))
-        jobs = [pool.submit(_of_one, suites[d], *golds[d], right[d], options.share) for d in order]
-        for job in tqdm(jobs, desc="databases", disable=None):
-            found += job.result()[0]
-            odd += job.result()[1]
-    made = {name for suite in suites.values() for name in suite.databases}
-    bad = [one for one in found if one.misjudged({"", *made})]
-    kinds = Counter(f"{one.family} {one.kind}" for one in bad if one.differs).most_common()
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    seconds = sum(one.ru_utime + one.ru_stime for one in used)
-    sys.stdout.write(f"{table(found, made).to_string()}\n\nmisjudged: {kinds}\n")
-    sys.stdout.write(f"added values that must not be: {dict(odd)}\n")
-    sys.stdout.write(f"{seconds:.0f} seconds of processor time\n")
+    all_cases, all_flaws = measured(suites, golds, recorded(databases), options.share)
+    names = {name for suite in suites.values() for name in suite.databases}
+    misjudged = [case for case in all_cases if case.misjudged({"", *names})]
+    kinds = Counter(f"{case.family} {case.kind}" for case in misjudged if case.differs)
+    sys.stdout.write(f"{table(all_cases, names).to_string()}\n\n")
+    sys.stdout.write(f"misjudged: {kinds.most_common()}\n")
+    sys.stdout.write(f"added values that must not be: {dict(all_flaws)}\n")
+    sys.stdout.write(f"{processor_seconds():.0f} seconds of processor time\n")
     if options.json:
-        options.json.write_text(json.dumps([one._asdict() for one in bad], indent=1))
+        records = [case._asdict() for case in misjudged]
+        options.json.write_text(json.dumps(records, indent=1), encoding="utf-8")
 
 
-def _of_one(
-    suite: Suite, path: Path, golds: Sequence[str], right: dict[str, dict[str, str]], share: int
+def measured(
+    suites: Mapping[str, Suite],
+    golds: populating.GoldsByDatabase,
+    right: Mapping[str, RecordedByGold],
+    share: int,
 ) -> tuple[list[Case], Counter[str]]:
+    """Return the cases and flaws of all databases, with a progress bar."""
+    all_cases: list[Case] = []
+    all_flaws = Counter[str]()
+    # Those with the most golds take longest.
+    order = sorted(golds, key=lambda db_id: -len(golds[db_id][1]))
+    with ProcessPoolExecutor(2) as pool:
+        jobs = []
+        for db_id in order:
+            path, queries = golds[db_id]
+            predictions = right.get(db_id, {})
+            jobs.append(pool.submit(_measure, suites[db_id], path, queries, predictions, share))
+        for job in tqdm(jobs, desc="databases", disable=None):
+            database_cases, database_flaws = job.result()
+            all_cases += database_cases
+            all_flaws += database_flaws
+    return all_cases, all_flaws
+
+
+def _measure(
+    suite: Suite, path: Path, golds: Sequence[str], right: RecordedByGold, share: int
+) -> tuple[list[Case], Counter[str]]:
+    """Return the cases and flaws of one database, with one in ``share`` of its golds."""
     original = Original(path, golds)
-    chosen = {gold: right[gold] for gold in golds if not zlib.crc32(gold.encode()) % share}
+    chosen = {}
+    for gold in golds:
+        if zlib.crc32(gold.encode()) % share == 0:
+            chosen[gold] = right.get(gold, {})
     with closing(original.connection):
-        return [*cases(path, suite, original, chosen)], flaws(path, suite, original)
+        return list(cases(path, suite, original, chosen)), flaws(path, suite, original)
 
 
-def recorded(databases: Path) -> Recorded:
-    """Right recorded predictions by database and gold, with what a person said of them."""
-    runs = read_predictions(originals("magnifico/recorded_predictions/runs.tsv"))
-    examples = dict.fromkeys(row.prediction for row in runs)
-    table = pd.read_csv(Path(__file__).with_name("recorded.tsv"), sep="\t")
-    said = dict(zip(table.key, table.said, strict=True))  # by a hash, where suites say wrong
-    found: Recorded = defaultdict(lambda: defaultdict(dict))
+def processor_seconds() -> float:
+    """Return the processor time of this process and of those that it started and that ended."""
+    seconds = 0.0
+    for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
+        usage = resource.getrusage(who)
+        seconds += usage.ru_utime + usage.ru_stime
+    return seconds
+
+
+def recorded(databases: Path) -> dict[str, RecordedByGold]:
+    """Return right recorded predictions by database and gold, with what a person said of them.
+
+    Suites call some of them wrong: these are named by a hash in ``recorded.tsv``, with a remark.
+    """
+    rows = read_predictions(originals("magnifico/recorded_predictions/runs.tsv"))
+    predictions = list(dict.fromkeys(row.prediction for row in rows))
+    remarks_table = pd.read_csv(Path(__file__).with_name("recorded.tsv"), sep="\t")
+    remarks = dict(zip(remarks_table.key, remarks_table.said, strict=True))
+    right: dict[str, RecordedByGold] = {}
     with Executor(databases) as executor:
-        for one, verdict in zip(examples, executor.score(examples), strict=True):
-            one = one._replace(db_id=one.db_id.casefold())  # noqa: PLW2901
-            key = hashlib.sha256("\0".join(one).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-            if verdict.correct:
-                found[one.db_id][one.gold][one.predicted] = said.get(key, "not judged yet")
-    return found
+        verdicts = list(executor.score(predictions))
+    for prediction, verdict in zip(predictions, verdicts, strict=True):
+        if not verdict.correct:
+            continue
+        db_id = prediction.db_id.casefold()
+        text = "\0".join((db_id, prediction.gold, prediction.predicted))
+        digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+        remark = remarks.get(digest[:_HASH_DIGITS], "not judged yet")
+        right.setdefault(db_id, {}).setdefault(prediction.gold, {})[prediction.predicted] = remark
+    return right
 
 
-def table(found: Sequence[Case], made: set[str]) -> pd.DataFrame:
-    """Golds with a misjudged case by family and judge; a right query counts for itself."""
-    frame, lines = pd.DataFrame(found), {}
-    frame["of"] = frame.gold.where(frame.family.isin(["mutant", "neighbour"]), frame.index)
-    for judge, asked in (
-        ("original", {""}), ("populated copy", {"", COPY}),
-        ("small databases", {"", *made} - {COPY}), ("whole suite", {"", *made}),
-    ):  # fmt: skip
-        bad = pd.Series([case.misjudged(asked) for case in found])
-        golds = frame.assign(all=bad, shown=bad & frame.differs).groupby(["family", "db_id", "of"])
-        lines[judge] = golds[["all", "shown"]].any().groupby("family").agg(["mean", "sum", "size"])
-    return pd.concat(lines)
+def table(all_cases: Sequence[Case], names: set[str]) -> pd.DataFrame:
+    """Return golds with a misjudged case by family and judge; a right query counts for itself.
+
+    Args:
+        all_cases: All cases.
+        names: The names of the databases of all suites.
+    """
+    judges = {
+        "original": {""},
+        "populated copy": {"", COPY},
+        "small databases": {"", *names} - {COPY},
+        "whole suite": {"", *names},
+    }
+    frame = pd.DataFrame(all_cases)
+    is_wrong_query = frame.family.isin(["mutant", "neighbour"])
+    frame["counted"] = frame.gold.where(is_wrong_query, frame.index)
+    tables = {}
+    for judge, databases in judges.items():
+        misjudged = pd.Series([case.misjudged(databases) for case in all_cases])
+        columns = frame.assign(all=misjudged, shown=misjudged & frame.differs)
+        counted = columns.groupby(["family", "db_id", "counted"])[["all", "shown"]].any()
+        tables[judge] = counted.groupby("family").agg(["mean", "sum", "size"])
+    return pd.concat(tables)
 
 
 def pack_all(golds: populating.GoldsByDatabase) -> None:
-    """Writes the seeds of both corpora."""
-    own = mini.corpus()
-    jobs = {d: (own.databases[d].path, tuple(q)) for d, q in own.golds().items()}
-    for home, wanted in ((corpora.SHIPPED, golds), (mini.SHIPPED, jobs)):
-        with TemporaryDirectory() as folder:
-            shipped = Shipped(read_shipped(home).rows, {})
-            made = populate_all(wanted, Path(folder), shipped, workers=2)
-        with atomic_text(home / "suites.json") as file:
-            file.write(pack(made.values()))
-        rekey_copies(home, wanted)
+    """Write the seeds of both corpora."""
+    pack_corpus(corpora.SHIPPED, golds)
+    mini_corpus = mini.corpus()
+    mini_golds = {}
+    for db_id, queries in mini_corpus.golds().items():
+        mini_golds[db_id] = (mini_corpus.databases[db_id].path, tuple(queries))
+    pack_corpus(mini.SHIPPED, mini_golds)
+
+
+def pack_corpus(home: Path, golds: populating.GoldsByDatabase) -> None:
+    """Search for the suites of a corpus, and write their seeds into its folder."""
+    with TemporaryDirectory() as folder:
+        rows_alone = Shipped(read_shipped(home).rows, {})
+        suites = populate_all(golds, Path(folder), rows_alone, workers=2)
+    with atomic_text(home / "suites.json") as file:
+        file.write(pack(suites.values()))
+    rekey_copies(home, golds)
 
 
 def rekey_copies(home: Path, golds: populating.GoldsByDatabase) -> None:
@@ -147,21 +208,24 @@ def rekey_copies(home: Path, golds: populating.GoldsByDatabase) -> None:
 
 
 def pack(suites: Iterable[Suite]) -> str:
-    """The text of a file of seeds: no row and no gold, one line per gold."""
+    """Return the text of a file of seeds: no row and no gold, one line per gold."""
     entries = {}
     for suite in sorted(suites, key=lambda suite: suite.db_id):
         numbers = {name: number for number, name in enumerate(suite.databases)}
+        judges = {}
+        for gold, names in suite.judges.items():
+            judges[gold] = [numbers[name] for name in names]
         entries[suite.key] = {
             "database": suite.db_id,
             "seeds": [list(seed) for seed in suite.seeds],
-            "hashes": [content[:SHORT] for content in suite.databases.values()],
-            "golds": {g: [numbers[name] for name in names] for g, names in suite.judges.items()},
+            "hashes": short_hashes(suite.databases),
+            "golds": judges,
         }
     return as_text(entries)
 
 
 def as_text(entries: Mapping[str, Mapping[str, object]]) -> str:
-    """The same of entries by key."""
+    """Return the text of a file of seeds with entries by key."""
     text = json.dumps({"version": SUITE_VERSION, "databases": entries}, separators=(",", ":"))
     return text.replace('],"', '],\n"').replace("},", "},\n") + "\n"
 

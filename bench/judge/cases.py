@@ -2,28 +2,51 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.judge.families import Beside
+from bench.judge.families import QueryVariants
 from lm_eval_ext.sql.schema import fold
 from lm_eval_ext.sql.suite import Original, Suite, SuiteRunners, build
+from lm_eval_ext.sql.suite.columns import Domain
 from lm_eval_ext.sql.suite.reading import GoldRequirements, read_requirements
 from lm_eval_ext.sql.values import Row, Value, quoted, quoted_all
 
-DATABASES, TRIES = 50, 200  # random ones that may judge a gold, and how many are drawn for them
-COPIED, REDRAWN = 0.5, 0.4  # how often rows start as the original's, and a value is drawn anew
-RIGHT = ("rewrite", "recorded")  # families of right queries
+RIGHT_FAMILIES = ("rewrite", "recorded")
+"""Families of right queries."""
+
+_JUDGING_DATABASES = 50
+"""Random databases that may judge a gold."""
+
+_MAX_DATABASES = 200
+"""Random databases that are drawn to find these."""
+
+_COPIED_SHARE = 0.5
+"""How often the rows of a table start as some of the original's."""
+
+_REDRAWN_SHARE = 0.4
+"""How often a value of such a row is drawn anew."""
+
+_MAX_READ_ROWS = 2_000
+_MAX_COPIED_ROWS = 20
+_STEPS = 300_000
+_MAX_RESULT_ROWS = 10_000
 
 
 class Case(NamedTuple):
     """A query beside a gold.
 
-    ``wrong_on`` are databases on which it is wrong, "" is the original; ``differs`` is whether any
-    database distinguishes it, random ones included.
+    Attributes:
+        db_id: The database.
+        gold: The gold.
+        family: Where the query comes from.
+        kind: What it changes, or what a person said of it.
+        sql: The query.
+        wrong_on: The databases on which it is wrong; "" is the original.
+        differs: Whether any database distinguishes it, random ones included.
     """
 
     db_id: str
@@ -34,108 +57,205 @@ class Case(NamedTuple):
     wrong_on: Sequence[str]
     differs: bool = True
 
-    def misjudged(self, asked: set[str]) -> bool:
-        """Whether databases call a wrong query right, or a right one wrong."""
-        return (self.family in RIGHT) == (not asked.isdisjoint(self.wrong_on))
+    @property
+    def is_right(self) -> bool:
+        """Whether it belongs to a family of right queries."""
+        return self.family in RIGHT_FAMILIES
+
+    def misjudged(self, databases: Set[str]) -> bool:
+        """Return whether databases call a wrong query right, or a right one wrong."""
+        is_wrong = not databases.isdisjoint(self.wrong_on)
+        return self.is_right == is_wrong
 
 
 def cases(
     path: Path, suite: Suite, original: Original, chosen: Mapping[str, Mapping[str, str]]
 ) -> Iterator[Case]:
-    """Yields the cases of chosen golds, each with recorded predictions and what is said of them."""
-    beside = Beside(original)
+    """Yield the cases of chosen golds; a right query that the original rejects is none.
+
+    Args:
+        path: The original's file.
+        suite: The suite that is measured.
+        original: The original.
+        chosen: By gold, its recorded right predictions with what a person said of them.
+    """
+    variants = QueryVariants(original)
     with closing(SuiteRunners(suite, path)) as judge:
-        for case in [case for case in build.gold_cases(original) if case.gold in chosen]:
-            asked = {n: judge.runners[n] for n in ("", *suite.judging(case.gold))}
-            own = {n: r.expected(case.gold, "sets" if n else "reference") for n, r in asked.items()}
-            wrong = build.mutants_of(case.gold, original.schema)
-            others = {
-                "mutant": [(one.kind, one.sql) for one in wrong if beside.runs(one.sql)],
-                "neighbour": beside.neighbours(case.gold, {one.sql for one in wrong}),
-                "rewrite": beside.rewrites(case.gold),
-                "recorded": [(said, sql) for sql, said in chosen[case.gold].items()],
-            }
-            found = []
-            for family, texts in others.items():
-                for kind, sql in texts:
-                    agrees = {n: e and asked[n].agrees(e, sql) for n, e in own.items()}
-                    on = [name for name in agrees if not agrees[name]]
-                    found.append(Case(suite.db_id, case.gold, family, kind, sql, on))
-            missed = {one.sql for one in found if one.family not in RIGHT and not one.wrong_on}
-            same = missed - distinguished(original, case, missed)
-            for one in found:
-                if one.family not in RIGHT or "" not in one.wrong_on:
-                    yield one._replace(differs=one.sql not in same)
+        for gold_case in build.gold_cases(original):
+            gold = gold_case.gold
+            if gold not in chosen:
+                continue
+            queries = _queries(variants, original, gold, chosen[gold])
+            gold_cases = list(_judged_cases(suite, judge, gold, queries))
+            missed = {case.sql for case in gold_cases if not case.is_right and not case.wrong_on}
+            equivalent = missed - distinguished(original, gold_case, missed)
+            for case in gold_cases:
+                if not case.is_right or "" not in case.wrong_on:
+                    yield case._replace(differs=case.sql not in equivalent)
 
 
-def distinguished(original: Original, case: build.GoldCase, wrong: set[str]) -> set[str]:
-    """Returns the queries that differ from a gold on a random database that may judge it.
+def _judged_cases(
+    suite: Suite, judge: SuiteRunners, gold: str, queries: Iterable[tuple[str, str, str]]
+) -> Iterator[Case]:
+    """Yield queries beside a gold with the databases on which each is wrong."""
+    expected = {"": judge.runners[""].expected(gold, "reference")}
+    for name in suite.judging(gold):
+        expected[name] = judge.runners[name].expected(gold, "sets")
+    for family, kind, sql in queries:
+        wrong_on = []
+        for name, gold_result in expected.items():
+            if gold_result is None or not judge.runners[name].agrees(gold_result, sql):
+                wrong_on.append(name)
+        yield Case(suite.db_id, gold, family, kind, sql, wrong_on)
+
+
+def _queries(
+    variants: QueryVariants, original: Original, gold: str, recorded: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield family, kind and text of the queries beside a gold."""
+    mutants = build.mutants_of(gold, original.schema)
+    for mutant in mutants:
+        if variants.runs(mutant.sql):
+            yield "mutant", mutant.kind, mutant.sql
+    for kind, sql in variants.neighbours(gold, {mutant.sql for mutant in mutants}):
+        yield "neighbour", kind, sql
+    for kind, sql in variants.rewrites(gold):
+        yield "rewrite", kind, sql
+    for sql, remark in recorded.items():
+        yield "recorded", remark, sql
+
+
+def distinguished(original: Original, case: build.GoldCase, wrong: Set[str]) -> set[str]:
+    """Return the queries that differ from a gold on a random database that may judge it.
 
     Like the judge's own it holds what the original promises: constraints, a column's kind of
     values, constants of these queries and their neighbours. Right rewrites decide nothing here.
     """
-    left, judged, draws = set(wrong), 0, random.Random(case.gold)
+    remaining = set(wrong)
+    judging_count = 0
+    draws = random.Random(case.gold)
     case = replace(case, checks=replace(case.checks, may_be_empty=False, rewrites=[]))
-    known = original.schema, original.source.domains
-    wishes = [read_requirements(sql, *known) for sql in (case.gold, *sorted(wrong))]
-    for _ in range(TRIES if left else 0):
-        with closing(original.fill(_drawn(original, wishes, draws))) as connection:
-            runner, judges = build.judgeable_golds(original, connection, [case], steps=300_000)
-            for expected in judges.values():
-                judged += 1
-                left = {sql for sql in left if runner.agrees(expected, sql, 10_000)}
-        if not left or judged == DATABASES:
+    requirements = [
+        read_requirements(sql, original.schema, original.source.domains)
+        for sql in (case.gold, *sorted(wrong))
+    ]
+    for _ in range(_MAX_DATABASES):
+        if not remaining or judging_count == _JUDGING_DATABASES:
             break
-    return wrong - left
+        with closing(original.fill(_drawn(original, requirements, draws))) as connection:
+            runner, judges = build.judgeable_golds(original, connection, [case], steps=_STEPS)
+            expected = judges.get(case.gold)
+            if expected is not None:
+                judging_count += 1
+                remaining = {
+                    sql for sql in remaining if runner.agrees(expected, sql, _MAX_RESULT_ROWS)
+                }
+    return set(wrong) - remaining
 
 
 def _drawn(
-    original: Original, wishes: Sequence[GoldRequirements], draws: random.Random
+    original: Original, requirements: Sequence[GoldRequirements], draws: random.Random
 ) -> dict[str, list[Row]]:
-    """Rows by table: some of the original's, or new ones, with values drawn anew."""
-    source, found = original.source, dict[str, list[dict[str, Value]]]()
-    read = {table for wish in wishes for table in wish.tables}
-    for table in reversed(source.tables):
-        if table in read:
-            read |= {fold(link.parent) for link in source.links[table]}
-    for table in [table for table in source.tables if table in read]:
-        names = [fold(c.name) for c in original.schema[table].columns if not c.generated]
-        query = f"SELECT {quoted_all(names)} FROM {quoted(table)} LIMIT 2000"
-        own = original.connection.execute(query).fetchall() if draws.random() < COPIED else []
-        own, few = draws.sample(own, min(20, len(own))), draws.choice((1, 2, 3, 4, 6, 10))
-        pools: dict[str, list[Value]] = {}
-        for name in names:
-            domain = source.domains[table, name]
-            near = [value for wish in wishes for value in wish.constants.get((table, name), ())]
-            values = draws.sample(domain.values, min(few, len(domain.values)))
-            values += draws.sample(near, min(len(near), draws.choice((0, 1, 2, few))))
-            values += [v for value in values[-1:] for v in domain.neighbours(value)]
-            pools[name] = values + [None] * (domain.has_nulls or not values)
-        found[table] = []
-        for _ in range(draws.choice((1, 2, 3, 5, 8, 12, 20, 30))):
-            row = dict(zip(names, draws.choice(own), strict=True)) if own else {}
-            for name, pool in pools.items():
-                if name not in row or draws.random() < REDRAWN:
-                    row[name] = draws.choice(pool)
-            for link in source.links[table]:
-                if parents := found.get(fold(link.parent)):
-                    parent = draws.choice(parents)
-                    pairs = zip(link.columns, link.parent_columns, strict=True)
-                    row |= {fold(c): parent[fold(t)] for c, t in pairs}
-            found[table].append(row)
-    return {table: [tuple(row.values()) for row in rows] for table, rows in found.items()}
+    """Draw rows by table: some of the original's, or new ones, with values drawn anew."""
+    drawn: dict[str, list[dict[str, Value]]] = {}
+    tables_read = _tables_read(original, requirements)
+    for table in original.source.tables:
+        if table in tables_read:
+            _draw_table(original, requirements, draws, table, drawn)
+    return {table: [tuple(row.values()) for row in rows] for table, rows in drawn.items()}
+
+
+def _tables_read(original: Original, requirements: Sequence[GoldRequirements]) -> set[str]:
+    """Return the tables that queries read, and those that these refer to."""
+    tables_read = {table for query in requirements for table in query.tables}
+    for table in reversed(original.source.tables):
+        if table in tables_read:
+            tables_read |= {fold(link.parent) for link in original.source.links[table]}
+    return tables_read
+
+
+def _draw_table(
+    original: Original,
+    requirements: Sequence[GoldRequirements],
+    draws: random.Random,
+    table: str,
+    drawn: dict[str, list[dict[str, Value]]],
+) -> None:
+    """Add a table to those that are drawn; rows refer to rows of these."""
+    columns = [
+        fold(column.name) for column in original.schema[table].columns if not column.generated
+    ]
+    original_rows: list[Row] = []
+    if draws.random() < _COPIED_SHARE:
+        query = f"SELECT {quoted_all(columns)} FROM {quoted(table)} LIMIT {_MAX_READ_ROWS}"
+        original_rows = original.connection.execute(query).fetchall()
+    original_rows = draws.sample(original_rows, min(_MAX_COPIED_ROWS, len(original_rows)))
+    size = draws.choice((1, 2, 3, 4, 6, 10))
+    pools: dict[str, list[Value]] = {}
+    for column in columns:
+        constants: list[Value] = []
+        for query_requirements in requirements:
+            constants += query_requirements.constants.get((table, column), ())
+        pools[column] = _pool(original.source.domains[table, column], constants, size, draws)
+    drawn[table] = []
+    for _ in range(draws.choice((1, 2, 3, 5, 8, 12, 20, 30))):
+        row: dict[str, Value] = {}
+        if original_rows:
+            row = dict(zip(columns, draws.choice(original_rows), strict=True))
+        for column, pool in pools.items():
+            if column not in row or draws.random() < _REDRAWN_SHARE:
+                row[column] = draws.choice(pool)
+        for link in original.source.links[table]:
+            parents = drawn.get(fold(link.parent))
+            if parents:
+                parent = draws.choice(parents)
+                for child_column, target in zip(link.columns, link.parent_columns, strict=True):
+                    row[fold(child_column)] = parent[fold(target)]
+        drawn[table].append(row)
+
+
+def _pool(
+    domain: Domain, constants: Sequence[Value], size: int, draws: random.Random
+) -> list[Value]:
+    """Draw the values that a column may have: of the original, and near queries' constants."""
+    values = draws.sample(domain.values, min(size, len(domain.values)))
+    values += draws.sample(constants, min(len(constants), draws.choice((0, 1, 2, size))))
+    if values:
+        values += list(domain.neighbours(values[-1]))
+    if domain.has_nulls or not values:
+        values.append(None)
+    return values
 
 
 def flaws(path: Path, suite: Suite, original: Original) -> Counter[str]:
-    """Counts added values: days that do not exist, runs of letters of no text, first NULLs."""
-    found = Counter[str]()
+    """Count added values: days that do not exist, runs of letters of no text, first NULLs."""
+    counts = Counter[str]()
     with closing(SuiteRunners(suite, path)) as judge:
-        for (table, name), own in original.source.domains.items():
+        for (table, name), domain in original.source.domains.items():
             query = f"SELECT DISTINCT {quoted(name)} FROM {quoted(table)}"
-            known, *made = ({*one.connection.execute(query)} for one in judge.runners.values())
-            for (value,) in set[Row]().union(*made) - known if known else ():
-                run = isinstance(value, str) and own.kind == "text" and own.is_odd(value)
-                found["first NULLs"] += value is None
-                found["days"] += value is not None and own.kind == "date" and not own.fits(value)
-                found["runs"] += run
-    return +found
+            original_values: set[Value] = set()
+            added_values: set[Value] = set()
+            for database, runner in judge.runners.items():
+                values = {value for (value,) in runner.connection.execute(query)}
+                if database:
+                    added_values |= values
+                else:
+                    original_values = values
+            if not original_values:
+                continue
+            for value in added_values - original_values:
+                flaw = _flaw(domain, value)
+                if flaw:
+                    counts[flaw] += 1
+    return counts
+
+
+def _flaw(domain: Domain, value: Value) -> str:
+    """Return what is wrong with a value that the original's column lacks; "" if nothing is."""
+    if value is None:
+        return "first NULLs"
+    if domain.kind == "date" and not domain.fits(value):
+        return "days"
+    if domain.kind == "text" and isinstance(value, str) and domain.is_odd(value):
+        return "runs"
+    return ""

@@ -8,7 +8,8 @@ column has none, values of a column's kind, no tie where a LIMIT cuts.
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -16,10 +17,10 @@ from lm_eval_ext.sql.parsing import conjuncts, parse, to_sql
 from lm_eval_ext.sql.suite import Original
 from lm_eval_ext.sql.suite.build import gold_cases
 from lm_eval_ext.sql.suite.columns import Domain
+from lm_eval_ext.sql.suite.reading import ColumnName
 from lm_eval_ext.sql.values import Rows
 
-WORD = re.compile(r"""'[^']*'|"[^"]*"|[\w.]+|[<>!=]+|\S""")
-QUOTAS = {
+MAX_NEIGHBOURS = {
     "column": 6,
     "span": 5,
     "join": 3,
@@ -27,129 +28,212 @@ QUOTAS = {
     "number": 4,
     "group": 2,
     "rank": 2,
-}  # most neighbours of a kind
-EXCHANGED = (["count", "sum", "avg", "min", "max"], ["=", "<>", "<", "<=", ">", ">="])
-JOINS = {"join": ("LEFT JOIN", "CROSS JOIN"), "on": ("ON 1 OR",)}
-# What a condition may stand before; the last one is a gold's end.
-BOUNDS = {"where", "group", "order", "limit", "intersect", "except", "union", ")", ""}
+}
+"""Most neighbours of a gold by kind."""
+
+_WORD = re.compile(r"""'[^']*'|"[^"]*"|[\w.]+|[<>!=]+|\S""")
+
+_EXCHANGEABLE = (["count", "sum", "avg", "min", "max"], ["=", "<>", "<", "<=", ">", ">="])
+"""Words that may stand in each other's place."""
+
+_JOINS = {"join": ("LEFT JOIN", "CROSS JOIN"), "on": ("ON 1 OR",)}
+
+_AFTER_CONDITIONS = (
+    "where", "group", "order", "limit", "intersect", "except", "union", ")", ""
+)  # fmt: skip
+"""The words before which a condition may stand; the last one is a gold's end."""
 
 
-def windowed(found: re.Match[str]) -> str:
-    """ORDER BY with LIMIT as the rows of the first ranks."""
-    names = [f"c{i}" for i in range(found[1].count(",") + 1)]
-    items = (f"{one} AS {name}" for one, name in zip(found[1].split(","), names, strict=True))
-    inner = f"SELECT {', '.join(items)}, rank() OVER (ORDER BY {found[3]}) AS place FROM {found[2]}"
-    return f"SELECT {', '.join(names)} FROM ({inner}) WHERE place <= {found[4]} ORDER BY place"
+@dataclass(frozen=True)
+class Rewrite:
+    """A rule that turns a gold into another right query.
+
+    Attributes:
+        kind: Its name.
+        pattern: A regular expression for the gold's words.
+        replacement: What replaces it everywhere.
+        column_kind: The kind of values that the column has with which the pattern begins, and
+            which is never NULL; "" if it begins with no column.
+    """
+
+    kind: str
+    pattern: str
+    replacement: str | Callable[[re.Match[str]], str]
+    column_kind: str = ""
 
 
-# By name: a pattern of words, what replaces it everywhere, the kind of the column that comes first.
-TURNED = r"\1 (SELECT * FROM \2 ORDER BY rowid DESC) AS "
-RIGHT: dict[str, tuple[str, str | Callable[[re.Match[str]], str], str]] = {
-    "day_by_date": (r"([\w.]+) ([<>]=?) ('[\d-]{10}')", r"date(\1) \2 date(\3)", "date"),
-    "day_before": (r"([\w.]+) < ('[\d-]{10}')", r"date(\1) <= date(\2, '-1 day')", "date"),
-    "equal_as_like": (r"([\w.]+) = (['\"][^'\"%_]*['\"])", r"\1 LIKE \2", "text"),
-    "equal_trimmed": (r"([\w.]+) = ('[^']*')", r"trim(lower(\1)) = trim(lower(\2))", "text"),
-    "next_above": (r"([\w.]+) > (\d+)\b", r"\1 >= \2 + 1", "integer"),
-    "next_below": (r"([\w.]+) <= (\d+)\b", r"\1 < \2 + 1", "integer"),
-    "average_parts": (r"avg \( ([\w.]+) \)", r"(1.0 * SUM(\1) / COUNT(\1))", "integer"),
-    "sign_turned": (r"order by ([\w.]+) desc", r"ORDER BY -\1", "integer"),
-    "greatest_as_first": (
-        r"\( select max \( ([\w.]+) \) ([^()]+) \)", r"(SELECT \1 \2 ORDER BY \1 DESC LIMIT 1)", ""
+def _as_window(match: re.Match[str]) -> str:
+    """Return ORDER BY with LIMIT as a query for the rows of the first ranks."""
+    selected, source, order, limit = match.groups()
+    terms = selected.split(",")
+    names = [f"c{number}" for number in range(len(terms))]
+    outputs = [f"{term} AS {name}" for term, name in zip(terms, names, strict=True)]
+    outputs.append(f"rank() OVER (ORDER BY {order}) AS place")
+    ranked = f"SELECT {', '.join(outputs)} FROM {source}"
+    return f"SELECT {', '.join(names)} FROM ({ranked}) WHERE place <= {limit} ORDER BY place"
+
+
+_REVERSED_TABLE = r"\1 (SELECT * FROM \2 ORDER BY rowid DESC) AS "
+
+REWRITES = (
+    Rewrite("day_by_date", r"([\w.]+) ([<>]=?) ('[\d-]{10}')", r"date(\1) \2 date(\3)", "date"),
+    Rewrite("day_before", r"([\w.]+) < ('[\d-]{10}')", r"date(\1) <= date(\2, '-1 day')", "date"),
+    Rewrite("equal_as_like", r"([\w.]+) = (['\"][^'\"%_]*['\"])", r"\1 LIKE \2", "text"),
+    Rewrite("equal_trimmed", r"([\w.]+) = ('[^']*')", r"trim(lower(\1)) = trim(lower(\2))", "text"),
+    Rewrite("next_above", r"([\w.]+) > (\d+)\b", r"\1 >= \2 + 1", "integer"),
+    Rewrite("next_below", r"([\w.]+) <= (\d+)\b", r"\1 < \2 + 1", "integer"),
+    Rewrite("average_parts", r"avg \( ([\w.]+) \)", r"(1.0 * SUM(\1) / COUNT(\1))", "integer"),
+    Rewrite("sign_turned", r"order by ([\w.]+) desc", r"ORDER BY -\1", "integer"),
+    Rewrite(
+        "greatest_as_first",
+        r"\( select max \( ([\w.]+) \) ([^()]+) \)",
+        r"(SELECT \1 \2 ORDER BY \1 DESC LIMIT 1)",
     ),
-    "above_all": (
+    Rewrite(
+        "above_all",
         r"([\w.]+) > \( select max \( ([\w.]+) \) ([^()]+) \)",
-        r"NOT EXISTS (SELECT 1 FROM (SELECT \2 AS highest \3) WHERE highest >= \1)", "integer"
+        r"NOT EXISTS (SELECT 1 FROM (SELECT \2 AS highest \3) WHERE highest >= \1)",
+        "integer",
     ),
-    "in_as_nested": (r"\bin \( (select [^()]+) \)", r"IN (SELECT * FROM (\1))", ""),
-    "aliases_reversed": (r"\b(from|join) (\w+) as (\w+)", TURNED + r"\3", ""),
-    "tables_reversed": (r"\b(from|join) (\w+)\b(?! as)", TURNED + r"\2", ""),
-    "top_by_window": (r"^select ([^()]+?) from (.+) order by (.+) limit (\d+)$", windowed, ""),
-}  # fmt: skip
+    Rewrite("in_as_nested", r"\bin \( (select [^()]+) \)", r"IN (SELECT * FROM (\1))"),
+    Rewrite("aliases_reversed", r"\b(from|join) (\w+) as (\w+)", _REVERSED_TABLE + r"\3"),
+    Rewrite("tables_reversed", r"\b(from|join) (\w+)\b(?! as)", _REVERSED_TABLE + r"\2"),
+    Rewrite("top_by_window", r"^select ([^()]+?) from (.+) order by (.+) limit (\d+)$", _as_window),
+)
 
 
-class Beside:
+class QueryVariants:
     """Writes queries beside the golds of one database; all of them run on it."""
 
     def __init__(self, original: Original) -> None:
-        self.original = original
-        trees = [parse(case.gold, original.schema) for case in gold_cases(original)]
-        wheres = [where for tree in trees for where in tree.find_all(exp.Where)]
-        lent = [part for where in wheres for part in conjuncts(where.this)]
-        self.lent = sorted({to_sql(part) for part in lent if not part.find(exp.Select)})
+        self._original = original
+        conditions = set()
+        for case in gold_cases(original):
+            for where in parse(case.gold, original.schema).find_all(exp.Where):
+                for condition in conjuncts(where.this):
+                    if not condition.find(exp.Select):
+                        conditions.add(to_sql(condition))
+        self._conditions = sorted(conditions)
+        """Conditions of all golds."""
 
     def neighbours(self, gold: str, known: set[str]) -> Iterator[tuple[str, str]]:
-        """Yields kinds and wrong queries, the same ones each time, none of them known."""
-        words = [*WORD.findall(gold.rstrip("; ")), ""]
+        """Yield kinds and wrong queries, the same ones each time, none of them known."""
+        words = [*_WORD.findall(gold.rstrip("; ")), ""]
+        replacements: dict[str, list[tuple[int, str]]] = {kind: [] for kind in MAX_NEIGHBOURS}
+        for position in range(len(words)):
+            for kind, replacement in self._replacements(words, position):
+                replacements[kind].append((position, replacement))
         seen = {normal(sql) for sql in (*known, gold)}
-        others = [(i, *other) for i in range(len(words)) for other in self._others(words, i)]
-        for kind, left in QUOTAS.items():
-            found = [(i, new) for i, own, new in others if own == kind]
-            for i, new in random.Random(gold).sample(found, len(found)):
-                sql = " ".join([*words[:i], new, *words[i + 1 :]])
-                if left and normal(sql) not in seen and self.runs(sql):
-                    seen.add(normal(sql))
-                    left -= 1  # noqa: PLW2901
-                    yield kind, sql
-
-    def rewrites(self, gold: str) -> Iterator[tuple[str, str]]:
-        """Yields kinds and right queries."""
-        text = " ".join(WORD.findall(gold.rstrip("; ")))
-        for kind, (pattern, new, needed) in RIGHT.items():
-            names = [found[1] for found in re.finditer(pattern, text, re.I)] if needed else []
-            owners = [domain for name in names for _, domain in self._columns(name, text)]
-            sql = re.sub(pattern, new, text, flags=re.I)
-            fits = all(domain.kind == needed and not domain.has_nulls for domain in owners)
-            if fits and sql != text and self.runs(sql):
+        for kind, candidates in replacements.items():
+            count = 0
+            for position, replacement in random.Random(gold).sample(candidates, len(candidates)):
+                if count == MAX_NEIGHBOURS[kind]:
+                    break
+                sql = " ".join([*words[:position], replacement, *words[position + 1 :]])
+                if normal(sql) in seen or not self.runs(sql):
+                    continue
+                seen.add(normal(sql))
+                count += 1
                 yield kind, sql
 
+    def rewrites(self, gold: str) -> Iterator[tuple[str, str]]:
+        """Yield kinds and right queries."""
+        text = " ".join(_WORD.findall(gold.rstrip("; ")))
+        for rewrite in REWRITES:
+            sql = re.sub(rewrite.pattern, rewrite.replacement, text, flags=re.IGNORECASE)
+            if sql != text and self._keeps_meaning(rewrite, text) and self.runs(sql):
+                yield rewrite.kind, sql
+
+    def _keeps_meaning(self, rewrite: Rewrite, text: str) -> bool:
+        """Return whether the columns with which a rewrite's matches begin are of its kind."""
+        if not rewrite.column_kind:
+            return True
+        for match in re.finditer(rewrite.pattern, text, re.IGNORECASE):
+            for _, domain in self._columns(match[1], text):
+                if domain.kind != rewrite.column_kind or domain.has_nulls:
+                    return False
+        return True
+
     def runs(self, sql: str) -> bool:
-        """Whether a query runs on the original."""
-        return isinstance(self.original.runner.run(sql), Rows)
+        """Return whether a query runs on the original."""
+        return isinstance(self._original.runner.run(sql), Rows)
 
-    def _columns(self, word: str, text: str) -> list[tuple[tuple[str, str], Domain]]:
-        """The columns of a name in the tables that a text names; of no name: all of them."""
-        named, name = {*text.casefold().split()}, word.rpartition(".")[2].casefold()
-        every = self.original.source.domains.items()
-        return [(of, d) for of, d in every if of[0] in named and name in ("", of[1])]
+    def _columns(self, word: str, text: str) -> list[tuple[ColumnName, Domain]]:
+        """Return the columns of a name in the tables that a text names; without a name, all."""
+        words = set(text.casefold().split())
+        name = word.rpartition(".")[2].casefold()
+        columns = []
+        for column, domain in self._original.source.domains.items():
+            if column[0] in words and name in ("", column[1]):
+                columns.append((column, domain))
+        return columns
 
-    def _others(self, words: list[str], i: int) -> Iterator[tuple[str, str]]:
-        """Kinds, and what may stand in a word's place."""
-        word, text, low = words[i], " ".join(words), words[i].casefold()
-        read, bare = self._columns("", text), word[1:-1]
-        for of, own in self._columns(word, text) if word else ():
-            same = {of, *self.original.source.related.get(of, ())}
-            for other in [n for n, domain in read if domain.kind == own.kind and n not in same]:
-                yield "column", "".join([*word.rpartition(".")[:2], other[1]])
-        yield from self._other_groups(words, i, sorted({name for (_, name), _ in read}))
-        for one in self.lent if low in BOUNDS else ():
-            yield "span", f"WHERE {one} {'AND' if low == 'where' else word}"
-        yield from (("join", new) for new in JOINS.get(low, ()))
-        if word[:1] in ("'", '"'):
-            new = {bare.strip("%"), bare.lstrip("%"), bare.rstrip("%"), bare.upper(), bare.lower()}
-            having = [domain for _, domain in read if bare in (*domain.values, *domain.constants)]
-            # A piece of a day orders as it does.
-            if all(domain.kind != "date" for domain in having):
-                new |= {bare[:-1], bare[1:], *bare.split(" "), f"{bare} "}
-            new |= {str(value) for domain in having for value in domain.values[:3]}
-            yield from sorted(("string", f"'{one}'") for one in new if "'" not in one)
-        for one in (str(int(word) * 10), str(int(word) // 2), "0") if word.isdigit() else ():
-            yield "number", one
-        yield from (("number", new) for same in EXCHANGED if low in same for new in same)
+    def _replacements(self, words: Sequence[str], position: int) -> Iterator[tuple[str, str]]:
+        """Yield kinds, and what may stand in a word's place."""
+        word, folded = words[position], words[position].casefold()
+        columns = self._columns("", " ".join(words))
+        yield from self._other_columns(word, columns, " ".join(words))
+        yield from _other_groups(words, position, columns)
+        if folded in _AFTER_CONDITIONS:
+            end = "AND" if folded == "where" else word
+            for condition in self._conditions:
+                yield "span", f"WHERE {condition} {end}"
+        for join in _JOINS.get(folded, ()):
+            yield "join", join
+        if word.startswith(("'", '"')):
+            for string in _other_strings(word[1:-1], columns):
+                yield "string", string
+        if word.isdigit():
+            for number in (int(word) * 10, int(word) // 2, 0):
+                yield "number", str(number)
+        for exchangeable in _EXCHANGEABLE:
+            if folded in exchangeable:
+                for other_word in exchangeable:
+                    yield "number", other_word
 
-    def _other_groups(
-        self, words: list[str], i: int, columns: list[str]
+    def _other_columns(
+        self, word: str, columns: Sequence[tuple[ColumnName, Domain]], text: str
     ) -> Iterator[tuple[str, str]]:
-        """Yield one more key of GROUP BY, and values instead of rows in what ranks groups."""
-        before = [word.casefold() for word in words[:i]]
-        word = words[i].casefold()
-        if word == "by" and before[-1:] == ["group"]:
-            for column in columns:
-                yield "group", f"BY {column} ,"
-        if word == "*" and before[-2:] == ["count", "("] and "order" in before:
-            for column in columns:
-                yield "rank", f"DISTINCT {column}"
+        """Yield other columns of the same kind of values, less those that golds compare with it."""
+        if not word:
+            return
+        alias, dot, _ = word.rpartition(".")
+        for column, domain in self._columns(word, text):
+            related = {column, *self._original.source.related.get(column, ())}
+            for other_column, other_domain in columns:
+                if other_domain.kind == domain.kind and other_column not in related:
+                    yield "column", f"{alias}{dot}{other_column[1]}"
+
+
+def _other_groups(
+    words: Sequence[str], position: int, columns: Sequence[tuple[ColumnName, Domain]]
+) -> Iterator[tuple[str, str]]:
+    """Yield one more key of GROUP BY, and values instead of rows in what ranks groups."""
+    names = sorted({name for (_, name), _ in columns})
+    before = [word.casefold() for word in words[:position]]
+    word = words[position].casefold()
+    if word == "by" and before[-1:] == ["group"]:
+        for name in names:
+            yield "group", f"BY {name} ,"
+    if word == "*" and before[-2:] == ["count", "("] and "order" in before:
+        for name in names:
+            yield "rank", f"DISTINCT {name}"
+
+
+def _other_strings(string: str, columns: Sequence[tuple[ColumnName, Domain]]) -> list[str]:
+    """Return strings that resemble one, or that the same column has, in quotes."""
+    texts = {
+        string.strip("%"), string.lstrip("%"), string.rstrip("%"), string.upper(), string.lower()
+    }  # fmt: skip
+    domains = [domain for _, domain in columns if string in (*domain.values, *domain.constants)]
+    # A piece of a day orders as it does.
+    if all(domain.kind != "date" for domain in domains):
+        texts |= {string[:-1], string[1:], *string.split(" "), f"{string} "}
+    for domain in domains:
+        texts |= {str(value) for value in domain.values[:3]}
+    return sorted(f"'{text}'" for text in texts if "'" not in text)
 
 
 def normal(sql: str) -> str:
-    """A text without case, spaces and quotes of names."""
+    """Return a text without case, spaces and quotes of names."""
     return re.sub(r'[\s"`]', "", sql.rstrip("; ").casefold())

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
 from bench.judge.cases import Case, cases, distinguished, flaws
-from bench.judge.families import QUOTAS, Beside, normal
+from bench.judge.families import MAX_NEIGHBOURS, QueryVariants, normal
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, populating
 from lm_eval_ext.sql.suite import Original, Shipped, populate, read_shipped
@@ -96,19 +96,19 @@ def test_random_databases_distinguish_what_differs(gold: str, other: str, fleet:
 
 def test_families_of_a_gold(fleet: Original) -> None:
     """They run, are the same each time, and cover their kinds; rewrites are right everywhere."""
-    beside, kinds, kept = Beside(fleet), set[str](), 0
+    variants, kinds, kept = QueryVariants(fleet), set[str](), 0
     for case in gold_cases(fleet):
-        wrong = list(beside.neighbours(case.gold, set()))
-        assert wrong == list(beside.neighbours(case.gold, set()))
-        assert all(beside.runs(sql) and normal(sql) != normal(case.gold) for _, sql in wrong)
+        wrong = list(variants.neighbours(case.gold, set()))
+        assert wrong == list(variants.neighbours(case.gold, set()))
+        assert all(variants.runs(sql) and normal(sql) != normal(case.gold) for _, sql in wrong)
         assert normal(wrong[0][1]) not in {
-            normal(sql) for _, sql in beside.neighbours(case.gold, {wrong[0][1]})
+            normal(sql) for _, sql in variants.neighbours(case.gold, {wrong[0][1]})
         }
         kinds |= {kind for kind, _ in wrong}
-        right = {sql for _, sql in beside.rewrites(case.gold)}
+        right = {sql for _, sql in variants.rewrites(case.gold)}
         kept += len(right)
         assert distinguished(fleet, case, right) == set(), case.gold
-    assert kinds == QUOTAS.keys()
+    assert kinds == MAX_NEIGHBOURS.keys()
     assert kept >= len(GOLDS)
 
 
