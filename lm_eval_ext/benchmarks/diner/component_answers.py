@@ -1,4 +1,4 @@
-"""What answers to the component questions say, and earlier answers in lm-eval's log.
+"""Reads answers to the component questions, also from lm-eval's log of an earlier run.
 
 :func:`parts` reads one answer: of its first sentence that is no question, what stands between
 commas, after 是, 为, 叫 or a colon, without brackets, quotation marks and other punctuation. An
@@ -22,7 +22,7 @@ from lm_eval_ext.benchmarks.diner.extract import (
     plain,
     without_markup,
 )
-from lm_eval_ext.benchmarks.diner.glossary import Component, Glossary, clean_name
+from lm_eval_ext.benchmarks.diner.glossary import Component, Components, Glossary, clean_name
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS, LABELS, NAME_LABEL
 from lm_eval_ext.benchmarks.diner.records import Recipe
 from lm_eval_ext.errors import DataError, OptionError, first_problem
@@ -45,56 +45,70 @@ _NAME_LINE = re.compile(rf"{NAME_LABEL}[^\n:：]{{0,6}}[:：]")  # noqa: RUF001
 
 
 def parts(answer: str) -> tuple[str, ...]:
-    """The components that an answer lists, in its words; empty if it says that there is none."""
+    """Return the components that an answer lists, in its words; () if it says "none"."""
     text = plain(answer).strip()
-    asked = _QUESTIONS.match(text)
-    sentence = _SENTENCE_END.split(text[asked.end() if asked else 0 :], maxsplit=1)[0]
+    questions = _QUESTIONS.match(text)
+    if questions:
+        text = text[questions.end() :]
+    sentence = _SENTENCE_END.split(text, maxsplit=1)[0]
     if _NOTHING.match(sentence):
         return ()
-    found = (_bare(_BEFORE.sub("", part)) for part in _BETWEEN.split(sentence))
-    return tuple(dict.fromkeys(part for part in found if not _NOTHING.match(part)))
+    listed = []
+    for item in _BETWEEN.split(sentence):
+        component = _bare(_BEFORE.sub("", item))
+        if not _NOTHING.match(component):
+            listed.append(component)
+    return tuple(dict.fromkeys(listed))
 
 
 def _bare(text: str) -> str:
-    """The Chinese characters, or the text without punctuation around it if it has none."""
+    """Return the Chinese characters, or the text without punctuation around it if it has none."""
     return clean_name(text) or text.strip("\"'“”「」.()[]")
 
 
 def components_in(answer: str, glossary: Glossary) -> set[Component]:
-    """The components of an answer, of all kinds.
+    """Return the components of an answer, of all kinds.
 
     Parts are parsed like names: a full dish name as an answer about the action gives the right
     action and some wrong foods. A part that does not parse is divided at 和, 与 and 及; a piece
     that still does not parse is one wrong component, unless it is a flavour with a word for taste
     (麻辣味, 酸甜口味) or an action with one for method (蒸法, 炒制).
     """
-    found: set[Component] = set()
+    components: set[Component] = set()
     for part in parts(answer):
         parsed = glossary.parse(part)
-        for piece in (part,) if parsed else filter(None, _JOINED.split(part)):
-            named = glossary.parse(piece) or _without_kind(piece, glossary)
-            found.update(named or (Component(UNKNOWN, piece),))
-    return found
+        if parsed:
+            components.update(parsed)
+            continue
+        for piece in _JOINED.split(part):
+            if piece:
+                components.update(_components_of_piece(piece, glossary))
+    return components
+
+
+def _components_of_piece(piece: str, glossary: Glossary) -> Components:
+    parsed = glossary.parse(piece) or _without_kind(piece, glossary)
+    return parsed or (Component(UNKNOWN, piece),)
 
 
 _AROUND = r"^(?:采用|使用|以|用|偏)?(.+?){}(?:为主)?$"
+_TASTE_WORD = "的?(?:味道?|口味|风味|味型|滋味|口感)"
+_METHOD_WORD = "的?(?:烹饪|烹调|烹制|制作)?(?:方法|方式|手法|技法|做法|法|制)"
 _KIND_WORDS = (
-    *((kind, re.compile(_AROUND.format(""))) for kind in ("flavour", "action")),
-    ("flavour", re.compile(_AROUND.format("的?(?:味道?|口味|风味|味型|滋味|口感)"))),
-    (
-        "action",
-        re.compile(_AROUND.format("的?(?:烹饪|烹调|烹制|制作)?(?:方法|方式|手法|技法|做法|法|制)")),
-    ),
+    ("flavour", re.compile(_AROUND.format(""))),
+    ("action", re.compile(_AROUND.format(""))),
+    ("flavour", re.compile(_AROUND.format(_TASTE_WORD))),
+    ("action", re.compile(_AROUND.format(_METHOD_WORD))),
 )
 
 
-def _without_kind(text: str, glossary: Glossary) -> tuple[Component, ...]:
-    """The components of a text without the word that names their kind, all of this kind."""
+def _without_kind(text: str, glossary: Glossary) -> Components:
+    """Return the components of a text without the word that names their kind, all of this kind."""
     for kind, pattern in _KIND_WORDS:
         bare = pattern.fullmatch(text)
-        found = (bare and glossary.parse(bare[1])) or ()
-        if found and all(one.kind == kind for one in found):
-            return found
+        components = glossary.parse(bare[1]) if bare else None
+        if components and all(component.kind == kind for component in components):
+            return components
     return ()
 
 
@@ -139,13 +153,13 @@ NAMED_LAST_READER = AnswerReader(ReaderOptions(NamedLastGrammar()))
 COMPONENT_READER = AnswerReader(ReaderOptions(ComponentGrammar()))
 
 
-WANTED = (
+_REMEDY = (
     "name the file samples_diner_components_*.jsonl that lm_eval --tasks diner_components "
     "--log_samples wrote"
 )
 
-Given = Mapping[str, Mapping[str, Sequence[str]]]
-"""Components by the id of a recipe and their kind."""
+ComponentsById = Mapping[str, Mapping[str, Sequence[str]]]
+"""Components that a model answered, by the id of a recipe and their kind."""
 
 
 class _Doc(BaseModel):
@@ -153,15 +167,15 @@ class _Doc(BaseModel):
     instruction: str
 
 
-class _Logged(BaseModel):
+class _LoggedAnswers(BaseModel):
     """A line of lm-eval's log."""
 
     doc: _Doc
     filtered_resps: tuple[str, str, str]
 
 
-def read_answers(file: Path, recipes: Iterable[Recipe]) -> Given:
-    """Reads a model's answers to the component questions about recipes from lm-eval's log.
+def read_answers(file: Path, recipes: Iterable[Recipe]) -> ComponentsById:
+    """Read a model's answers to the component questions about recipes from lm-eval's log.
 
     Returns:
         Components by recipe id and kind, in the model's words. Recipes without answers in the log
@@ -175,29 +189,30 @@ def read_answers(file: Path, recipes: Iterable[Recipe]) -> Given:
         lines = file.read_bytes().splitlines()
     except OSError as error:
         raise OptionError(
-            f"diner_components_file: cannot read {file}: {error.strerror}; {WANTED}"
+            f"diner_components_file: cannot read {file}: {error.strerror}; {_REMEDY}"
         ) from None
-    wanted = {recipe.id: recipe.instruction for recipe in recipes}
-    found = {}
+    instructions = {recipe.id: recipe.instruction for recipe in recipes}
+    answers = {}
     for number, line in enumerate(lines, start=1):
         try:
-            row = _Logged.model_validate_json(line)
+            row = _LoggedAnswers.model_validate_json(line)
         except ValidationError as error:
             raise DataError(
                 f"{file}, line {number}: not a logged answer to {len(ASKED_KINDS)} component "
-                f"questions ({first_problem(error)}); {WANTED}"
+                f"questions ({first_problem(error)}); {_REMEDY}"
             ) from None
-        if row.doc.id not in wanted or any(map(was_missing, row.filtered_resps)):
+        if row.doc.id not in instructions or any(map(was_missing, row.filtered_resps)):
             continue
-        if row.doc.instruction != wanted[row.doc.id]:
+        if row.doc.instruction != instructions[row.doc.id]:
             raise DataError(
                 f"{file}, line {number}: {row.doc.id} is a different recipe in this log; run both "
                 "tasks on the same data"
             )
-        found[row.doc.id] = dict(zip(ASKED_KINDS, map(parts, row.filtered_resps), strict=True))
-    if not found:
+        components = map(parts, row.filtered_resps)
+        answers[row.doc.id] = dict(zip(ASKED_KINDS, components, strict=True))
+    if not answers:
         raise OptionError(
-            f"diner_components_file: {file} has no answers about these recipes; {WANTED} on the "
+            f"diner_components_file: {file} has no answers about these recipes; {_REMEDY} on the "
             "same data"
         )
-    return found
+    return answers

@@ -1,4 +1,4 @@
-r"""What a response says is the dish's name.
+r"""Reads the dish's name out of a response.
 
 The stages that all benchmarks share come first (:mod:`lm_eval_ext.answers.turn`). Then:
 

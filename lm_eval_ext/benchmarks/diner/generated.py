@@ -5,9 +5,9 @@ dish has the components of one of diner_mini's test dishes. Parts and words are 
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import NamedTuple, TypedDict, cast
 
 from lm_eval_ext.benchmarks.diner import mini
 from lm_eval_ext.benchmarks.diner.glossary import Component
@@ -17,61 +17,88 @@ STAPLE_WITH_FLAVOUR = 0.3
 """How often the name of a dish with noodles, porridge or rice also has a flavour."""
 
 
-def _parts() -> Any:
-    return embedded(__file__, "mini/parts.yaml")
+class _Parts(TypedDict):
+    """The content of ``mini/parts.yaml``; of words with sentences, a sentence states the word."""
+
+    foods: dict[str, list[str]]
+    prepare: list[str]
+    ends: dict[str, list[str]]
+    actions: dict[str, list[str]]
+    flavours: dict[str, list[str]]
+    idle: list[str]
+
+
+def _parts() -> _Parts:
+    return cast(_Parts, embedded(__file__, "mini/parts.yaml"))
+
+
+class _Dish(NamedTuple):
+    """A dish: for each component that is no food, the sentences that may state it."""
+
+    name: str
+    foods: list[str]
+    sentences: list[list[str]]
 
 
 @cache
 def tested_dishes() -> frozenset[frozenset[Component]]:
-    """The components of the dishes that diner_mini keeps for its test of new combinations."""
+    """Return the components of the dishes that diner_mini keeps for its test."""
     return frozenset(map(components, mini.split("tmcd")["test"]["names"]))
 
 
 def components(name: str) -> frozenset[Component]:
-    """The components of a name, by diner_mini's glossary."""
+    """Return the components of a name, by diner_mini's glossary."""
     return frozenset(mini.glossary().parse(name) or ())
 
 
 def recipe(rng: random.Random) -> tuple[str, str]:
-    """The text and the name of a dish that is not tested."""
-    while True:
-        name, foods, steps = _dish(rng)
-        if components(name) not in tested_dishes():
-            break
-    known = _parts()
-    shown = [
-        rng.choice(known["prepare"]).format(rng.choice(known["foods"][food])) for food in foods
-    ]
-    idle = rng.sample(known["idle"], rng.randint(0, 3))
-    middle = [*shown[1:], *(rng.choice(ways) for ways in steps), *idle[1:]]
+    """Return the text and the name of a dish that is not tested."""
+    dish = _draw_dish(rng)
+    while components(dish.name) in tested_dishes():
+        dish = _draw_dish(rng)
+    parts = _parts()
+    preparations = []
+    for food in dish.foods:
+        sentence = rng.choice(parts["prepare"])
+        preparations.append(sentence.format(rng.choice(parts["foods"][food])))
+    idle = rng.sample(parts["idle"], rng.randint(0, 3))
+    opening = [*idle[:1], preparations[0]]
+    middle = [*preparations[1:]]
+    for sentences in dish.sentences:
+        middle.append(rng.choice(sentences))
+    middle += idle[1:]
     rng.shuffle(middle)
-    return "".join([*idle[:1], shown[0], *middle]), name
+    return "".join([*opening, *middle]), dish.name
 
 
 def recipes(seed: object) -> Iterator[tuple[str, str]]:
-    """Recipes without end, the same for a seed."""
+    """Yield recipes without end, the same for a seed."""
     rng = random.Random(f"generated recipes, {seed}")
     while True:
         yield recipe(rng)
 
 
-def _dish(rng: random.Random) -> tuple[str, list[str], list[Sequence[str]]]:
-    """A name, its foods, and the ways to say each of its other components."""
-
-    def draw(part: str) -> tuple[str, Sequence[str]]:
-        found: tuple[str, Sequence[str]] = rng.choice([*_parts()[part].items()])
-        return found
-
-    foods = rng.sample([*_parts()["foods"]], rng.choice((1, 1, 2)))
-    name, steps = "".join(foods), []
+def _draw_dish(rng: random.Random) -> _Dish:
+    parts = _parts()
+    foods = rng.sample([*parts["foods"]], rng.choice((1, 1, 2)))
+    name = "".join(foods)
+    sentences = []
     kind = rng.choice(("action", "action", "flavour", "end"))
     if kind == "end":
-        word, ways = draw("ends")
-        name, steps = name + word, [ways]
+        end, end_sentences = _draw_word(parts["ends"], rng)
+        name += end
+        sentences.append(end_sentences)
     if kind == "action":
-        word, ways = draw("actions")
-        name, steps = (word.join(foods) if len(foods) > 1 else word + name), [ways]
+        action, action_sentences = _draw_word(parts["actions"], rng)
+        name = action.join(foods) if len(foods) > 1 else action + name
+        sentences.append(action_sentences)
     elif kind == "flavour" or rng.random() < STAPLE_WITH_FLAVOUR:
-        word, ways = draw("flavours")
-        name, steps = word + name, [*steps, ways]
-    return name, foods, steps
+        flavour, flavour_sentences = _draw_word(parts["flavours"], rng)
+        name = flavour + name
+        sentences.append(flavour_sentences)
+    return _Dish(name, foods, sentences)
+
+
+def _draw_word(words: dict[str, list[str]], rng: random.Random) -> tuple[str, list[str]]:
+    """Draw a word, with the sentences that may state it."""
+    return rng.choice(list(words.items()))

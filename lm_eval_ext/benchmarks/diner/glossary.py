@@ -39,9 +39,13 @@ Corner brackets and 《》 are missing because they are quotation marks in Chine
 name itself.
 """
 
-_BRACKETED = re.compile(
-    "|".join("[{0}][^{0}{1}]*[{1}]".format(*map(re.escape, pair.split(":"))) for pair in _PAIRS)
-)
+
+def _bracketed(pair: str) -> str:
+    opening, closing = map(re.escape, pair.split(":"))
+    return f"[{opening}][^{opening}{closing}]*[{closing}]"
+
+
+_BRACKETED = re.compile("|".join(map(_bracketed, _PAIRS)))
 """An innermost pair of brackets with its content."""
 
 NESTING = 3
@@ -49,14 +53,14 @@ NESTING = 3
 
 
 def unbracketed(text: str) -> str:
-    """The text without brackets and what they enclose."""
+    """Return the text without brackets and what they enclose."""
     for _ in range(NESTING):
         text = _BRACKETED.sub("", text)
     return text
 
 
 def clean_name(title: str) -> str:
-    """Makes a dish name of a recipe's title; may be empty.
+    """Make a dish name of a recipe's title; may be empty.
 
     Removes bracketed text and all characters that are not Chinese, so of an unpaired bracket
     only the bracket itself.
@@ -65,12 +69,16 @@ def clean_name(title: str) -> str:
 
 
 def simplified(text: str) -> str:
-    """The text with simplified characters for traditional ones, by OpenCC's table t2s.
+    """Return the text with simplified characters for traditional ones, by OpenCC's table t2s.
 
     Words that are written with such a character in simplified script, too, stay (蒜薹).
     """
     # Runs of Chinese only: OpenCC refuses half surrogates, which JSON may contain.
-    return _RUN.sub(lambda run: str(_converter().convert(run[0])), text)
+    return _RUN.sub(_simplified_run, text)
+
+
+def _simplified_run(run: re.Match[str]) -> str:
+    return str(_converter().convert(run[0]))
 
 
 @functools.cache
@@ -119,10 +127,10 @@ class Glossary:
     """
 
     def __init__(self, content: object) -> None:
-        """Takes ``{kind: {word: class}}``; words and classes become simplified characters.
+        """Take ``{kind: {word: class}}``; words and classes become simplified characters.
 
         Raises:
-            DataError: It is no such mapping, or has no words, or has a word twice.
+            DataError: The content is no such mapping, or has no words, or has a word twice.
         """
         try:
             kinds = _File.model_validate(content).model_dump()
@@ -133,15 +141,8 @@ class Glossary:
             ) from None
         self._components: dict[str, Component] = {}
         for kind, words in kinds.items():
-            for given, name in words.items():
-                word, component = simplified(given), Component(kind, simplified(name))
-                known = self._components.setdefault(word, component)
-                if known != component:
-                    raise DataError(
-                        f"the glossary has {word!r} as {known.kind} {known.name!r} and as {kind} "
-                        f"{component.name!r} (simplified characters); a word has only one class: "
-                        "remove one of them"
-                    )
+            for word, name in words.items():
+                self._add(simplified(word), Component(kind, simplified(name)))
         if not self._components:
             raise DataError("the glossary has no words")
         self._words: defaultdict[Component, list[str]] = defaultdict(list)
@@ -150,12 +151,21 @@ class Glossary:
         longest_first = sorted(self._components, key=len, reverse=True)
         self._word = re.compile("|".join(map(re.escape, longest_first)))
 
+    def _add(self, word: str, component: Component) -> None:
+        earlier = self._components.setdefault(word, component)
+        if earlier != component:
+            raise DataError(
+                f"the glossary has {word!r} as {earlier.kind} {earlier.name!r} and as "
+                f"{component.kind} {component.name!r} (simplified characters); a word has only one "
+                "class: remove one of them"
+            )
+
     @classmethod
     def read(cls, path: Path) -> "Glossary":
-        """Reads a file like the published ``glossary.json``.
+        """Read a file like the published ``glossary.json``.
 
         Raises:
-            DataError: It cannot be read, or is not a glossary in JSON.
+            DataError: The file cannot be read, or is not a glossary in JSON.
         """
         content = read_yaml(path, TypeAdapter(_File)).model_dump()
         try:
@@ -164,15 +174,15 @@ class Glossary:
             raise DataError(f"{path}: {error}") from error
 
     def words(self, component: Component) -> tuple[str, ...]:
-        """The synonyms for a component, sorted; none for an unknown component."""
+        """Return the synonyms for a component, sorted; none for an unknown component."""
         return tuple(self._words.get(component, ()))
 
     def as_dict(self) -> dict[str, dict[str, str]]:
-        """The glossary's content, words sorted."""
-        found: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
+        """Return the glossary's content, words sorted."""
+        classes: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
         for word, component in sorted(self._components.items()):
-            found[component.kind][word] = component.name
-        return found
+            classes[component.kind][word] = component.name
+        return classes
 
     @functools.cached_property
     def digest(self) -> str:
@@ -181,15 +191,21 @@ class Glossary:
         return sha256_of_text(text)
 
     def words_in(self, name: str) -> tuple[str, ...] | None:
-        """The words of a name by maximal matching: from the left, always the longest that fits.
+        """Return the words of a name by maximal matching.
+
+        From the left, always the longest word that fits is taken, without backtracking.
 
         Returns:
-            None if no word fits at some place, without backtracking; () for "".
+            None if no word fits at some position; () for "".
         """
-        found = tuple(self._word.findall(name))
-        return found if "".join(found) == name else None
+        words = tuple(self._word.findall(name))
+        if "".join(words) != name:
+            return None
+        return words
 
     def parse(self, name: str) -> Components | None:
-        """The components of :meth:`words_in`, in order, repeats kept; None if it does not parse."""
+        """Return the components of a name, in order, repeats kept; None if it does not parse."""
         words = self.words_in(name)
-        return None if words is None else tuple(self._components[word] for word in words)
+        if words is None:
+            return None
+        return tuple(self._components[word] for word in words)

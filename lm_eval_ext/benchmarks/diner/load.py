@@ -1,16 +1,17 @@
 """Loads DiNeR's documents from the published files, from ``diner build``'s, or from mini."""
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.diner import mini, prompt
-from lm_eval_ext.benchmarks.diner.component_answers import Given, read_answers
+from lm_eval_ext.benchmarks.diner.component_answers import ComponentsById, read_answers
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.records import Categories, Recipe, Split, read_split
 from lm_eval_ext.data import require_all
@@ -31,11 +32,11 @@ OTHER = "other"
 """The category of test names that are in none of the paper's."""
 
 UNPARSED, UNANSWERED = "gold_does_not_parse", "no_component_answers"
-"""Reasons why a recipe is not asked about."""
+"""Reasons why a recipe is not in the task."""
 
 
 class Recipes(Exact):
-    """Which recipes.
+    """The options that choose recipes.
 
     Attributes:
         corpus: ``published`` or ``mini``.
@@ -68,13 +69,15 @@ class Recipes(Exact):
             DataError: A file is unavailable or invalid.
         """
         if self.dir is None and self.corpus == "published":
-            found = require_all(SOURCE)
-            paths = {file.name: file.path for file in found.files}
-            data, glossary = paths["tmcd"], paths["glossary"]
-            provenance = describe(found.files)
-            return _read(data, glossary, provenance.sha256), provenance
-        folder = mini.FOLDER if self.dir is None else Path(self.dir).expanduser()
-        data, glossary = folder / f"{self.split}_data.json", folder / GLOSSARY
+            published = require_all(SOURCE)
+            paths = {file.name: file.path for file in published.files}
+            provenance = describe(published.files)
+            return _read(paths["tmcd"], paths["glossary"], provenance.sha256), provenance
+        folder = mini.FOLDER
+        if self.dir is not None:
+            folder = Path(self.dir).expanduser()
+        data = folder / f"{self.split}_data.json"
+        glossary = folder / GLOSSARY
         for path in (data, glossary):
             if not path.is_file():
                 raise DataError(
@@ -84,8 +87,8 @@ class Recipes(Exact):
         if self.dir is None:
             provenance = describe_embedded("diner_mini", sha256_of(data))
         else:
-            sums = {f"{path.stem} recipes": sha256_of(path) for path in (data, glossary)}
-            provenance = describe_many([], sums)
+            checksums = {f"{path.stem} recipes": sha256_of(path) for path in (data, glossary)}
+            provenance = describe_many([], checksums)
         return _read(data, glossary, provenance.sha256), provenance
 
 
@@ -99,14 +102,14 @@ class Options(Recipes):
     """The options of a task.
 
     Attributes:
-        ask: What to ask for: the ``name``, the ``components``, or both (``cp``).
-        components_file: For ``cp``: lm-eval's log of a model's answers to ``diner_components``,
-            which prompts then state before the question.
-        wording: Whose component questions: ``ours``, or the ``authors``', which their fine-tuned
+        ask: The content of the question: the ``name``, the ``components``, or both (``cp``).
+        components_file: lm-eval's log of a model's answers to ``diner_components``, which the
+            prompts of ``cp`` then state before the question.
+        wording: The component questions: ``ours``, or the ``authors``', which their fine-tuned
             models know.
         demonstrations: How in-context demonstrations are chosen; None: none are shown.
         per_dish: Recipes per dish, drawn at random; 0: all.
-        draw_seed: The seed for drawing them.
+        draw_seed: The seed for drawing recipes.
     """
 
     ask: Literal["name", "components", "cp"] = "name"
@@ -117,7 +120,7 @@ class Options(Recipes):
     draw_seed: int = Field(0, ge=0)
 
     @model_validator(mode="after")
-    def _fit(self) -> "Options":
+    def _consistent(self) -> "Options":
         if self.components_file is not None and self.ask != "cp":
             raise OptionError(
                 "diner_components_file is only for diner_cp; leave it out, or run diner_cp by "
@@ -130,8 +133,13 @@ class Options(Recipes):
             )
         return self
 
-    def prompts(self, recipe: Recipe, given: Given) -> dict[str, Any]:
-        """The columns with prompts about a recipe, after the components that were given for it."""
+    def prompts(self, recipe: Recipe, answered: ComponentsById) -> dict[str, str | list[str]]:
+        """Return the columns with prompts about a recipe.
+
+        Args:
+            recipe: The recipe.
+            answered: Components that a model answered earlier.
+        """
         text = recipe.instruction
         if self.ask == "name":
             return {"input": prompt.name_prompt(text)}
@@ -139,7 +147,8 @@ class Options(Recipes):
             return {"context": prompt.component_prompts(text, self.wording)}
         if self.components_file is None:
             return {"input": prompt.one_prompt(text)}
-        return {"input": prompt.given_components_prompt(text, given[recipe.id], self.wording)}
+        components = answered[recipe.id]
+        return {"input": prompt.given_components_prompt(text, components, self.wording)}
 
 
 @loader(prefix="diner_", options=Options)
@@ -156,47 +165,70 @@ def dataset(options: Options) -> TaskData:
         require_extra("diner", "the choice of demonstrations", "jieba", "bm25s")
     split, provenance = options.read()
     parse = split.glossary.parse
-    excluded = {UNPARSED: [recipe.id for recipe in split.test if not parse(recipe.name)]}
-    asked = [one for one in split.test if parse(one.name)]
-    asked = drawn(asked, options.per_dish, options.draw_seed)
-    given: Given = {}
+    recipes, unparsed = _divide(split.test, lambda recipe: bool(parse(recipe.name)))
+    excluded = {UNPARSED: unparsed}
+    recipes = drawn(recipes, options.per_dish, options.draw_seed)
+    answered: ComponentsById = {}
     if options.components_file is not None:
-        given = read_answers(Path(options.components_file).expanduser(), asked)
-        excluded[UNANSWERED] = [recipe.id for recipe in asked if recipe.id not in given]
-        asked = [one for one in asked if one.id in given]
+        answered = read_answers(Path(options.components_file).expanduser(), recipes)
+        recipes, unanswered = _divide(recipes, lambda recipe: recipe.id in answered)
+        excluded[UNANSWERED] = unanswered
     excluded = {cause: ids for cause, ids in excluded.items() if ids}
-    if not asked:
+    if not recipes:
         causes = ", ".join(f"{cause}: {len(ids)}" for cause, ids in excluded.items())
         raise DataError(
             f"DiNeR: no recipe can be asked about ({causes}); use another split or log of answers"
         )
-    known = Categories(split.train_names.values())
-    categories = {name: known.of(parse(name) or ()) for name in {one.name for one in asked}}
-    rows = [
-        {
-            "id": one.id,
-            "instruction": one.instruction,
-            "answer": one.name,
-            "category": categories[one.name] or OTHER,
-            **options.prompts(one, given),
-        }
-        for one in asked
-    ]
+    train_names = Categories(split.train_names.values())
+    categories: dict[str, str] = {}
+    rows = []
+    for recipe in recipes:
+        if recipe.name not in categories:
+            components = parse(recipe.name) or ()
+            categories[recipe.name] = train_names.of(components) or OTHER
+        rows.append(
+            {
+                "id": recipe.id,
+                "instruction": recipe.instruction,
+                "answer": recipe.name,
+                "category": categories[recipe.name],
+                **options.prompts(recipe, answered),
+            }
+        )
     return TaskData(documents=rows, resources=split, excluded=excluded, provenance=provenance)
 
 
-def drawn(recipes: list[Recipe], per_dish: int, seed: int) -> list[Recipe]:
-    """Shuffles recipes, or ``per_dish`` of each dish unless that is 0.
+def _divide(
+    recipes: Iterable[Recipe], is_usable: Callable[[Recipe], bool]
+) -> tuple[list[Recipe], list[str]]:
+    """Return the usable recipes, and the ids of all others."""
+    usable: list[Recipe] = []
+    excluded: list[str] = []
+    for recipe in recipes:
+        if is_usable(recipe):
+            usable.append(recipe)
+        else:
+            excluded.append(recipe.id)
+    return usable, excluded
 
-    Shuffled because files may group recipes by dish.
+
+def drawn(recipes: list[Recipe], per_dish: int, seed: int) -> list[Recipe]:
+    """Return recipes, or ``per_dish`` of each dish unless that is 0, in a fixed random order.
+
+    They are shuffled because files may group recipes by dish.
     """
     if per_dish:
-        by_dish: defaultdict[str, list[Recipe]] = defaultdict(list)
-        for recipe in recipes:
-            by_dish[recipe.name].append(recipe)
-        recipes = [
-            found[place]
-            for name, found in sorted(by_dish.items())
-            for place in islice(shuffled(len(found), seed, "per_dish", name), per_dish)
-        ]
-    return [recipes[place] for place in shuffled(len(recipes), "documents")]
+        recipes = _draw_per_dish(recipes, per_dish, seed)
+    return [recipes[number] for number in shuffled(len(recipes), "documents")]
+
+
+def _draw_per_dish(recipes: list[Recipe], per_dish: int, seed: int) -> list[Recipe]:
+    by_dish: defaultdict[str, list[Recipe]] = defaultdict(list)
+    for recipe in recipes:
+        by_dish[recipe.name].append(recipe)
+    chosen = []
+    for name, recipes_of_dish in sorted(by_dish.items()):
+        order = shuffled(len(recipes_of_dish), seed, "per_dish", name)
+        for number in islice(order, per_dish):
+            chosen.append(recipes_of_dish[number])
+    return chosen

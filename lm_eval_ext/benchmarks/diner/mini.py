@@ -9,7 +9,6 @@ five is for validation, as in the paper (section 5.2).
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 
@@ -20,12 +19,13 @@ FOLDER = Path(__file__).parent / "mini"
 
 @cache
 def glossary() -> Glossary:
-    """The glossary that parses the embedded names."""
+    """Return the glossary that parses the embedded names."""
     return Glossary.read(FOLDER / "glossary.json")
 
 
 @cache
 def split(name: str) -> dict[str, dict[str, list[str]]]:
-    """One of :data:`SPLITS`: ``instructions`` and ``names`` of each part."""
-    found: Any = json.loads((FOLDER / f"{name}_data.json").read_text(encoding="utf-8"))
-    return found  # type: ignore[no-any-return]
+    """Return one of :data:`SPLITS`: ``instructions`` and ``names`` of each part."""
+    text = (FOLDER / f"{name}_data.json").read_text(encoding="utf-8")
+    parts: dict[str, dict[str, list[str]]] = json.loads(text)
+    return parts

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 NAME_QUESTION = "这个菜谱的菜名是什么？"
 
 ASKED_KINDS = ("action", "flavour", "food")
-"""Kinds of components, in the order in which they are asked for."""
+"""Kinds of components, in the order of the questions."""
 
 NONE = "无"
 """The answer that prompts suggest for "no such component"."""
 
 OURS, AUTHORS = "ours", "authors"
-"""Whose component questions are asked, and whose form states components before the name."""
+"""The wordings of component questions, and of components that are stated before the name."""
 
 _STATED = {
     "action": "这个菜谱的主要操作是",
@@ -33,42 +33,47 @@ QUESTIONS: Mapping[str, Mapping[str, str]] = {
     AUTHORS: {kind: f"{stated}什么？" for kind, stated in _STATED.items()},
 }
 
-LABELS: Mapping[str, str] = {
-    "action": "烹饪方法", "flavour": "味道", "food": "主料或形式",
-}  # fmt: skip
-"""What compositional prompts call each kind."""
+LABELS: Mapping[str, str] = {"action": "烹饪方法", "flavour": "味道", "food": "主料或形式"}
+"""The names of the kinds in compositional prompts."""
 
 NAME_LABEL = "菜名"
 
 
 def name_prompt(instruction: str) -> str:
-    """Asks for the name, in the authors' words."""
+    """Return the question for the name, in the authors' words."""
     return f"“{instruction}” {NAME_QUESTION}"
 
 
 def component_prompts(instruction: str, wording: str) -> list[str]:
-    """Asks for the components: one prompt for each of :data:`ASKED_KINDS`."""
+    """Return the questions for the components, in the order of :data:`ASKED_KINDS`."""
     return [f"“{instruction}” {QUESTIONS[wording][kind]}" for kind in ASKED_KINDS]
 
 
 def given_components_prompt(
     instruction: str, components: Mapping[str, Sequence[str]], wording: str
 ) -> str:
-    """Asks for the name after stating components, by kind, that the model answered earlier.
+    """Return the question for the name behind components that the model answered earlier.
 
     Kinds without components are not mentioned, as in the authors' code.
     """
-    found = {kind: components[kind] for kind in ASKED_KINDS if components[kind]}
+    statements = []
+    for kind in ASKED_KINDS:
+        words = components[kind]
+        if words and wording == AUTHORS:
+            statements.append(f"{_STATED[kind]}{','.join(words)},")
+        elif words:
+            statements.append(f"{LABELS[kind]}：{'、'.join(words)}")
     if wording == AUTHORS:
-        stated = "".join(f"{_STATED[kind]}{','.join(some)}," for kind, some in found.items())
+        stated = "".join(statements)
     else:
-        stated = "；".join(f"{LABELS[kind]}：{'、'.join(some)}" for kind, some in found.items())
-        stated += "。" if stated else ""
+        stated = "；".join(statements)
+        if stated:
+            stated += "。"
     return f"“{instruction}” {stated}{NAME_QUESTION}"
 
 
 def one_prompt(instruction: str) -> str:
-    """Asks for components and name together, as four lines; the prompt begins the first."""
+    """Return the question for components and name in four lines; the prompt begins the first."""
     lines = "、".join(f"“{LABELS[kind]}：”" for kind in ASKED_KINDS)
     return (
         f"“{instruction}”\n"

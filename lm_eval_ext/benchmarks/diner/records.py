@@ -37,7 +37,7 @@ class Recipe:
 
     @property
     def copy_key(self) -> str:
-        """Equal for instructions that differ only in case, punctuation and white space."""
+        """A text that instructions have in common which differ in case and punctuation alone."""
         return _NO_LETTER.sub("", self.instruction).casefold()
 
 
@@ -64,10 +64,12 @@ class Split:
     @cached_property
     def train_names(self) -> Mapping[str, Components]:
         """The training dishes whose names parse, sorted, with their components."""
-        parsed = (
-            (name, self.glossary.parse(name)) for name in sorted({r.name for r in self.train})
-        )
-        return {name: components for name, components in parsed if components}
+        parsed = {}
+        for name in sorted({recipe.name for recipe in self.train}):
+            components = self.glossary.parse(name)
+            if components:
+                parsed[name] = components
+        return parsed
 
 
 _Texts = list[Annotated[str, StringConstraints(pattern=r"\S")]]
@@ -91,13 +93,14 @@ class _File(Exact):
 
 
 def read_split(path: Path, glossary: Glossary) -> Split:
-    """Reads a file in the published format.
+    """Read a file in the published format.
 
     Raises:
-        DataError: It cannot be read or has another format; part and number of the recipe are named.
+        DataError: The file cannot be read or has another format; part and number of the recipe are
+            named.
     """
     try:
-        parts = _File.model_validate_json(path.read_bytes())
+        content = _File.model_validate_json(path.read_bytes())
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
     except ValidationError as error:
@@ -106,18 +109,20 @@ def read_split(path: Path, glossary: Glossary) -> Split:
             'is {"train" | "valid" | "test": {"instructions": [text, ...], "names": [text, ...]}}, '
             "with texts that are not empty"
         ) from None
-    train, valid, test = (
-        tuple(
-            Recipe(f"{part}-{number}", instruction, simplified(name))
-            for number, (instruction, name) in enumerate(
-                zip(one.instructions, one.names, strict=True)
-            )
-        )
-        for part, one in parts
-    )
+    train = _recipes(TRAIN, content.train)
+    valid = _recipes(VALID, content.valid)
+    test = _recipes(TEST, content.test)
     if not train or not test:
         raise DataError(f"{path}: train or test has no recipes; fetch or build it again")
-    return Split((*train, *valid), test, glossary)
+    return Split((*train, *valid), tuple(test), glossary)
+
+
+def _recipes(part: str, texts: _Part) -> list[Recipe]:
+    recipes = []
+    for number, name in enumerate(texts.names):
+        instruction = texts.instructions[number]
+        recipes.append(Recipe(f"{part}-{number}", instruction, simplified(name)))
+    return recipes
 
 
 COMB_TWO, ADD_ONE, RECO_TWO, RECO_THREE = "CombTwo", "AddOne", "RecoTwo", "RecoThree"
@@ -128,7 +133,7 @@ _PAIR = 2
 
 
 class Categories:
-    """Determines how a test name combines components of training names.
+    """The ways in which test names combine components of training names.
 
     A name is a set of components here. The paper describes each category only by an example; we
     define them as follows, and a name has the first category that applies:
@@ -145,27 +150,42 @@ class Categories:
     """
 
     def __init__(self, train: Iterable[Collection[Hashable]]) -> None:
-        """Takes the components of every training name; repeated names do not matter."""
+        """Take the components of every training name; repeated names do not matter."""
         self._names = {frozenset(name) for name in train}
 
     def of(self, name: Collection[Hashable]) -> str | None:
-        """The category of a test name, given by its components; None if it has none."""
-        wanted = frozenset(name)
-        # What each training name has of it; a share within another share adds nothing.
-        shares = {wanted & known for known in self._names}
-        shares = {share for share in shares if not any(share < other for other in shares)}
-        if not wanted or wanted in shares:
+        """Return the category of a test name, given its components; None if it has none."""
+        components = frozenset(name)
+        shares = self._shares(components)
+        if not components or components in shares:
             return None
-        if len(wanted) == _PAIR and all(frozenset([part]) in self._names for part in wanted):
+        if len(components) == _PAIR and self._are_names(components):
             return COMB_TWO
-        known = frozenset().union(*shares)
-        if (
-            len(wanted) > _PAIR
-            and known == wanted
-            and any(wanted - {part} in self._names for part in wanted)
-        ):
+        is_covered = frozenset().union(*shares) == components
+        if len(components) > _PAIR and is_covered and self._extends_a_name(components):
             return ADD_ONE
         for size, category in ((2, RECO_TWO), (3, RECO_THREE)):
-            if any(frozenset().union(*some) == wanted for some in combinations(shares, size)):
-                return category
+            for some_shares in combinations(shares, size):
+                if frozenset().union(*some_shares) == components:
+                    return category
         return None
+
+    def _shares(self, components: frozenset[Hashable]) -> set[frozenset[Hashable]]:
+        """Return what training names have of the components.
+
+        A share within a larger share adds nothing and is left out.
+        """
+        shares = {components & known for known in self._names}
+        maximal = set()
+        for share in shares:
+            if not any(share < larger for larger in shares):
+                maximal.add(share)
+        return maximal
+
+    def _are_names(self, components: frozenset[Hashable]) -> bool:
+        """Return whether each component is a training name by itself."""
+        return all(frozenset([component]) in self._names for component in components)
+
+    def _extends_a_name(self, components: frozenset[Hashable]) -> bool:
+        """Return whether the components without one of them are a training name."""
+        return any(components - {component} in self._names for component in components)

@@ -5,7 +5,7 @@ is the recipe's own F1, and ``f1_authors`` the same with 0 for predictions that 
 the authors' code computes it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -35,23 +35,26 @@ class Counts(NamedTuple):
     def f1(self) -> float:
         """2 hits / (predicted + gold), the harmonic mean of precision and recall; 0 for 0/0."""
         total = self.predicted + self.gold
-        return float(2 * self.hits / total) if total else 0.0
+        if not total:
+            return 0.0
+        return float(2 * self.hits / total)
 
     def row(self) -> dict[str, float]:
-        """As values of a row of scores."""
+        """Return the numbers as values of a row of scores."""
         return {**self._asdict(), "predicted": float(self.predicted)}
 
 
 def set_counts(gold: Collection[Component], predicted: Collection[Component]) -> Counts:
-    """Counts where the components of both sides are known; repeats count once."""
-    right, found = set(gold), set(predicted)
-    return Counts(len(right & found), len(found), len(right))
+    """Count components where those of both sides are known; repeats count once."""
+    gold_set = set(gold)
+    predicted_set = set(predicted)
+    return Counts(len(gold_set & predicted_set), len(predicted_set), len(gold_set))
 
 
 def counts(
     gold: str, prediction: str, glossary: Glossary, kinds: Collection[str] = KINDS
 ) -> Counts:
-    """Counts the components, or those of some kinds, that two names have in common.
+    """Count the components, or those of some kinds, that two names have in common.
 
     As in the paper, a name is a set: a component that occurs twice counts once. Synonyms are the
     same component.
@@ -60,96 +63,113 @@ def counts(
     prediction contains any of its words. The number of predicted components is the prediction's
     length divided by the mean length of the gold components, as the gold name spells them; it is
     raised to the number of right components where it is smaller, since precision would exceed 1.
-    Of some kinds it is the share that they have of the gold components, which the paper does not
-    define. An empty prediction has no components.
+    For some kinds, which the paper does not define, it is multiplied by their share of the gold
+    components. An empty prediction has no components.
 
     Raises:
         ValueError: The gold name is empty or does not parse.
     """
-    components, words = glossary.parse(gold), glossary.words_in(gold)
-    if not components or not words:
+    gold_components = glossary.parse(gold)
+    gold_words = glossary.words_in(gold)
+    if not gold_components or not gold_words:
         raise ValueError(
             f"the gold name {gold!r} does not parse and cannot be scored; leave its recipe out"
         )
-    wanted = {one for one in components if one.kind in kinds}
-    parsed = glossary.parse(prediction)
-    if parsed is not None:
-        return set_counts(wanted, [one for one in parsed if one.kind in kinds])
-    hits = sum(any(word in prediction for word in glossary.words(one)) for one in wanted)
-    # Of words for the same component, the first one.
-    lengths = dict(zip(reversed(components), map(len, reversed(words)), strict=True))
-    estimate = Fraction(len(wanted) * len(prediction), sum(lengths.values()))
-    return Counts(hits, max(estimate, Fraction(hits)), len(wanted))
+    expected = _of_kinds(gold_components, kinds)
+    predicted = glossary.parse(prediction)
+    if predicted is not None:
+        return set_counts(expected, _of_kinds(predicted, kinds))
+    hits = 0
+    for component in expected:
+        hits += any(word in prediction for word in glossary.words(component))
+    lengths: dict[Component, int] = {}
+    for component, word in zip(gold_components, gold_words, strict=True):
+        lengths.setdefault(component, len(word))
+    estimate = Fraction(len(expected) * len(prediction), sum(lengths.values()))
+    return Counts(hits, max(estimate, Fraction(hits)), len(expected))
+
+
+def _of_kinds(components: Iterable[Component], kinds: Collection[str]) -> set[Component]:
+    return {component for component in components if component.kind in kinds}
 
 
 def name(gold: str, prediction: str, glossary: Glossary) -> list[Row]:
-    """Scores a predicted name, which may be empty.
+    """Score a predicted name, which may be empty.
 
     Kinds of components that the gold name lacks have no row: they "will be ignored" (paper,
     figure 3).
     """
-    found = counts(gold, prediction, glossary)
-    parsed = glossary.parse(prediction) is not None
-    kinds = {component.kind for component in glossary.parse(gold) or ()}
-    of_all: Row = {
-        "kind": ALL,
-        **found.row(),
-        "f1": found.f1,
-        "f1_authors": found.f1 if parsed else 0.0,
-        # Synonyms are the same component, but not the same name.
-        "exact_match": float(gold == prediction),
-        "unparsed": float(not parsed),
-        "no_answer": float(not prediction),
-    }
-    of_kinds: list[Row] = [
-        {"kind": kind, **counts(gold, prediction, glossary, [kind]).row()}
-        for kind in KINDS
-        if kind in kinds
+    all_counts = counts(gold, prediction, glossary)
+    is_parsed = glossary.parse(prediction) is not None
+    rows: list[Row] = [
+        {
+            "kind": ALL,
+            **all_counts.row(),
+            "f1": all_counts.f1,
+            "f1_authors": all_counts.f1 if is_parsed else 0.0,
+            # Synonyms are the same component, but not the same name.
+            "exact_match": float(gold == prediction),
+            "unparsed": float(not is_parsed),
+            "no_answer": float(not prediction),
+        }
     ]
-    return [of_all, *of_kinds]
+    gold_kinds = {component.kind for component in glossary.parse(gold) or ()}
+    for kind in KINDS:
+        if kind in gold_kinds:
+            rows.append({"kind": kind, **counts(gold, prediction, glossary, [kind]).row()})
+    return rows
 
 
 def components(gold: str, answers: Sequence[str], glossary: Glossary) -> list[Row]:
-    """Scores the answers to the component questions, in the order of ``ASKED_KINDS``.
+    """Score the answers to the component questions, in the order of ``ASKED_KINDS``.
 
     The components in an answer are compared with all gold components of the kind asked for. If
     the gold name has none of that kind, an answer without components is right: its F1 is 1, and
     it changes no micro F1. For ``f1_authors`` the question that a component is the answer to does
     not matter.
     """
-    parsed = glossary.parse(gold) or ()
-    named = [components_in(answer, glossary) for answer in answers]
-    found: list[Counts] = []
+    gold_components = glossary.parse(gold) or ()
+    predictions = [components_in(answer, glossary) for answer in answers]
+    counts_by_kind: list[Counts] = []
     rows: list[dict[str, Any]] = []
-    for kind, given in zip(ASKED_KINDS, named, strict=True):
-        wanted = {component for component in parsed if component.kind == kind}
-        one = set_counts(wanted, given)
-        found.append(one)
+    for kind, predicted in zip(ASKED_KINDS, predictions, strict=True):
+        expected = _of_kinds(gold_components, [kind])
+        kind_counts = set_counts(expected, predicted)
+        counts_by_kind.append(kind_counts)
         rows.append(
             {
                 "kind": kind,
-                **one.row(),
-                "f1": one.f1 if wanted or given else 1.0,
-                "exact_match": float(wanted == given),
+                **kind_counts.row(),
+                "f1": kind_counts.f1 if expected or predicted else 1.0,
+                "exact_match": float(expected == predicted),
             }
         )
-    of_all: Row = {
+    all_predicted = set().union(*predictions)
+    summary: Row = {
         "kind": ALL,
-        **Counts(*map(sum, zip(*found, strict=True))).row(),
+        **_total(counts_by_kind).row(),
         "f1": sum(row["f1"] for row in rows) / len(rows),
-        "f1_authors": set_counts(parsed, set().union(*named)).f1,
+        "f1_authors": set_counts(gold_components, all_predicted).f1,
         "exact_match": min(row["exact_match"] for row in rows),
     }
-    return [of_all, *rows]
+    return [summary, *rows]
+
+
+def _total(counts: Sequence[Counts]) -> Counts:
+    return Counts(
+        hits=sum(kind_counts.hits for kind_counts in counts),
+        predicted=sum(kind_counts.predicted for kind_counts in counts),
+        gold=sum(kind_counts.gold for kind_counts in counts),
+    )
 
 
 def by_glossary(doc: Mapping[str, Any], results: Sequence[str], *, glossary: Glossary) -> list[Row]:
-    """Scores a document: ``process_results`` in the YAML.
+    """Score a document: ``process_results`` in the YAML.
 
     Args:
-        doc: With ``answer`` and ``category``.
+        doc: The document, with ``answer`` and ``category``.
         results: The name, or the answers to the component questions.
-        glossary: From the task's class.
+        glossary: The glossary of the task.
     """
     if len(results) > 1:
         return components(doc["answer"], results, glossary)

@@ -22,10 +22,10 @@ from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask
 
 
 class NameTask(ExtTask):
-    """Asks for the name of a recipe's dish.
+    """A task that asks for the name of a recipe's dish.
 
     Attributes:
-        asks: The only legal ``diner_ask``: what the class can score.
+        asks: The only legal ``diner_ask``, which the class can score.
         shows: The only legal ``diner_demonstrations``.
         reader: Reads the answer out of a response, with a chat template and without.
     """
@@ -50,11 +50,16 @@ class NameTask(ExtTask):
                 )
 
     def metrics(self) -> list[str] | None:
-        """Return the card's, without the categories that no document has; None for components."""
+        """Return the card's metrics, without the categories that no document has.
+
+        The answers to component questions have all of the card's metrics: None.
+        """
         if self.asks == "components":
             return None
-        present = set(self.dataset["test"]["category"][:])
-        absent = set(CATEGORIES) - (present if len(present) > 1 else set())
+        categories = set(self.dataset["test"]["category"][:])
+        absent = set(CATEGORIES)
+        if len(categories) > 1:
+            absent -= categories
         return [name for name in self.card.metrics if name.rpartition("/")[2] not in absent]
 
     def answer_reader(self, doc: Doc, index: int) -> AnswerReader:
@@ -77,50 +82,49 @@ class NameTask(ExtTask):
 
 
 class CompositionalTask(NameTask):
-    """Asks for the components first, or states them, and then for the name."""
+    """A task that asks for the components first, or states them, and then for the name."""
 
     asks = "cp"
     reader = NAMED_LAST_READER
 
 
 class ComponentsTask(NameTask, GroupedGenerationTask):
-    """Asks for the components of the name, one kind after the other."""
+    """A task that asks for the components of the name, one kind after the other."""
 
     asks = "components"
     reader = COMPONENT_READER
 
 
 class InContextTask(NameTask, FewshotTask):
-    """Asks for the name after demonstrations from the training set."""
+    """A task that asks for the name after demonstrations from the training set."""
 
     shows: str = INSTRUCTION
 
     def choose(
         self, samples: Dataset, k: int, seed: int
-    ) -> tuple[list[dict[str, Any]], dict[str, Iterable[str]]]:
+    ) -> tuple[list[Doc], dict[str, Iterable[str]]]:
         """Make documents that record the demonstrations and the reason for each."""
         rows = list(samples)
         recipes = [Recipe(row["id"], row["instruction"], row["answer"]) for row in rows]
         choices = choose(self.resources, recipes, self.shows, k, seed)
-        documents = [
-            {
-                **row,
-                "demonstrations": list(choice.ids),
-                "why": [one.why for one in choice.picked],
-            }
-            for row in rows
-            if (choice := choices.by_sample.get(row["id"])) is not None
-        ]
-        return documents, {TOO_FEW: choices.not_enough}
+        docs = []
+        for row in rows:
+            choice = choices.by_sample.get(row["id"])
+            if choice is not None:
+                reasons = [demonstration.why for demonstration in choice.picked]
+                docs.append({**row, "demonstrations": list(choice.ids), "why": reasons})
+        return docs, {TOO_FEW: choices.not_enough}
 
-    def prompts(self, doc: dict[str, Any]) -> list[Prompt]:
+    def prompts(self, doc: Doc) -> list[Prompt]:
         """Return the recipe after its demonstrations."""
-        shown = (self.resources.by_id[name] for name in doc["demonstrations"])
-        turns = tuple(Turn(name_prompt(one.instruction), one.name) for one in shown)
-        return [Prompt(turns, doc["input"])]
+        turns = []
+        for name in doc["demonstrations"]:
+            recipe = self.resources.by_id[name]
+            turns.append(Turn(name_prompt(recipe.instruction), recipe.name))
+        return [Prompt(tuple(turns), doc["input"])]
 
 
 class OracleTask(InContextTask):
-    """Asks for the name after the paper's demonstrations, which are chosen by the gold name."""
+    """A task that shows the paper's demonstrations, which are chosen by the gold name."""
 
     shows = ORACLE

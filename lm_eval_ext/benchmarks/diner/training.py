@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.benchmarks.diner import generated, load
-from lm_eval_ext.benchmarks.diner.component_answers import Given, components_in, read_answers
+from lm_eval_ext.benchmarks.diner.component_answers import ComponentsById, components_in, read_answers
 from lm_eval_ext.benchmarks.diner.extract import name_of
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.prompt import (
@@ -97,7 +97,7 @@ def prepare(options: Options, seed: int) -> Material:
         gate: [one for one in _of(part, dev) if split.glossary.parse(one.name)]
         for gate, part in gates.items()
     }
-    given: Given = {}
+    given: ComponentsById = {}
     if options.ask == "cp":
         _check_auxiliary(options)
         # Those of test recipes are kept for the task.
@@ -158,7 +158,7 @@ def _check_auxiliary(options: Options) -> None:
             )
 
 
-def _predictions(model: Path, recipes: Sequence[Recipe]) -> Given:
+def _predictions(model: Path, recipes: Sequence[Recipe]) -> ComponentsById:
     """Asks an auxiliary model about recipes, once: its answers are kept in its folder.
 
     The authors' answers its own training recipes, too, so that prompts are cleaner in training
@@ -188,7 +188,7 @@ def _predictions(model: Path, recipes: Sequence[Recipe]) -> Given:
 
 
 def _pairs(
-    recipes: Sequence[Recipe], *, ask: str, glossary: Glossary, seed: int, given: Given
+    recipes: Sequence[Recipe], *, ask: str, glossary: Glossary, seed: int, given: ComponentsById
 ) -> list[Pair]:
     """Prompts as the tasks ask them, with answers."""
     if ask == "components":

@@ -12,50 +12,65 @@ from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
 def documents(
     docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
 ) -> list[DocumentView]:
-    """Shows each recipe's dish, instruction and demonstrations."""
-    found = []
-    for doc in docs:
-        parts = [Part("Instruction", text=str(doc["instruction"]))]
-        if whys := tuple(zip(doc.get("demonstrations", ()), doc.get("why", ()), strict=False)):
-            parts.append(Part("Why each recipe was shown", table=(("recipe", "why"), *whys)))
-        title = f"{doc['answer']} ({doc['category']})"
-        found.append(DocumentView(title, str(doc["answer"]), tuple(parts)))
-    return found
+    """Show each recipe's dish, instruction and demonstrations."""
+    del prompts
+    return [_document(doc) for doc in docs]
+
+
+def _document(doc: Mapping[str, Any]) -> DocumentView:
+    parts = [Part("Instruction", text=str(doc["instruction"]))]
+    reasons = tuple(zip(doc.get("demonstrations", ()), doc.get("why", ()), strict=False))
+    if reasons:
+        parts.append(Part("Why each recipe was shown", table=(("recipe", "why"), *reasons)))
+    title = f"{doc['answer']} ({doc['category']})"
+    return DocumentView(title, str(doc["answer"]), tuple(parts))
 
 
 def answers(
     docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
 ) -> list[AnswerView]:
-    """Shows the name in each answer with its components, or the answers about components."""
-    return [_answer(str(doc["answer"]), one) for doc, one in zip(docs, answers, strict=True)]
+    """Show the name in each answer with its components, or the answers about components."""
+    views = []
+    for doc, texts in zip(docs, answers, strict=True):
+        if len(texts) > 1:
+            views.append(_component_answers(texts))
+        else:
+            views.append(_name(str(doc["answer"]), "".join(texts)))
+    return views
 
 
-def _answer(gold: str, answers: Sequence[str]) -> AnswerView:
-    if len(answers) > 1:
-        asked = zip(ASKED_KINDS, answers, strict=False)
-        return AnswerView("\n".join(f"{kind}: {answer}" for kind, answer in asked))
-    answer = "".join(answers)
-    glossary = next((one for one in _glossaries() if one.parse(gold)), None)
+def _component_answers(answers: Sequence[str]) -> AnswerView:
+    lines = [f"{kind}: {answer}" for kind, answer in zip(ASKED_KINDS, answers, strict=False)]
+    return AnswerView("\n".join(lines))
+
+
+def _name(gold: str, answer: str) -> AnswerView:
+    glossary = next((glossary for glossary in _glossaries() if glossary.parse(gold)), None)
     if glossary is None:
         return AnswerView(answer)
-    wanted, found = glossary.parse(gold) or (), glossary.parse(answer)
-    if found is None:
+    expected = glossary.parse(gold) or ()
+    predicted = glossary.parse(answer)
+    if predicted is None:
         note = "The name does not parse; its components are estimated (docs/benchmarks/diner.md)."
         return AnswerView(answer, (Part("Components", text=note),))
-    rows = [
-        (one.name, one.kind,
-         "missing" if one not in found else "hit" if one in wanted else "extra")
-        for one in dict.fromkeys((*wanted, *found))
-    ]  # fmt: skip
-    marked = tuple(place for place, row in enumerate(rows) if row[2] != "hit")
-    return AnswerView(
-        answer, (Part("Components", table=(("component", "kind", ""), *rows), marked=marked),)
-    )
+    rows = []
+    marked = []
+    for number, component in enumerate(dict.fromkeys((*expected, *predicted))):
+        outcome = "hit"
+        if component not in predicted:
+            outcome = "missing"
+        elif component not in expected:
+            outcome = "extra"
+        if outcome != "hit":
+            marked.append(number)
+        rows.append((component.name, component.kind, outcome))
+    table = (("component", "kind", ""), *rows)
+    return AnswerView(answer, (Part("Components", table=table, marked=tuple(marked)),))
 
 
 @cache
 def _glossaries() -> tuple[Glossary, ...]:
-    """That of the embedded recipes and, if available locally, the published one."""
+    """Return the glossary of the embedded recipes and, if available locally, the published one."""
     from lm_eval_ext import data
     from lm_eval_ext.benchmarks.diner import mini
     from lm_eval_ext.benchmarks.diner.load import SOURCE
