@@ -14,7 +14,8 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
@@ -37,7 +38,7 @@ from lm_eval_ext.errors import DataError, OptionError, first_problem
 from lm_eval_ext.reading import Strict
 
 VERSION = 4
-"""To be raised when the same corpus and options give another dataset or report."""
+"""Must be raised when the same corpus and options give another dataset or report."""
 
 REPORT = "report.json"
 
@@ -50,20 +51,22 @@ MIN_CHARACTERS = 20
 VALID_SHARE = 0.2
 """Share of the training recipes (paper, section 5.2)."""
 
-SHOWN = 50
+MAX_UNPARSED = 50
 """Number of names that do not parse, in the report."""
 
 Pair = tuple[str, str]
 """Name and instruction of a recipe."""
 
+SplitParts = Mapping[str, Mapping[str, Sequence[str]]]
+"""The names and the instructions of each part of a split, as files have them."""
+
 
 class Options(Strict):
-    """What changes the dataset.
+    """The options that change the dataset.
 
     Attributes:
         divergence: The search for the TMCD split stops here; the paper's main split has 0.98.
-        compounds: What it counts as a compound: the ``whole`` component set of a name, or all its
-            ``subsets``.
+        compounds: The compounds of a name: its ``whole`` component set, or all its ``subsets``.
         seed: The seed of both splits.
     """
 
@@ -73,7 +76,7 @@ class Options(Strict):
 
 
 def build(corpus: Path, out: Path, glossary: Path | None, options: Options) -> dict[str, Any]:
-    """Builds the dataset in a new folder, which appears only when it is complete.
+    """Build the dataset in a new folder, which appears only when it is complete.
 
     The same corpus and options give the same files on every machine and in any order of the
     recipes. Without a glossary file, the published one is used.
@@ -87,69 +90,120 @@ def build(corpus: Path, out: Path, glossary: Path | None, options: Options) -> d
     """
     if out.is_dir() and any(out.iterdir()):
         raise OptionError(f"--output {out} is not empty; name another folder")
-    known = Glossary.read(glossary or require(SOURCE, "glossary").path)
+    words = Glossary.read(glossary or require(SOURCE, "glossary").path)
     with atomic_folder(out) as folder:
-        contents = _contents(corpus, known, options)
-        for file, content in contents.items():
-            indent = None if file.endswith("_data.json") else 1
-            text = json.dumps(content, ensure_ascii=False, indent=indent)
-            (folder / file).write_text(f"{text}\n", encoding="utf-8")
-    report: dict[str, Any] = contents[REPORT]
+        dishes = _collect(corpus, words)
+        test_names, course = search(
+            dishes.names, target=options.divergence, compounds=options.compounds, seed=options.seed
+        )
+        splits = divided(list(dishes.recipes), test_names, options.seed)
+        report = {
+            "version": VERSION,
+            "corpus": {"file": corpus.name, "sha256": sha256_of(corpus)},
+            "options": options.model_dump(),
+            "glossary": {"digest": words.digest},
+            "kept": dishes.counts,
+            "forms": forms(dishes.names, dishes.recipes_by_name),
+            "figures": _figures_of_splits(dishes.names, splits, options.compounds),
+            "course": course,
+            "unparsed": dishes.unparsed,
+        }
+        for name, parts in splits.items():
+            _write_json(folder / f"{name}_data.json", parts, indent=None)
+        _write_json(folder / GLOSSARY, words.as_dict(), indent=1)
+        _write_json(folder / REPORT, report, indent=1)
     return report
 
 
-def _contents(corpus: Path, known: Glossary, options: Options) -> dict[str, Any]:
-    """What each file holds."""
-    titles = Counter(one.title for one in read(corpus, "Counting titles"))
-    named = {name: n for name, n in titles.items() if name and n >= MIN_OCCURRENCES}
-    if not named:
+def _write_json(path: Path, content: object, *, indent: int | None) -> None:
+    text = json.dumps(content, ensure_ascii=False, indent=indent)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class _Dishes:
+    """The dishes of a corpus that names parse for, with their recipes.
+
+    Attributes:
+        names: The components of each name, sorted by name.
+        recipes: Different recipes of these names.
+        counts: What was kept at each step, for the report.
+        unparsed: The most frequent names that do not parse, and their numbers of recipes.
+    """
+
+    names: Mapping[str, Components]
+    recipes: Sequence[Pair]
+    counts: Mapping[str, int]
+    unparsed: Sequence[tuple[str, int]]
+
+    @property
+    def recipes_by_name(self) -> Mapping[str, int]:
+        """The number of recipes of each name."""
+        return Counter(name for name, _ in self.recipes)
+
+
+def _collect(corpus: Path, glossary: Glossary) -> _Dishes:
+    """Read the corpus.
+
+    Raises:
+        DataError: It has no dish, or no dish that can be used.
+    """
+    titles = Counter(line.title for line in read(corpus, "Counting titles"))
+    dish_names = {}
+    for title, occurrences in titles.items():
+        if title and occurrences >= MIN_OCCURRENCES:
+            dish_names[title] = occurrences
+    if not dish_names:
         raise DataError(
             f"there are no dish names: no title occurs {MIN_OCCURRENCES} times in "
             f"{titles.total():,} recipes; use a larger corpus"
         )
     copies = Counter[Pair]()
-    for one in read(corpus, "Collecting recipes"):
-        if (title := one.title) in named:
-            copies[title, one.instruction] += 1
-    parsed = {name: found for name in sorted(named) if (found := known.parse(name))}
-    long = [pair for pair in copies if pair[0] in parsed and len(pair[1]) >= MIN_CHARACTERS]
-    if not long:
+    for line in read(corpus, "Collecting recipes"):
+        title = line.title
+        if title in dish_names:
+            copies[title, line.instruction] += 1
+    parsed: dict[str, Components] = {}
+    unparsed = Counter[str]()
+    for name in sorted(dish_names):
+        components = glossary.parse(name)
+        if components:
+            parsed[name] = components
+        else:
+            unparsed[name] = dish_names[name]
+    recipes = []
+    for name, instruction in copies:
+        if name in parsed and len(instruction) >= MIN_CHARACTERS:
+            recipes.append((name, instruction))
+    if not recipes:
         raise DataError(
-            f"none of {len(named):,} dish names parses and has a recipe with an instruction of "
-            f"{MIN_CHARACTERS} characters; use another glossary, or check recipeInstructions"
+            f"none of {len(dish_names):,} dish names parses and has a recipe with an instruction "
+            f"of {MIN_CHARACTERS} characters; use another glossary, or check recipeInstructions"
         )
-    recipes = Counter(name for name, _ in long)
-    names = {name: parsed[name] for name in sorted(recipes)}
-    tested, course = search(
-        names, target=options.divergence, compounds=options.compounds, seed=options.seed
-    )
-    splits = divided(long, tested, options.seed)
-    report = {
-        "version": VERSION,
-        "corpus": {"file": corpus.name, "sha256": sha256_of(corpus)},
-        "options": options.model_dump(),
-        "glossary": {"digest": known.digest},
-        "kept": {
-            "recipes": titles.total(),
-            "with a title": titles.total() - titles[""],
-            "titles": len(titles.keys() - {""}),
-            "dish names": len(named),
-            "with a dish name": sum(named.values()),
-            "dish names that parse": len(parsed),
-            "with such a name": sum(named[name] for name in parsed),
-            "long enough": sum(copies[pair] for pair in long),
-            "different": len(long),
-            "their dishes": len(names),
-        },
-        "forms": forms(names, recipes),
-        "figures": {"paper, TMCD": PAPER}
-        | {name: figures(names, parts, options.compounds) for name, parts in splits.items()},
-        "course": course,
-        "unparsed": Counter({name: named[name] for name in sorted(named.keys() - parsed.keys())})
-        .most_common(SHOWN),
-    }  # fmt: skip
-    files = {f"{name}_data.json": parts for name, parts in splits.items()}
-    return {**files, GLOSSARY: known.as_dict(), REPORT: report}
+    kept_names = sorted({name for name, _ in recipes})
+    counts = {
+        "recipes": titles.total(),
+        "with a title": titles.total() - titles[""],
+        "titles": len(titles.keys() - {""}),
+        "dish names": len(dish_names),
+        "with a dish name": sum(dish_names.values()),
+        "dish names that parse": len(parsed),
+        "with such a name": sum(dish_names[name] for name in parsed),
+        "long enough": sum(copies[recipe] for recipe in recipes),
+        "different": len(recipes),
+        "their dishes": len(kept_names),
+    }
+    names = {name: parsed[name] for name in kept_names}
+    return _Dishes(names, recipes, counts, unparsed.most_common(MAX_UNPARSED))
+
+
+def _figures_of_splits(
+    names: Mapping[str, Components], splits: Mapping[str, SplitParts], compounds: str
+) -> dict[str, Mapping[str, float]]:
+    by_split: dict[str, Mapping[str, float]] = {"paper, TMCD": PAPER}
+    for split, parts in splits.items():
+        by_split[split] = figures(names, parts, compounds)
+    return by_split
 
 
 # The corpus.
@@ -169,13 +223,15 @@ class Line(BaseModel):
     @property
     def instruction(self) -> str:
         """The steps on one line, each ending in punctuation."""
-        spaced = (_SPACE.sub(" ", step).strip() for step in self.steps or () if step)
-        return "".join(
+        sentences = []
+        for raw_step in self.steps or ():
+            step = _SPACE.sub(" ", raw_step or "").strip()
+            if not step:
+                continue
             # Python may not know new emojis (Cn) yet.
-            step if unicodedata.category(step[-1]).startswith(("P", "S", "Cn")) else f"{step}。"
-            for step in spaced
-            if step
-        )
+            is_ended = unicodedata.category(step[-1]).startswith(("P", "S", "Cn"))
+            sentences.append(step if is_ended else f"{step}。")
+        return "".join(sentences)
 
 
 BATCH = 1_000
@@ -185,10 +241,10 @@ _SPACE = re.compile(r"[\s\0-\x1f\x7f-\x9f]+")
 
 
 def read(corpus: Path, title: str) -> Iterator[Line]:
-    """The recipes of a corpus, plain or gzipped, with a progress bar on terminals.
+    """Yield the recipes of a corpus, plain or gzipped, with a progress bar on terminals.
 
     Raises:
-        DataError: It cannot be read; the message has the number of the line.
+        DataError: The corpus cannot be read; the message has the number of the line.
     """
     from tqdm import tqdm
 
@@ -204,7 +260,8 @@ def read(corpus: Path, title: str) -> Iterator[Line]:
             for number, line in enumerate(lines, 1):
                 if number % BATCH == 0:
                     bar.update(raw.tell() - bar.n)
-                if text := line.removeprefix(codecs.BOM_UTF8).strip():
+                text = line.removeprefix(codecs.BOM_UTF8).strip()
+                if text:
                     yield Line.model_validate_json(text)
     except ValidationError as error:
         problem = f"line {number}: {first_problem(error)}"
@@ -219,7 +276,7 @@ def read(corpus: Path, title: str) -> Iterator[Line]:
 
 
 def documents(corpus: Path, dishes: Collection[str]) -> list[str]:
-    """Running text for continued pretraining: recipes, each after its title on a line of its own.
+    """Return running text for continued pretraining: recipes, each after a line with its title.
 
     The paper (section 4) keeps those with "titles unrelated to any dish names in our dataset": here
     those whose title contains no name of a dish.
@@ -231,50 +288,65 @@ def documents(corpus: Path, dishes: Collection[str]) -> list[str]:
     Raises:
         DataError: The corpus cannot be read.
     """
-    found = set()
-    for one in read(corpus, "Reading recipes"):
-        places = combinations(range(len(one.title) + 1), 2)
-        if one.title and not any(one.title[start:end] in dishes for start, end in places):
-            found.add((one.title, one.instruction))
-    return [f"{title}\n{text}" for title, text in sorted(found) if len(text) >= MIN_CHARACTERS]
+    recipes = set()
+    for line in read(corpus, "Reading recipes"):
+        title = line.title
+        if title and not _contains_dish(title, dishes):
+            recipes.add((title, line.instruction))
+    texts = []
+    for title, instruction in sorted(recipes):
+        if len(instruction) >= MIN_CHARACTERS:
+            texts.append(f"{title}\n{instruction}")
+    return texts
+
+
+def _contains_dish(title: str, dishes: Collection[str]) -> bool:
+    spans = combinations(range(len(title) + 1), 2)
+    return any(title[start:end] in dishes for start, end in spans)
 
 
 # The splits.
 
 
 def divided(
-    recipes: Collection[Pair], tested: Collection[str], seed: int
-) -> dict[str, dict[str, dict[str, list[str]]]]:
-    """The TMCD split, by names, and a random split in the published format.
+    recipes: Collection[Pair], test_names: Collection[str], seed: int
+) -> dict[str, SplitParts]:
+    """Return the TMCD split, by names, and a random split in the published format.
 
     The random split divides recipes, not dishes (paper, section 3.4), and has as many test recipes
-    as the TMCD split. A fifth of the others is for validation. The orders are those of hashes, so
-    they are the same on every machine and in any order of the corpus.
+    as the TMCD split. A fifth of the other recipes is for validation. The orders are those of
+    hashes, so they are the same on every machine and in any order of the corpus.
     """
-
-    def order(purpose: str, some: Iterable[Pair]) -> list[Pair]:
-        keys = {
-            pair: hashlib.md5("\x1f".join((str(seed), purpose, *pair)).encode()).digest()
-            for pair in some
-        }
-        return sorted(keys, key=keys.__getitem__)
-
-    by_name = {pair for pair in recipes if pair[0] in tested}
-    drawn = set(order("random", recipes)[: len(by_name)])
-    mixed = order("order", recipes)
-    found = {}
+    by_name = {recipe for recipe in recipes if recipe[0] in test_names}
+    drawn = set(_by_hash(recipes, "random", seed)[: len(by_name)])
+    splits: dict[str, SplitParts] = {}
     for split, test in (("tmcd", by_name), ("random", drawn)):
-        rest = order("valid", (pair for pair in recipes if pair not in test))
-        valid = set(rest[: round(VALID_SHARE * len(rest))])
+        training = [recipe for recipe in recipes if recipe not in test]
+        valid_count = round(VALID_SHARE * len(training))
+        valid = set(_by_hash(training, "valid", seed)[:valid_count])
         parts: dict[str, dict[str, list[str]]] = {
             part: {"instructions": [], "names": []} for part in PARTS
         }
-        for pair in mixed:
-            part = parts["test" if pair in test else "valid" if pair in valid else "train"]
-            part["names"].append(pair[0])
-            part["instructions"].append(pair[1])
-        found[split] = parts
-    return found
+        for recipe in _by_hash(recipes, "order", seed):
+            name, instruction = recipe
+            if recipe in test:
+                part = parts["test"]
+            elif recipe in valid:
+                part = parts["valid"]
+            else:
+                part = parts["train"]
+            part["names"].append(name)
+            part["instructions"].append(instruction)
+        splits[split] = parts
+    return splits
+
+
+def _by_hash(recipes: Iterable[Pair], purpose: str, seed: int) -> list[Pair]:
+    hashes = {}
+    for recipe in recipes:
+        key = "\x1f".join((str(seed), purpose, *recipe))
+        hashes[recipe] = hashlib.md5(key.encode()).digest()
+    return sorted(hashes, key=hashes.__getitem__)
 
 
 # The report: the paper's tables 2 to 4.
@@ -301,40 +373,62 @@ PAPER: Mapping[str, float] = {
 """Figures of the paper's split, as published scores hold for a split like it."""
 
 
-def figures(
-    names: Mapping[str, Components],
-    parts: Mapping[str, Mapping[str, Collection[str]]],
-    compounds: str,
-) -> dict[str, float]:
-    """The same of a split; each name counts once on each side.
+def figures(names: Mapping[str, Components], parts: SplitParts, compounds: str) -> dict[str, float]:
+    """Return the figures of :data:`PAPER` of a split; each name counts once on each side.
 
     The distance is half the sum of differences: 0 for the paper's mix, 1 for a disjoint one.
     """
-    recipes = [[*parts["train"]["names"], *parts["valid"]["names"]], parts["test"]["names"]]
-    train, test = (sorted(set(side)) for side in recipes)
+    train_recipes = [*parts["train"]["names"], *parts["valid"]["names"]]
+    test_recipes = parts["test"]["names"]
+    train = sorted(set(train_recipes))
+    test = sorted(set(test_recipes))
     sides = [False] * len(train) + [True] * len(test)
-    held = Partition([names[name] for name in (*train, *test)], sides, compounds)
-    known = Categories(names[name] for name in train)
-    mix = Counter(known.of(names[name]) or "none" for name in test)
-    shares = {f"share of {one}": mix[one] / len(test) for one in MIX}
-    trained, tested = held.train > 0, held.test > 0
-    having, atoms = held.atoms_in_train, held.atoms_in_test > 0
-    values = (
-        len(train), len(test), *map(len, recipes), (having > 0).sum(), atoms.sum(),
-        (having[atoms] == 0).sum(), having[atoms].mean(), trained.sum() / len(train),
-        tested.sum() / len(test), (trained & tested).sum() / max(1, tested.sum()),
-        max(0, held.divergence), *shares.values(),
-        sum(abs(share - PAPER[one]) for one, share in shares.items()) / 2,
-    )  # fmt: skip
-    return dict(zip(PAPER, map(float, values), strict=True))
+    partition = Partition([names[name] for name in (*train, *test)], sides, compounds)
+    in_train = partition.train > 0
+    in_test = partition.test > 0
+    training_dishes = partition.atoms_in_train
+    is_tested = partition.atoms_in_test > 0
+    shares = _shares_of_categories(names, train, test)
+    distance = sum(abs(share - PAPER[name]) for name, share in shares.items()) / 2
+    values = {
+        "training dishes": len(train),
+        "test dishes": len(test),
+        "training recipes, valid included": len(train_recipes),
+        "test recipes": len(test_recipes),
+        "training components": (training_dishes > 0).sum(),
+        "test components": is_tested.sum(),
+        "test components that training lacks": (training_dishes[is_tested] == 0).sum(),
+        "training dishes per test component": training_dishes[is_tested].mean(),
+        "different compounds per training dish": in_train.sum() / len(train),
+        "different compounds per test dish": in_test.sum() / len(test),
+        "share of the test compounds that training has": (in_train & in_test).sum()
+        / max(1, in_test.sum()),
+        "divergence of compounds": max(0, partition.divergence),
+        **shares,
+        "distance of these shares from the paper's": distance,
+    }
+    return {name: float(value) for name, value in values.items()}
+
+
+def _shares_of_categories(
+    names: Mapping[str, Components], train: Sequence[str], test: Sequence[str]
+) -> dict[str, float]:
+    categories = Categories(names[name] for name in train)
+    counts = Counter(categories.of(names[name]) or "none" for name in test)
+    return {f"share of {category}": counts[category] / len(test) for category in MIX}
 
 
 def forms(names: Mapping[str, Components], recipes: Mapping[str, int]) -> dict[str, list[int]]:
-    """Table 3: names by their number of components of each kind, with dishes and recipes."""
-    dishes, cooked = Counter[str](), Counter[str]()
+    """Return table 3: the numbers of dishes and of recipes by form of the name.
+
+    A form is how many components of each kind a name has.
+    """
+    dishes = Counter[str]()
+    recipes_of_form = Counter[str]()
     for name, components in names.items():
         counts = Counter(component.kind for component in set(components))
-        form = " + ".join(f"{counts[kind]} {kind}" for kind in reversed(KINDS) if counts[kind])
+        kinds = [f"{counts[kind]} {kind}" for kind in reversed(KINDS) if counts[kind]]
+        form = " + ".join(kinds)
         dishes[form] += 1
-        cooked[form] += recipes[name]
-    return {form: [n, cooked[form]] for form, n in dishes.most_common()}
+        recipes_of_form[form] += recipes[name]
+    return {form: [count, recipes_of_form[form]] for form, count in dishes.most_common()}

@@ -10,9 +10,9 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, compress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from lm_eval_ext.benchmarks.diner.glossary import Components
+from lm_eval_ext.benchmarks.diner.glossary import Component, Components
 from lm_eval_ext.errors import DataError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     Counts = NDArray[np.int64]
     Values = NDArray[np.float64]
+    Positions = NDArray[np.intp]
 
 ALPHA = 0.1
 """The exponent of the training side for compounds (Keysers et al. 2020, section 2)."""
@@ -37,12 +38,17 @@ ATTEMPTS = 8
 STARTS = 50
 """Number of moves to test that are tried for a swap, best first."""
 
-MOST_TOGETHER = 20
+MAX_TOGETHER = 20
 """Largest group of names that is swapped together."""
 
+ILLEGAL = float("-inf")
+"""In place of the divergence after a move that is not possible."""
 
-def compounds(components: Iterable[Any], which: str) -> list[tuple[Any, ...]]:
-    """The compounds of a name: the whole set of its components, or all its subsets.
+ComponentT = TypeVar("ComponentT", Component, str)
+
+
+def compounds(components: Iterable[ComponentT], which: str) -> list[tuple[ComponentT, ...]]:
+    """Return the compounds of a name: the whole set of its components, or all its subsets.
 
     The paper says "subsets", but of its 3,803 names only 2,933 compounds at most are different
     (table 4): too few even for pairs. Whole sets fit best, also in the mix of the categories.
@@ -51,15 +57,18 @@ def compounds(components: Iterable[Any], which: str) -> list[tuple[Any, ...]]:
     diverge in them. Order and repeats do not matter.
     """
     members = sorted(set(components))
-    least = max(2, len(members)) if which == "whole" else 2
-    sizes = range(least, len(members) + 1)
-    return [subset for size in sizes for subset in combinations(members, size)]
+    if which == "whole":
+        return [tuple(members)] if len(members) > 1 else []
+    subsets: list[tuple[ComponentT, ...]] = []
+    for size in range(2, len(members) + 1):
+        subsets.extend(combinations(members, size))
+    return subsets
 
 
 def search(
     names: Mapping[str, Components], *, target: float, compounds: str, seed: int
 ) -> tuple[list[str], list[float]]:
-    """Divides names so that the compounds of training and test diverge.
+    """Divide names so that the compounds of training and test diverge.
 
     The search stops at the divergence ``target``; 1 searches for the maximum. It starts from random
     divisions, which depend on the seed, but not on the order of the names, until one start leads to
@@ -74,14 +83,15 @@ def search(
     """
     from tqdm import tqdm
 
-    best: tuple[list[str], list[float]] = [], [-1.0]
+    best_test: list[str] = []
+    best_course = [-1.0]
     # disable=None: a bar on terminals only.
     with tqdm(desc="Exchanging names", unit=" exchanges", disable=None) as bar:
         for attempt in range(ATTEMPTS):
             order = sorted(names)
             random.Random(f"{seed}:{attempt}").shuffle(order)
-            listed = [names[name] for name in order]
-            partition = Partition(listed, _start(listed), compounds)
+            components = [names[name] for name in order]
+            partition = Partition(components, _start(components), compounds)
             if not partition.in_test.any():
                 raise DataError(
                     f"none of {len(order):,} dish names can be in test: each has one component, or "
@@ -92,78 +102,104 @@ def search(
                 course.append(partition.divergence)
                 bar.set_postfix_str(f"divergence {course[-1]:.4f}", refresh=False)
                 bar.update()
-            if course[-1] > best[1][-1]:
-                best = sorted(compress(order, partition.in_test)), course
+            if course[-1] > best_course[-1]:
+                best_test = sorted(compress(order, partition.in_test))
+                best_course = course
             if course[-1] >= target:
                 break
-    return best
+    return best_test, best_course
 
 
 def _start(names: Sequence[Components]) -> list[bool]:
-    """Takes names for test in the given order, if training keeps all of their components."""
-    left = Counter(component for name in names for component in set(name))
-    wanted = round(len(names) / (1 + RATIO))
-    chosen = []
+    """Return which names start in test.
+
+    Names are taken in the given order, if training keeps all of their components.
+    """
+    in_training = Counter[Component]()
     for name in names:
-        members = set(name)
-        take = wanted > 0 and len(members) > 1 and all(left[member] > 1 for member in members)
-        chosen.append(take)
-        if take:
-            wanted -= 1
-            left.subtract(members)
-    return chosen
+        in_training.update(set(name))
+    missing = round(len(names) / (1 + RATIO))
+    in_test = []
+    for name in names:
+        components = set(name)
+        keeps_components = all(in_training[component] > 1 for component in components)
+        is_taken = missing > 0 and len(components) > 1 and keeps_components
+        in_test.append(is_taken)
+        if is_taken:
+            missing -= 1
+            in_training.subtract(components)
+    return in_test
 
 
 def _improve(partition: "Partition", divergence: float) -> bool:
-    """Swaps names so that the divergence increases; False if no such swap is found."""
+    """Swap names so that the divergence increases; return False if no such swap is found."""
     import numpy as np
 
-    needed = round(divergence, DECIMALS)
+    to_exceed = round(divergence, DECIMALS)
     after = partition.after_moving(to_test=True)
     # The sort is stable: of ties, the name that the seed puts first.
-    first = [int(name) for name in np.argsort(-after, kind="stable")[:STARTS] if after[name] > -1]
-    if any(_exchange(partition, [name], needed, to_test=True) for name in first):
-        return True
+    for name in np.argsort(-after, kind="stable")[:STARTS]:
+        is_legal = after[name] != ILLEGAL
+        if is_legal and _exchange(partition, [int(name)], to_exceed, to_test=True):
+            return True
     # While other names with the same compound stay, moving one of them gains little. So all names
     # with a compound are moved together.
     for holders in partition.shared():
         for to_test in (False, True):
             together = [int(name) for name in holders if partition.in_test[name] != to_test]
-            if len(together) <= MOST_TOGETHER and _exchange(
-                partition, together, needed, to_test=to_test
-            ):
+            if len(together) > MAX_TOGETHER:
+                continue
+            if _exchange(partition, together, to_exceed, to_test=to_test):
                 return True
     return False
 
 
-def _exchange(partition: "Partition", together: list[int], needed: float, *, to_test: bool) -> bool:
-    """Moves names from one side to the other, and as many back, each time the best one.
+def _exchange(
+    partition: "Partition", together: list[int], to_exceed: float, *, to_test: bool
+) -> bool:
+    """Move names from one side to the other, and as many back, each time the best one.
 
-    If the divergence does not exceed ``needed``, the moves are undone and False is returned.
+    If the divergence does not exceed ``to_exceed``, the moves are undone and False is returned.
     """
-    import numpy as np
-
     moved: list[int] = []
-    for name in together:
-        if to_test and not partition.may_be_tested(name):
-            break
-        partition.move(name)
-        moved.append(name)
-    else:
-        for _ in together:
-            after = partition.after_moving(to_test=not to_test)
-            after[moved] = -np.inf
-            name = int(np.argmax(after))
-            if after[name] == -np.inf:
-                break
-            partition.move(name)
-            moved.append(name)
-        else:
-            if round(partition.divergence, DECIMALS) > needed:
-                return True
+    is_complete = _move_all(partition, together, moved, to_test=to_test)
+    is_complete = is_complete and _move_best(partition, len(together), moved, to_test=not to_test)
+    if is_complete and round(partition.divergence, DECIMALS) > to_exceed:
+        return True
     for name in reversed(moved):
         partition.move(name)
     return False
+
+
+def _move_all(
+    partition: "Partition", names: Sequence[int], moved: list[int], *, to_test: bool
+) -> bool:
+    """Move names and list them in ``moved``, until one cannot be; return whether all were."""
+    for name in names:
+        if to_test and not partition.may_be_tested(name):
+            return False
+        partition.move(name)
+        moved.append(name)
+    return True
+
+
+def _move_best(partition: "Partition", count: int, moved: list[int], *, to_test: bool) -> bool:
+    """Move so many names that are not in ``moved``, each time the best one, and list them there.
+
+    Returns:
+        False if there are too few.
+    """
+    import numpy as np
+
+    for _ in range(count):
+        after = partition.after_moving(to_test=to_test)
+        after[moved] = ILLEGAL
+        name = int(np.argmax(after))
+        if after[name] == ILLEGAL:
+            return False
+        partition.move(name)
+        moved.append(name)
+    return True
 
 
 class Partition:
@@ -174,14 +210,14 @@ class Partition:
 
     Attributes:
         in_test: For each name, whether it is in test.
-        train: For each compound, how many training names have it.
-        test: The same for test names.
-        atoms_in_train: The same for single components.
-        atoms_in_test: The same for single components of test names.
+        train: For each compound, the number of training names that have it.
+        test: For each compound, the number of test names that have it.
+        atoms_in_train: For each component, the number of training names that have it.
+        atoms_in_test: For each component, the number of test names that have it.
     """
 
     def __init__(self, names: Sequence[Components], in_test: Sequence[bool], which: str) -> None:
-        """Takes components and side of every name, and what counts as a compound."""
+        """Take components and side of every name, and which compounds count."""
         import numpy as np
 
         self.in_test = np.array(in_test, dtype=bool)
@@ -189,11 +225,14 @@ class Partition:
         self._atoms = _incidence([sorted(set(name)) for name in names])
         self._holders = self._compounds.tocsc()
         self._sizes: Counts = np.diff(self._compounds.indptr)
-        self.train, self.test = (self._compounds.T @ side for side in (~self.in_test, self.in_test))
+        self.train = self._compounds.T @ ~self.in_test
+        self.test = self._compounds.T @ self.in_test
         self.atoms_in_train = self._atoms.T @ ~self.in_test
         self.atoms_in_test = self._atoms.T @ self.in_test
         counts = np.arange(len(names) + 2)
-        self._p, self._q = counts**ALPHA, counts ** (1 - ALPHA)
+        # Powers of all counts that may occur, to be looked up.
+        self._train_powers = counts**ALPHA
+        self._test_powers = counts ** (1 - ALPHA)
 
     @property
     def divergence(self) -> float:
@@ -203,81 +242,98 @@ class Partition:
         equal distributions, 1 for disjoint ones or if a side is empty. The smaller alpha, the less
         it matters how often something occurs in training.
         """
-        train, test = self.train.sum(keepdims=True), self.test.sum(keepdims=True)
-        total = (self._p[self.train] * self._q[self.test]).sum(keepdims=True)
-        return float(_scaled(total, train, test)[0])
+        train_total = self.train.sum(keepdims=True)
+        test_total = self.test.sum(keepdims=True)
+        overlap = self._terms(self.train, self.test).sum(keepdims=True)
+        return float(_scaled(overlap, train_total, test_total)[0])
+
+    def _terms(self, train: "Counts", test: "Counts") -> "Values":
+        """Return train^alpha test^(1-alpha) for each compound."""
+        terms: Values = self._train_powers[train] * self._test_powers[test]
+        return terms
 
     def after_moving(self, *, to_test: bool) -> "Values":
-        """For each name, the divergence after moving it to test (or to training).
+        """Return, for each name, the divergence after moving it to test (or to training).
 
-        Rounded to :data:`DECIMALS`; minus infinity for a name that is already there, has no
+        It is rounded to :data:`DECIMALS`; :data:`ILLEGAL` for a name that is already there, has no
         compound, or has a component that training would lose.
         """
         import numpy as np
 
         sign = 1 if to_test else -1
         # Counts below 0 belong to compounds of names that cannot be moved; they are not used.
-        train, test = np.maximum(self.train - sign, 0), np.maximum(self.test + sign, 0)
-        now = self._p[self.train] * self._q[self.test]
-        change = self._compounds @ (self._p[train] * self._q[test] - now)
+        train = np.maximum(self.train - sign, 0)
+        test = np.maximum(self.test + sign, 0)
+        terms = self._terms(self.train, self.test)
+        change = self._compounds @ (self._terms(train, test) - terms)
         sizes = sign * self._sizes
-        found = _scaled(now.sum() + change, self.train.sum() - sizes, self.test.sum() + sizes)
-        legal = (self._sizes > 0) & (self.in_test != to_test)
+        divergences = _scaled(
+            terms.sum() + change, self.train.sum() - sizes, self.test.sum() + sizes
+        )
+        is_legal = (self._sizes > 0) & (self.in_test != to_test)
         if to_test:
-            legal &= self._atoms @ (self.atoms_in_train == 1) == 0
-        moved: Values = np.where(legal, np.round(found, DECIMALS), -np.inf)
-        return moved
+            is_legal &= self._atoms @ (self.atoms_in_train == 1) == 0
+        after: Values = np.where(is_legal, np.round(divergences, DECIMALS), ILLEGAL)
+        return after
 
     def may_be_tested(self, name: int) -> bool:
-        """Whether training still has all components of one of its names without that name."""
-        return bool((self.atoms_in_train[_of(self._atoms, name)] > 1).all())
+        """Return whether training has all components of one of its names without that name."""
+        return bool((self.atoms_in_train[_indices(self._atoms, name)] > 1).all())
 
     def move(self, name: int) -> None:
-        """Moves a name to the other side."""
+        """Move a name to the other side."""
         sign = -1 if self.in_test[name] else 1
-        held, atoms = _of(self._compounds, name), _of(self._atoms, name)
-        self.train[held] -= sign
-        self.test[held] += sign
+        compounds_of_name = _indices(self._compounds, name)
+        atoms = _indices(self._atoms, name)
+        self.train[compounds_of_name] -= sign
+        self.test[compounds_of_name] += sign
         self.atoms_in_train[atoms] -= sign
         self.atoms_in_test[atoms] += sign
         self.in_test[name] = not self.in_test[name]
 
-    def shared(self) -> "list[Counts]":
-        """For each compound that both sides have, the names with it.
+    def shared(self) -> "list[Positions]":
+        """Return, for each compound that both sides have, the names with it.
 
         Compounds that reduce the divergence most come first.
         """
         import numpy as np
 
-        taken = np.round(self._p[self.train] * self._q[self.test], DECIMALS)
-        order = np.argsort(-taken, kind="stable")
-        return [_of(self._holders, one) for one in order[: np.count_nonzero(taken)]]
+        terms = np.round(self._terms(self.train, self.test), DECIMALS)
+        order = np.argsort(-terms, kind="stable")
+        return [_indices(self._holders, compound) for compound in order[: np.count_nonzero(terms)]]
 
 
-def _incidence(held: Sequence[Sequence[object]]) -> Any:
-    """A sparse matrix: a row per name, a column per thing, ones where the name has the thing."""
+def _incidence(rows: Sequence[Sequence[object]]) -> Any:
+    """Return a sparse matrix: a column per value, ones where a row has the value."""
     import numpy as np
     from scipy.sparse import csr_array
 
-    numbers: dict[object, int] = {}
-    flat = [numbers.setdefault(thing, len(numbers)) for things in held for thing in things]
-    ends = np.cumsum([0, *map(len, held)])
-    ones = np.ones(len(flat), dtype=np.int64)
-    return csr_array((ones, np.array(flat, int), ends), shape=(len(held), len(numbers)))
+    column_of: dict[object, int] = {}
+    columns = [column_of.setdefault(value, len(column_of)) for row in rows for value in row]
+    ends = np.cumsum([0, *map(len, rows)])
+    ones = np.ones(len(columns), dtype=np.int64)
+    return csr_array((ones, np.array(columns, int), ends), shape=(len(rows), len(column_of)))
 
 
-def _of(matrix: Any, number: int) -> "Counts":
-    """The columns of a row, or the rows of a column."""
-    found: Counts = matrix.indices[matrix.indptr[number] : matrix.indptr[number + 1]]
-    return found
+def _indices(matrix: Any, number: int) -> "Positions":
+    """Return the columns of a row, or the rows of a column."""
+    indices: Positions = matrix.indices[matrix.indptr[number] : matrix.indptr[number + 1]]
+    return indices
 
 
-def _scaled(total: "Values", train: "Counts", test: "Counts") -> "Values":
-    """The divergence from the sum over compounds of train^alpha test^(1-alpha) and both totals."""
+def _scaled(overlap: "Values", train_total: "Counts", test_total: "Counts") -> "Values":
+    """Return the divergence.
+
+    Args:
+        overlap: The sum over compounds of train^alpha test^(1-alpha).
+        train_total: The sum of train over compounds.
+        test_total: The sum of test over compounds.
+    """
     import numpy as np
 
     # Totals for names that cannot be moved, which are not used, may be negative.
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = 1 - total / (train**ALPHA * test ** (1 - ALPHA))
-    one_empty: Values = np.where((train == 0) | (test == 0), 1.0, found)
-    return one_empty
+        divergence = 1 - overlap / (train_total**ALPHA * test_total ** (1 - ALPHA))
+    is_empty = (train_total == 0) | (test_total == 0)
+    scaled: Values = np.where(is_empty, 1.0, divergence)
+    return scaled

@@ -15,7 +15,11 @@ from pydantic import Field, model_validator
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.benchmarks.diner import generated, load
-from lm_eval_ext.benchmarks.diner.component_answers import ComponentsById, components_in, read_answers
+from lm_eval_ext.benchmarks.diner.component_answers import (
+    ComponentsById,
+    components_in,
+    read_answers,
+)
 from lm_eval_ext.benchmarks.diner.extract import name_of
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.prompt import (
@@ -43,20 +47,21 @@ DEV_RECIPES = 200
 PREDICTIONS = "components.jsonl"
 """In the folder of an auxiliary model: its answers, as lm-eval logs those of a task."""
 
-MOST_TOKENS = 16
+MAX_TOKENS = 16
 """The longest such answer, as in the authors' code."""
 
 
 class Options(load.Recipes):
-    """What a recipe's ``data`` may say: which recipes, as in the tasks, and these.
+    """The options in a recipe's ``data``: which recipes, as in the tasks, and these.
 
     Attributes:
         share: The share of the training recipes that is used; the paper's figure 5 has .2 to 1.
-        generated: So many generated recipes besides those of ``mini``.
-        ask: For the ``name``; for the ``components``, as an auxiliary model is asked; ``cp``,
-            for the name after an auxiliary model's components; or ``text``, running text.
-        auxiliary: For ``cp``: the folder of the auxiliary model.
-        recipes: For ``text``: XiaChuFang's file.
+        generated: Number of generated recipes besides those of ``mini``.
+        ask: The content of the question: the ``name``; the ``components``, as for an auxiliary
+            model; ``cp``, the name after an auxiliary model's components; or ``text``, none, for
+            running text.
+        auxiliary: The folder of the auxiliary model of ``cp``.
+        recipes: XiaChuFang's file, for ``text``.
     """
 
     share: float = Field(1.0, gt=0, le=1)
@@ -66,7 +71,7 @@ class Options(load.Recipes):
     recipes: str | None = None
 
     @model_validator(mode="after")
-    def _fit(self) -> "Options":
+    def _consistent(self) -> "Options":
         if (self.ask == "cp") != bool(self.auxiliary):
             raise ValueError("auxiliary is for ask: cp, which needs it")
         if self.generated and self.corpus != "mini":
@@ -77,150 +82,197 @@ class Options(load.Recipes):
 
 
 def prepare(options: Options, seed: int) -> Material:
-    """The material of a recipe.
+    """Return the material of a recipe.
 
     Raises:
         DataError: A file is missing or broken.
     """
     split = options.read()[0]
     if options.recipes is not None:
-        from lm_eval_ext.benchmarks.diner.build import documents
-
-        names = {one.name for one in (*split.train, *split.test)}
-        found = documents(Path(options.recipes).expanduser(), names)
-        random.Random(f"documents {seed}").shuffle(found)
-        texts = [("", text) for text in found]
-        return Material(texts, facts={"documents": len(found)})
-    train, dev = _parts(options, split, seed)
-    gates = {DEV: DEV if options.generated else VALID, WRITTEN: VALID}
-    asked = {
-        gate: [one for one in _of(part, dev) if split.glossary.parse(one.name)]
-        for gate, part in gates.items()
-    }
-    given: ComponentsById = {}
+        return _running_text(Path(options.recipes).expanduser(), split, seed)
+    train, dev = _train_and_dev(options, split, seed)
+    answered: ComponentsById = {}
     if options.ask == "cp":
         _check_auxiliary(options)
-        # Those of test recipes are kept for the task.
-        given = _predictions(Path(options.auxiliary), [*train, *dev, *split.test])
-    pairs = partial(_pairs, ask=options.ask, glossary=split.glossary, seed=seed, given=given)
+        # The answers about test recipes are kept for the task.
+        answered = _predictions(Path(options.auxiliary), [*train, *dev, *split.test])
+    make_pairs = partial(
+        _pairs, ask=options.ask, glossary=split.glossary, seed=seed, answered=answered
+    )
+    gate_recipes = {
+        DEV: _of_part(DEV if options.generated else VALID, dev),
+        WRITTEN: _of_part(VALID, dev),
+    }
+    gates = {}
+    for gate, recipes in gate_recipes.items():
+        gates[gate] = make_pairs(_with_parsed_name(recipes, split.glossary))
     return Material(
-        pairs(train),
-        pairs(dev),
-        {name: pairs(some) for name, some in asked.items()},
-        {"glossary": split.glossary.digest},
-        score=partial(_score, glossary=split.glossary, names=options.ask != "components"),
+        train=make_pairs(train),
+        dev=make_pairs(dev),
+        gates=gates,
+        facts={"glossary": split.glossary.digest},
+        score=partial(_score, glossary=split.glossary, are_names=options.ask != "components"),
         lossy=True,
         max_gen_toks=128 if options.ask == "cp" else 64,
         model_file=_model_file(options),
     )
 
 
-def _parts(options: Options, split: Split, seed: int) -> tuple[list[Recipe], list[Recipe]]:
-    """Training recipes, their share, and the validation set."""
-    train, valid = _of(TRAIN, split.train), _of(VALID, split.train)
+def _running_text(corpus: Path, split: Split, seed: int) -> Material:
+    """Return recipes of a corpus that name no dish of the split."""
+    from lm_eval_ext.benchmarks.diner.build import documents
+
+    names = {recipe.name for recipe in (*split.train, *split.test)}
+    texts = documents(corpus, names)
+    random.Random(f"documents {seed}").shuffle(texts)
+    return Material([("", text) for text in texts], facts={"documents": len(texts)})
+
+
+def _train_and_dev(options: Options, split: Split, seed: int) -> tuple[list[Recipe], list[Recipe]]:
+    """Return the share of the training recipes, and the validation set."""
+    train = _of_part(TRAIN, split.train)
+    dev = _of_part(VALID, split.train)
     count = max(1, round(options.share * len(train)))
     # A smaller share is a part of every larger one.
     kept = sorted(islice(shuffled(len(train), "share", seed), count))
-    train = [train[place] for place in kept]
+    train = [train[number] for number in kept]
     if options.generated:
-        # Those of the development set are the same for every seed, and in no training set.
-        held = list(islice(generated.recipes("dev"), DEV_RECIPES))
-        texts = {text for text, _ in held}
-        drawn = (pair for pair in generated.recipes(seed) if pair[0] not in texts)
+        # The generated development set is the same for every seed, and in no training set.
+        generated_dev = list(islice(generated.recipes("dev"), DEV_RECIPES))
+        dev_texts = {text for text, _ in generated_dev}
+        drawn = (recipe for recipe in generated.recipes(seed) if recipe[0] not in dev_texts)
         train += _numbered("generated", islice(drawn, options.generated))
-        valid += _numbered(DEV, held)
-    return train, valid
+        dev += _numbered(DEV, generated_dev)
+    return train, dev
 
 
-def _of(part: str, recipes: Iterable[Recipe]) -> list[Recipe]:
-    return [one for one in recipes if one.id.startswith(f"{part}-")]
+def _of_part(part: str, recipes: Iterable[Recipe]) -> list[Recipe]:
+    return [recipe for recipe in recipes if recipe.id.startswith(f"{part}-")]
 
 
-def _numbered(kind: str, pairs: Iterable[tuple[str, str]]) -> list[Recipe]:
-    return [Recipe(f"{kind}-{number}", *pair) for number, pair in enumerate(pairs)]
+def _with_parsed_name(recipes: Iterable[Recipe], glossary: Glossary) -> list[Recipe]:
+    return [recipe for recipe in recipes if glossary.parse(recipe.name)]
+
+
+def _numbered(kind: str, recipes: Iterable[tuple[str, str]]) -> list[Recipe]:
+    numbered = []
+    for number, (text, name) in enumerate(recipes):
+        numbered.append(Recipe(f"{kind}-{number}", text, name))
+    return numbered
 
 
 def _check_auxiliary(options: Options) -> None:
-    """Refuses a model that answers other questions, or was trained on other recipes."""
+    """Refuse a model that answers other questions, or was trained on other recipes."""
     model = options.auxiliary
     try:
         recipe = json.loads((Path(model) / RECORD).read_text(encoding="utf-8"))["recipe"]
     except (OSError, ValueError, KeyError):
         raise OptionError(f"{model}: no training; name a folder that a recipe trained") from None
-    its = checked(Options, recipe["data"] if recipe["source"] == __name__ else {}, f"{model}, data")
-    same = ("corpus", "split", "dir", "share", "generated")
-    wanted = {name: getattr(options, name) for name in same} | {"ask": "components"}
-    for name, value in wanted.items():
-        if (found := getattr(its, name)) != value:
+    data = recipe["data"] if recipe["source"] == __name__ else {}
+    model_options = checked(Options, data, f"{model}, data")
+    required = {
+        "corpus": options.corpus,
+        "split": options.split,
+        "dir": options.dir,
+        "share": options.share,
+        "generated": options.generated,
+        "ask": "components",
+    }
+    for name, value in required.items():
+        trained_with = getattr(model_options, name)
+        if trained_with != value:
             raise OptionError(
-                f"{model}: trained with data.{name} {found!r}, and here an auxiliary model with "
-                f"{value!r} is needed; train one, or change the option here"
+                f"{model}: trained with data.{name} {trained_with!r}, and here an auxiliary model "
+                f"with {value!r} is needed; train one, or change the option here"
             )
 
 
 def _predictions(model: Path, recipes: Sequence[Recipe]) -> ComponentsById:
-    """Asks an auxiliary model about recipes, once: its answers are kept in its folder.
+    """Ask an auxiliary model about recipes, once: its answers are kept in its folder.
 
-    The authors' answers its own training recipes, too, so that prompts are cleaner in training
-    than in the test (paper, section 4). All processes of a launcher must call it.
+    The authors' model answers its own training recipes, too, so that prompts are cleaner in
+    training than in the test (paper, section 4). All processes of a launcher must call this.
 
     Raises:
         OptionError: The model cannot be loaded, or its folder cannot be written.
     """
     file = model / PREDICTIONS
     try:
-        if len(kept := read_answers(file, recipes)) == len(recipes):
-            return kept
+        kept = read_answers(file, recipes)
     except (DataError, OptionError):
-        pass  # none yet, or about other recipes
-    asked = [text for one in recipes for text in component_prompts(one.instruction, AUTHORS)]
-    answers = answers_of(model, asked, most=MOST_TOKENS)
+        kept = {}  # none yet, or about other recipes
+    if len(kept) == len(recipes):
+        return kept
+    prompts: list[str] = []
+    for recipe in recipes:
+        prompts += component_prompts(recipe.instruction, AUTHORS)
+    answers = answers_of(model, prompts, most=MAX_TOKENS)
     if processes().is_main_process:
-        with atomic_text(file) as out:
-            for one, place in zip(recipes, range(0, len(answers), len(ASKED_KINDS)), strict=True):
-                row = {
-                    "doc": {"id": one.id, "instruction": one.instruction},
-                    "filtered_resps": answers[place : place + len(ASKED_KINDS)],
-                }
-                out.write(f"{json.dumps(row, ensure_ascii=False)}\n")
+        _write_answers(file, recipes, answers)
     processes().wait_for_everyone()
     return read_answers(file, recipes)
 
 
+def _write_answers(file: Path, recipes: Sequence[Recipe], answers: Sequence[str]) -> None:
+    """Write answers as lm-eval logs them, one for each recipe and kind of component."""
+    with atomic_text(file) as out:
+        for number, recipe in enumerate(recipes):
+            start = number * len(ASKED_KINDS)
+            row = {
+                "doc": {"id": recipe.id, "instruction": recipe.instruction},
+                "filtered_resps": answers[start : start + len(ASKED_KINDS)],
+            }
+            out.write(f"{json.dumps(row, ensure_ascii=False)}\n")
+
+
 def _pairs(
-    recipes: Sequence[Recipe], *, ask: str, glossary: Glossary, seed: int, given: ComponentsById
+    recipes: Sequence[Recipe],
+    *,
+    ask: str,
+    glossary: Glossary,
+    seed: int,
+    answered: ComponentsById,
 ) -> list[Pair]:
-    """Prompts as the tasks ask them, with answers."""
-    if ask == "components":
-        return [pair for one in recipes for pair in _component_pairs(one, glossary, seed)]
-    if ask == "name":
-        return [(name_prompt(one.instruction), one.name) for one in recipes]
-    return [
-        (given_components_prompt(one.instruction, given[one.id], AUTHORS), one.name)
-        for one in recipes
-    ]
+    """Return prompts as in the tasks, with answers."""
+    pairs: list[Pair] = []
+    for recipe in recipes:
+        text = recipe.instruction
+        if ask == "components":
+            pairs += _component_pairs(recipe, glossary, seed)
+        elif ask == "name":
+            pairs.append((name_prompt(text), recipe.name))
+        else:
+            prompt = given_components_prompt(text, answered[recipe.id], AUTHORS)
+            pairs.append((prompt, recipe.name))
+    return pairs
 
 
-def _component_pairs(one: Recipe, glossary: Glossary, seed: int) -> list[Pair]:
-    """The three questions; several foods are in a random order, joined by a comma."""
-    words, named = glossary.words_in(one.name) or (), glossary.parse(one.name) or ()
-    drawn = list(zip(words, named, strict=True))
-    random.Random(f"order of components {seed} {one.id}").shuffle(drawn)
-    answers = [",".join(word for word, of in drawn if of.kind == kind) for kind in ASKED_KINDS]
-    return list(zip(component_prompts(one.instruction, AUTHORS), answers, strict=True))
+def _component_pairs(recipe: Recipe, glossary: Glossary, seed: int) -> list[Pair]:
+    """Return the three questions; several foods are in a random order, joined by a comma."""
+    words = glossary.words_in(recipe.name) or ()
+    components = glossary.parse(recipe.name) or ()
+    drawn = list(zip(words, components, strict=True))
+    random.Random(f"order of components {seed} {recipe.id}").shuffle(drawn)
+    answers = []
+    for kind in ASKED_KINDS:
+        answers.append(",".join(word for word, component in drawn if component.kind == kind))
+    return list(zip(component_prompts(recipe.instruction, AUTHORS), answers, strict=True))
 
 
-def _score(answer: str, target: str, *, glossary: Glossary, names: bool) -> float:
-    """F1 of the components, as the tasks count them; 1 where there is none on either side."""
-    if names:
+def _score(answer: str, target: str, *, glossary: Glossary, are_names: bool) -> float:
+    """Return the F1 of the components, as the tasks count them; 1 if neither side has any."""
+    if are_names:
         return counts(target, name_of(answer), glossary).f1
-    gold, found = (components_in(text, glossary) for text in (target, answer))
-    return set_counts(gold, found).f1 if gold or found else 1.0
+    expected = components_in(target, glossary)
+    predicted = components_in(answer, glossary)
+    if not expected and not predicted:
+        return 1.0
+    return set_counts(expected, predicted).f1
 
 
 def _model_file(options: Options) -> dict[str, Any]:
-    """Metadata for the tasks: the prompts that the model was trained with."""
-    metadata: dict[str, Any] = {}
+    """Return keys of the model file: metadata for the tasks with the prompts of the training."""
+    metadata: dict[str, str] = {}
     if options.dir is not None:
         metadata["diner_dir"] = str(Path(options.dir).expanduser().absolute())
     if options.ask != "name":
@@ -230,5 +282,7 @@ def _model_file(options: Options) -> dict[str, Any]:
             metadata["diner_split"] = options.split
     if options.ask == "cp":
         metadata["diner_components_file"] = str(Path(options.auxiliary) / PREDICTIONS)
-    found: dict[str, Any] = {"training_share": options.share}
-    return found | ({"metadata": metadata} if metadata else {})
+    model_file: dict[str, Any] = {"training_share": options.share}
+    if metadata:
+        model_file["metadata"] = metadata
+    return model_file
