@@ -105,15 +105,14 @@ def gold_cases(original: Original) -> list[GoldCase]:
         gold_checks = checks(gold, original.schema, original.runner)
         if expected is None or gold_checks is None:
             continue
-        open_mutants = [
-            mutant.sql
-            for mutant in mutants_of(gold, original.schema)
-            if original.runner.agrees(expected, mutant.sql)
-        ]
+        open_mutants = []
+        for mutant in mutants_of(gold, original.schema):
+            if original.runner.agrees(expected, mutant.sql):
+                open_mutants.append(mutant.sql)
         # A gold that is 0 or empty everywhere would accept any other count and any other join.
-        nothing = without_rows(gold, original.schema)
-        if nothing is not None and original.runner.agrees(expected, nothing):
-            open_mutants.append(nothing)
+        empty_query = without_rows(gold, original.schema)
+        if empty_query is not None and original.runner.agrees(expected, empty_query):
+            open_mutants.append(empty_query)
         cases.append(GoldCase(gold, gold_checks, open_mutants))
     return cases
 
@@ -156,8 +155,8 @@ def judgeable_golds(
     """
     runner = Runner(connection, steps=steps)
     judges = {}
-    with closing(_reordered(original, connection)) as other:
-        reordered = Runner(other, steps=steps)
+    with closing(_reordered(original, connection)) as reordered_connection:
+        reordered = Runner(reordered_connection, steps=steps)
         for case in cases:
             expected = case.checks.judged(runner, reordered)
             if expected is not None:
@@ -171,18 +170,17 @@ def _reordered(original: Original, connection: sqlite3.Connection) -> sqlite3.Co
     connection.backup(copy)
     copy.execute("PRAGMA legacy_alter_table = ON")  # which leaves views alone
     names = {fold(name) for name in original.schema}
-    turned = "turned"
-    while turned in names:
-        turned += "_"
+    free_name = "turned"
+    while free_name in names:
+        free_name += "_"
     tables_read = original.tables_read
     for (name,) in copy.execute(_PLAIN_TABLES).fetchall():
         if fold(name) in tables_read:
             table = quoted(name)
-            copy.execute(
-                f"CREATE TABLE {turned} AS SELECT * FROM {table} ORDER BY row_number() OVER () DESC"
-            )
+            backwards = f"SELECT * FROM {table} ORDER BY row_number() OVER () DESC"
+            copy.execute(f"CREATE TABLE {free_name} AS {backwards}")
             copy.execute(f"DROP TABLE {table}")
-            copy.execute(f"ALTER TABLE {turned} RENAME TO {table}")
+            copy.execute(f"ALTER TABLE {free_name} RENAME TO {table}")
     return copy
 
 
@@ -198,36 +196,59 @@ def _examine(
     return SmallDatabase(seed, first, runner, judges)
 
 
+@dataclass(eq=False)
+class _Candidate:
+    """A small database that may become one of a suite.
+
+    Attributes:
+        small: The database; its connection is closed.
+        killed: The open mutants that it distinguishes from their golds.
+    """
+
+    small: SmallDatabase
+    killed: set[_OpenMutant]
+
+
 def choose(original: Original, cases: Sequence[GoldCase]) -> list[SmallDatabase]:
     """Draw the small databases of a suite, the random ones first."""
     chosen = _random_databases(original, cases)
-    judges = Counter(gold for small in chosen for gold in small.judges)
     for case in cases:
-        case.open_mutants = [
-            sql
-            for sql in case.open_mutants
-            if not any(_distinguishes(small, case.gold, sql) for small in chosen)
-        ]
-    pool = list(_candidates(original, cases, judges.copy()))
+        case.open_mutants = [sql for sql in case.open_mutants if not _is_killed(case, sql, chosen)]
+    judge_counts = Counter[str]()
+    for small in chosen:
+        judge_counts.update(list(small.judges))
+    candidates = list(_candidates(original, cases, judge_counts.copy()))
     for _ in range(MAX_TARGETED):
-        rarely_judged = {case.gold for case in cases if judges[case.gold] < MIN_JUDGES}
-        gains = [
-            len(killed) + _FEW_JUDGES_GAIN * len(rarely_judged & small.judges.keys())
-            for small, killed in pool
-        ]
-        if not max(gains, default=0):
+        best = _best_candidate(candidates, cases, judge_counts)
+        if best is None:
             break
-        best, best_killed = pool[gains.index(max(gains))]
-        small_again = _examine(original, best.seed, cases, best.first)
+        # Candidates were examined for the golds that needed them then.
+        small_again = _examine(original, best.small.seed, cases, best.small.first)
         if small_again is not None:
             chosen.append(small_again)
-            judges.update(list(small_again.judges))
+            judge_counts.update(list(small_again.judges))
             for case in cases:
                 case.open_mutants = [
-                    sql for sql in case.open_mutants if (case.gold, sql) not in best_killed
+                    sql for sql in case.open_mutants if (case.gold, sql) not in best.killed
                 ]
-        pool = [(small, killed - best_killed) for small, killed in pool if small is not best]
+        candidates.remove(best)
+        for candidate in candidates:
+            candidate.killed -= best.killed
     return chosen
+
+
+def _best_candidate(
+    candidates: Sequence[_Candidate], cases: Sequence[GoldCase], judge_counts: Counter[str]
+) -> _Candidate | None:
+    """Return the first of the candidates that are worth most; None if none is worth anything."""
+    rarely_judged = {case.gold for case in cases if judge_counts[case.gold] < MIN_JUDGES}
+    best, best_gain = None, 0.0
+    for candidate in candidates:
+        judged = rarely_judged & candidate.small.judges.keys()
+        gain = len(candidate.killed) + _FEW_JUDGES_GAIN * len(judged)
+        if gain > best_gain:
+            best, best_gain = candidate, gain
+    return best
 
 
 def _random_databases(original: Original, cases: Sequence[GoldCase]) -> list[SmallDatabase]:
@@ -242,43 +263,46 @@ def _random_databases(original: Original, cases: Sequence[GoldCase]) -> list[Sma
 
 
 def _candidates(
-    original: Original, cases: Sequence[GoldCase], judges: Counter[str]
-) -> Iterator[tuple[SmallDatabase, set[_OpenMutant]]]:
-    """Yield databases, each made for one gold that needs it, with the open mutants they kill."""
+    original: Original, cases: Sequence[GoldCase], judge_counts: Counter[str]
+) -> Iterator[_Candidate]:
+    """Yield databases, each made for one gold that needs it."""
     numbers = {gold.gold: number for number, gold in enumerate(original.source.requirements)}
     remaining = {case.gold: set(case.open_mutants) for case in cases if case.gold in numbers}
     tries = Counter[str]()
     while True:
-        needy = [
-            case
-            for case in cases
-            if case.gold in remaining
-            and tries[case.gold] < MAX_TRIES
-            and (remaining[case.gold] or judges[case.gold] < MIN_JUDGES)
-        ]
+        needy = []
+        for case in cases:
+            gold = case.gold
+            if gold not in remaining or tries[gold] >= MAX_TRIES:
+                continue
+            if remaining[gold] or judge_counts[gold] < MIN_JUDGES:
+                needy.append(case)
         if not needy:
             return
         # Those that few databases judge need the most.
-        effort = {case.gold: tries[case.gold] * (1 + judges[case.gold]) for case in needy}
-        gold = min(effort, key=lambda gold: (effort[gold], gold))
-        tries[gold] += 1
+        effort = {case.gold: tries[case.gold] * (1 + judge_counts[case.gold]) for case in needy}
+        neediest = min(effort, key=lambda gold: (effort[gold], gold))
+        tries[neediest] += 1
         seed = 2 * RANDOM_SEEDS + tries.total()
-        small = _examine(original, seed, needy, (numbers[gold],))
+        small = _examine(original, seed, needy, (numbers[neediest],))
         if small is None:
             continue
-        killed = {
-            (case.gold, sql)
-            for case in needy
-            for sql in case.open_mutants
-            if _distinguishes(small, case.gold, sql)
-        }
-        for killed_gold, sql in killed:
-            remaining[killed_gold].discard(sql)
-        judges.update(list(small.judges))
+        killed = set()
+        for case in needy:
+            for sql in case.open_mutants:
+                if _distinguishes(small, case.gold, sql):
+                    killed.add((case.gold, sql))
+                    remaining[case.gold].discard(sql)
+        judge_counts.update(list(small.judges))
         small.runner.connection.close()
-        yield small, killed
+        yield _Candidate(small, killed)
+
+
+def _is_killed(case: GoldCase, sql: str, databases: Sequence[SmallDatabase]) -> bool:
+    return any(_distinguishes(small, case.gold, sql) for small in databases)
 
 
 def _distinguishes(small: SmallDatabase, gold: str, sql: str) -> bool:
+    """Return whether a database may judge a gold and a query has another result there."""
     expected = small.judges.get(gold)
     return expected is not None and not small.runner.agrees(expected, sql, _MUTANT_ROWS)

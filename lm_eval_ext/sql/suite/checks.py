@@ -134,9 +134,10 @@ class Checks:
         for cut, full in self.limit_cuts.items():
             if not _separates(_sort_keys(runner, cut), full=full):
                 return None
-        if all(runner.agrees(expected, sql, max_rows) for sql in self.rewrites):
-            return expected
-        return None
+        for rewrite in self.rewrites:
+            if not runner.agrees(expected, rewrite, max_rows):
+                return None
+        return expected
 
     def _keeps_subqueries(self, runner: Runner) -> bool:
         """Return whether subqueries have rows, and one at most where it must be one."""
@@ -161,12 +162,11 @@ def checks(gold: str, schema: Schema, original: Runner) -> Checks | None:
         tree = parse(gold, schema)
     except UnparsedQuery:
         return Checks(gold, may_be_empty)
-    rewrites = [
-        rewrite
-        for rule in RULES
-        for rewrite in applied(tree, rule, schema)
-        if original.agrees(expected, rewrite)
-    ]
+    rewrites = []
+    for rule in RULES:
+        for rewrite in applied(tree, rule, schema):
+            if original.agrees(expected, rewrite):
+                rewrites.append(rewrite)
     for kind in (exp.Min, exp.Max):
         extreme = _extreme_of_any_row(tree, kind)
         if extreme is not None:
@@ -186,29 +186,29 @@ def _is_void(result: Rows) -> bool:
     return not any(value is not None for row in result.rows for value in row)
 
 
-def _subqueries(tree: exp.Expr) -> Iterator[str]:
-    """Yield the queries in conditions and in FROM, without set operations' parts."""
-    texts: dict[str, None] = {}
+def _subqueries(tree: exp.Expr) -> list[str]:
+    """Return the queries in conditions and in FROM, without set operations' parts."""
+    texts = []
     for select in tree.find_all(exp.Select):
         if select.parent is not None and not isinstance(select.parent, exp.SetOperation):
-            texts[to_sql(select)] = None
-    yield from texts
+            texts.append(to_sql(select))
+    return list(dict.fromkeys(texts))
 
 
 def _singles(tree: exp.Expr, schema: Schema) -> Iterator[str]:
     """Yield queries for the rows with a name that a gold asks for, where names differ."""
     for node in tree.find_all(exp.EQ):
-        column, literal = node.this, node.expression
-        if not isinstance(column, exp.Column) or not isinstance(literal, exp.Literal):
+        reference, literal = node.this, node.expression
+        if not isinstance(reference, exp.Column) or not isinstance(literal, exp.Literal):
             continue
-        resolved = find_source(column, schema)
+        resolved = find_source(reference, schema)
         table = None if resolved is None else table_of(resolved[1], schema)
-        declared = None if table is None else table.column(column.name)
-        if table is None or declared is None or table.view:
+        if table is None or table.view:
             continue
-        if declared.repeats or declared.numeric or not literal.is_string:
+        column = table.column(reference.name)
+        if column is None or column.repeats or column.numeric or not literal.is_string:
             continue
-        name = exp.column(declared.name, quoted=True)
+        name = exp.column(column.name, quoted=True)
         condition = to_sql(exp.EQ(this=name, expression=literal.copy()))
         yield f"SELECT 1 FROM {quoted(table.name)} WHERE {condition} LIMIT 2"
 
@@ -239,21 +239,33 @@ def _separates(keys: list[Row], *, full: bool) -> bool:
 def _limit_cuts(tree: exp.Expr) -> Iterator[str]:
     """Yield a query for the sort keys of the last row within each LIMIT and of the next one."""
     for select in tree.find_all(exp.Select):
-        order, limit, offset = (select.args.get(part) for part in ("order", "limit", "offset"))
-        numbers = [part.expression.name for part in (limit, offset) if part is not None]
-        if order is None or limit is None or not all(number.isdigit() for number in numbers):
+        limit, offset = select.args.get("limit"), select.args.get("offset")
+        if limit is None or select.args.get("order") is None:
             continue
-        outputs = {output.alias_or_name: output.unalias() for output in select.selects}
-        keys = []
-        for ordered in order.expressions:
-            term = ordered.this
-            keys.append(term if term.args.get("table") else outputs.get(term.name, term))
-        last = exp.Literal.number(sum(map(int, numbers)) - 1)
+        numbers = [limit.expression.name]
+        if offset is not None:
+            numbers.append(offset.expression.name)
+        if not all(number.isdigit() for number in numbers):
+            continue
+        last_row = sum(int(number) for number in numbers) - 1
         cut = select.copy()
-        cut.set("expressions", [key.copy() for key in keys])
+        cut.set("expressions", [key.copy() for key in _order_keys(select)])
         cut.set("limit", exp.Limit(expression=exp.Literal.number(2)))
-        cut.set("offset", exp.Offset(expression=last))
+        cut.set("offset", exp.Offset(expression=exp.Literal.number(last_row)))
         yield to_sql(cut)
+
+
+def _order_keys(select: exp.Select) -> list[exp.Expr]:
+    """Return the terms of ORDER BY, with outputs' expressions in the place of their names."""
+    outputs = {output.alias_or_name: output.unalias() for output in select.selects}
+    keys = []
+    for ordered in select.args["order"].expressions:
+        term = ordered.this
+        if term.args.get("table"):
+            keys.append(term)
+        else:
+            keys.append(outputs.get(term.name, term))
+    return keys
 
 
 def without_nulls(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
@@ -263,8 +275,8 @@ def without_nulls(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
         return
     for term in order.expressions:
         if isinstance(term.this, exp.Column) and resolve(term.this, schema) is not None:
-            known = exp.Not(this=exp.Is(this=term.this.copy(), expression=exp.Null()))
-            yield node.copy().where(known, copy=False)
+            is_null = exp.Is(this=term.this.copy(), expression=exp.Null())
+            yield node.copy().where(exp.Not(this=is_null), copy=False)
 
 
 def group_by_key(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
@@ -279,25 +291,41 @@ def group_by_key(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     term = group.expressions[0]
     if len(group.expressions) > 1 or not isinstance(term, exp.Column):
         return
-    outputs = [output.unalias() for output in node.selects]
-    selected = [column for column in outputs if isinstance(column, exp.Column) and column != term]
-    replacements = []
-    for column in selected[:2]:
-        declared = resolve(column, schema)
-        if declared is None or not declared.repeats:
-            replacements.append(column)
-    for source in sources(node) if node.args.get("joins") else ():
-        table = table_of(source, schema)
-        named = None if table is None else table.column(term.name)
-        if table is None or named is None or named.repeats:
-            continue
-        key = next((key[0] for key in table.unique_keys if len(key) == 1), None)
-        if key and named is not table.column(key):
-            replacements.append(exp.column(key, table=source.alias_or_name))
+    replacements = _selected_names(node, term, schema)
+    if node.args.get("joins"):
+        replacements += _keys_of_name(node, term, schema)
     for replacement in replacements:
         copy = node.copy()
         copy.args["group"].set("expressions", [replacement.copy()])
         yield copy
+
+
+def _selected_names(select: exp.Select, grouped: exp.Column, schema: Schema) -> list[exp.Column]:
+    """Return which of the first two columns that are selected beside the grouped one are names."""
+    outputs = [output.unalias() for output in select.selects]
+    columns = [node for node in outputs if isinstance(node, exp.Column) and node != grouped]
+    names = []
+    for column in columns[:2]:
+        declared = resolve(column, schema)
+        if declared is None or not declared.repeats:
+            names.append(column)
+    return names
+
+
+def _keys_of_name(select: exp.Select, name: exp.Column, schema: Schema) -> list[exp.Column]:
+    """Return the keys of the tables in which a column is a name that no two rows have."""
+    keys = []
+    for source in sources(select):
+        table = table_of(source, schema)
+        if table is None:
+            continue
+        column = table.column(name.name)
+        if column is None or column.repeats:
+            continue
+        single_keys = [key[0] for key in table.unique_keys if len(key) == 1]
+        if single_keys and column is not table.column(single_keys[0]):
+            keys.append(exp.column(single_keys[0], table=source.alias_or_name))
+    return keys
 
 
 def set_operations(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
@@ -317,15 +345,16 @@ RULES: tuple[Change, ...] = (without_nulls, group_by_key, set_operations)
 
 def _extreme_of_any_row(tree: exp.Expr, kind: type[exp.Expr]) -> str | None:
     """Return a gold with an extreme for each column that SQLite takes from any row of a group."""
-    copy, changed = tree.copy(), False
+    copy = tree.copy()
+    is_changed = False
     for select in copy.find_all(exp.Select):
-        for column, part in _columns_of_any_row(select):
-            changed = True
+        for column, clause in _columns_of_any_row(select):
+            is_changed = True
             extreme: exp.Expr = kind(this=column.copy())
-            if column is part:
+            if column is clause:
                 extreme = exp.alias_(extreme, column.name, quoted=True)
             column.replace(extreme)
-    return to_sql(copy) if changed else None
+    return to_sql(copy) if is_changed else None
 
 
 def _columns_of_any_row(select: exp.Select) -> list[tuple[exp.Column, exp.Expr]]:
@@ -333,20 +362,21 @@ def _columns_of_any_row(select: exp.Select) -> list[tuple[exp.Column, exp.Expr]]
     group = select.args.get("group")
     terms = group.expressions if group else []
     aggregates = [node for output in select.selects for node in output.find_all(exp.AggFunc)]
-    if not (aggregates or terms):
+    if not aggregates and not terms:
         return []
     if any(isinstance(node, (exp.Min, exp.Max)) for node in aggregates):
         return []  # beside an extreme, columns are of its row
-    fixed = {fold(term.name) for term in terms} | {output.alias for output in select.selects}
-    parts = list(select.selects)
+    fixed = {fold(term.name) for term in terms}
+    fixed |= {output.alias for output in select.selects}
+    clauses = list(select.selects)
     having = select.args.get("having")
     if having:
-        parts.append(having)
+        clauses.append(having)
     columns = []
-    for part in parts:
-        for column in part.find_all(exp.Column):
+    for clause in clauses:
+        for column in clause.find_all(exp.Column):
             # STDEV, which SQLite lacks and we register, is an anonymous function to sqlglot.
-            inside = column.find_ancestor(exp.AggFunc, exp.Anonymous, exp.Select)
-            if inside is select and fold(column.name) not in fixed:
-                columns.append((column, part))
+            around = column.find_ancestor(exp.AggFunc, exp.Anonymous, exp.Select)
+            if around is select and fold(column.name) not in fixed:
+                columns.append((column, clause))
     return columns
