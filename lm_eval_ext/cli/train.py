@@ -1,12 +1,17 @@
 """``lm-eval-ext train``: models by recipe."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lm_eval_ext.cli import resumable
 from lm_eval_ext.errors import LmEvalExtError, OptionError, require_extra
+
+if TYPE_CHECKING:
+    from lm_eval_ext.training.command import Trained
+    from lm_eval_ext.training.recipe import Recipe
 
 
 def train(
@@ -21,6 +26,13 @@ def train(
         Path | None,
         typer.Option("--output", "-o", help="Folder for the models, one subfolder each."),
     ] = None,
+    start: Annotated[
+        str,
+        typer.Option(
+            metavar="MODEL",
+            help="Start from this model, a folder or a name on the hub; default: the recipe's.",
+        ),
+    ] = "",
     seeds: Annotated[
         str, typer.Option(help="Train a model for each seed, such as 0,1,2; default: the recipe's.")
     ] = "",
@@ -37,49 +49,99 @@ def train(
     ] = False,
 ) -> None:
     """Train one model or several by a recipe; finished models are not trained again."""
-    from lm_eval_ext.runs.tasks import select
-    from lm_eval_ext.training.recipe import filled, parse_settings, read_recipe, shipped
+    from lm_eval_ext.training.recipe import parse_settings
 
     if list_:
-        for name in shipped():
-            found = read_recipe(name)
-            typer.echo(f"{name}: {filled(found.title, found.data)}")
+        _print_recipes()
         return
     if not recipe:
         raise OptionError("name a recipe; lm-eval-ext train --list shows those that ship")
-    if seeds and not all(one.strip().isdecimal() for one in seeds.split(",")):
-        raise OptionError(f"--seeds {seeds}: write whole numbers with commas, such as 0,1,2")
-    settings = parse_settings([*(set_ or []), *([f"seeds=[{seeds}]"] if seeds else [])])
+    settings = parse_settings(set_ or [])
+    if start:
+        settings["model.start"] = start
+    if seeds:
+        settings["seeds"] = _parse_seeds(seeds)
     require_extra("train", "training", "accelerate", "torch", "transformers")
     from lm_eval_ext.training import command
-    from lm_eval_ext.training.starting import processes
 
     models = command.plan(recipe, settings)
     if out is None:
         raise OptionError("name a folder for the model with -o")
-    tasks = (filled(one.tasks, one.data) for one in models.values())
-    wanted = ",".join(dict.fromkeys(filter(None, tasks)))
-    try:
-        if wanted:  # an unknown name is refused before hours of training
-            select(wanted)
-    except LmEvalExtError as error:
-        raise OptionError(f"the recipe's tasks: {error}") from None
+    tasks = _tasks_of(models)
     if dry_run:
-        for name in models:
-            there = command.Trained(out / name, command.record_of(out / name))
-            told = there.summary() if "gates" in there.record else "not trained yet"
-            typer.echo(f"{name}: {told}")
+        _print_plan(models, out)
         return
     with resumable():
-        trained = command.train(recipe, out, settings=settings)
-    if not processes().is_main_process:  # of a launcher's, one tells
+        trained_models = command.train(recipe, out, settings=settings)
+    _print_trained(trained_models, tasks, out)
+
+
+def _print_recipes() -> None:
+    """Print the recipes that ship, with their titles."""
+    from lm_eval_ext.training.recipe import fill_options, read_recipe, shipped
+
+    for name in shipped():
+        recipe = read_recipe(name)
+        typer.echo(f"{name}: {fill_options(recipe.title, recipe.data)}")
+
+
+def _parse_seeds(text: str) -> list[int]:
+    """Return the numbers of ``--seeds``."""
+    seeds = [seed.strip() for seed in text.split(",")]
+    if not all(seed.isdecimal() for seed in seeds):
+        raise OptionError(f"--seeds {text}: write whole numbers with commas, such as 0,1,2")
+    return [int(seed) for seed in seeds]
+
+
+def _tasks_of(models: "Mapping[str, Recipe]") -> str:
+    """Return the tasks that the models are for, as ``run --tasks`` takes them.
+
+    Raises:
+        OptionError: A name is unknown, which is refused before hours of training.
+    """
+    from lm_eval_ext.runs.tasks import select
+    from lm_eval_ext.training.recipe import fill_options
+
+    task_lists = [fill_options(recipe.tasks, recipe.data) for recipe in models.values()]
+    tasks = ",".join(dict.fromkeys(filter(None, task_lists)))
+    if tasks:
+        try:
+            select(tasks)
+        except LmEvalExtError as error:
+            raise OptionError(f"the recipe's tasks: {error}") from None
+    return tasks
+
+
+def _print_plan(models: "Mapping[str, Recipe]", out: Path) -> None:
+    """Print which models are trained already."""
+    from lm_eval_ext.training import command
+
+    for name in models:
+        trained = command.Trained(out / name, command.record_of(out / name))
+        if "gates" in trained.record:
+            typer.echo(f"{name}: {trained.summary()}")
+        else:
+            typer.echo(f"{name}: not trained yet")
+
+
+def _print_trained(trained_models: "Sequence[Trained]", tasks: str, out: Path) -> None:
+    """Print what was trained, and how to evaluate it.
+
+    Raises:
+        LmEvalExtError: Some models did not learn.
+    """
+    from lm_eval_ext.training import command
+    from lm_eval_ext.training.starting import processes
+
+    if not processes().is_main_process:  # only one of a launcher's processes prints
         return
-    for done in trained:
-        typer.echo(done.summary())
-    if failed := [done for done in trained if not done.learned]:
+    for trained in trained_models:
+        typer.echo(trained.summary())
+    failed = [trained for trained in trained_models if not trained.has_learned]
+    if failed:
         raise LmEvalExtError(
-            f"{len(failed)} of {len(trained)} models did not learn (gates in {command.RECORD}); "
-            "reports leave them out"
+            f"{len(failed)} of {len(trained_models)} models did not learn (gates in "
+            f"{command.RECORD}); reports leave them out"
         )
-    words = f"--models {out / command.MODELS} --tasks {wanted or '...'} --output results"
-    typer.echo(f"evaluate with: lm-eval-ext run {words}")
+    options = f"--models {out / command.MODELS} --tasks {tasks or '...'} --output results"
+    typer.echo(f"evaluate with: lm-eval-ext run {options}")

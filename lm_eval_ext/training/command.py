@@ -3,35 +3,99 @@
 import json
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from lm_eval_ext.atomic import atomic_text, sha256_of_json
 from lm_eval_ext.errors import OptionError, writing
 from lm_eval_ext.results.files import FAILED_TRAINING
 from lm_eval_ext.text import one_line
 from lm_eval_ext.training import fitting
-from lm_eval_ext.training.fitting import tell
+from lm_eval_ext.training.progress import Activity, tell
 from lm_eval_ext.training.recipe import (
     Material,
     Recipe,
-    filled,
-    planned,
+    fill_options,
+    optimizer_settings,
+    plan_models,
     prepare,
 )
-from lm_eval_ext.training.starting import answers_of, load, processes, start_folder
+from lm_eval_ext.training.starting import generate_answers, load, processes, start_folder
+from lm_eval_ext.training.token_ids import (
+    EncodedExample,
+    corrupt_text,
+    encode_pairs,
+    tokenizer_problems,
+)
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 RECORD = "training.json"
 WORK, FIRST, MODELS = ".training", "first", "models"
-_WORDS_ONLY = {"title", "paper", "departures", "tasks", "model_file", "vary", "seeds"}
+_NO_WEIGHT_KEYS = {"title", "paper", "departures", "tasks", "model_file", "vary", "seeds"}
 """Keys of a recipe that change no weight."""
 
 LIBRARIES = ("lm-eval-ext", "lm_eval", "accelerate", "tokenizers", "torch", "transformers")
-"""Whose versions are in the record."""
+"""The libraries whose versions are in the record."""
+
+
+class GateResult(TypedDict):
+    """The answers to a set of examples.
+
+    Attributes:
+        name: The set's name.
+        examples: How many it has.
+        score: The mean score of the answers, from 0 to 1.
+        bar: The least score that passes.
+    """
+
+    name: str
+    examples: int
+    score: float
+    bar: float
+
+
+class Record(TypedDict, total=False):
+    """The content of ``training.json``; it has ``curve`` after the training, then ``gates``.
+
+    Attributes:
+        key: All that decides about the weights.
+        processes: The number of processes that share the training.
+        recipe: The recipe with all its values.
+        sources: The origin of the examples.
+        start: The folder of the model that training started from.
+        versions: Of the libraries.
+        device: The kind of processor.
+        arguments: Arguments of lm-eval's ``hf`` model that the model needs.
+        not_kept: How many texts the tokenizer does not keep, and an example.
+        cut: How many examples were cut.
+        parameters: The number of weights.
+        seconds: The time that it took.
+        curve: A record for each point at which a loss was computed.
+        gates: The answers to the sets of examples.
+        model_file: Further keys of the model file.
+    """
+
+    key: dict[str, Any]
+    processes: int
+    recipe: dict[str, Any]
+    sources: dict[str, Any]
+    start: str
+    versions: dict[str, str]
+    device: str
+    arguments: dict[str, int]
+    not_kept: dict[str, Any]
+    cut: int
+    parameters: int
+    seconds: float
+    curve: list[dict[str, float]]
+    gates: list[GateResult]
+    model_file: Mapping[str, Any]
 
 
 class Trained(NamedTuple):
@@ -39,23 +103,21 @@ class Trained(NamedTuple):
 
     Attributes:
         folder: The model's.
-        record: The content of ``training.json``. Each of its ``gates`` has the ``name`` of a set of
-            examples, how many ``examples`` it has, the mean ``score`` of the answers (0 to 1), and
-            the ``bar``, the least score that passes.
+        record: The content of ``training.json``.
         model_file: For ``lm-eval-ext run --models``; None for a training that others need first.
     """
 
     folder: Path
-    record: Mapping[str, Any]
+    record: Record
     model_file: Path | None = None
 
     @property
-    def learned(self) -> bool:
+    def has_learned(self) -> bool:
         """Whether every gate is passed."""
         return all(gate["score"] >= gate["bar"] for gate in self.record["gates"])
 
-    def told(self) -> str:
-        """The gates and what they reached."""
+    def gates_text(self) -> str:
+        """Return the gates and what they reached."""
         return ", ".join(
             f"{gate['name']} {100 * gate['score']:.1f} % of {gate['examples']:,} "
             f"(at least {100 * gate['bar']:g} %)"
@@ -63,23 +125,31 @@ class Trained(NamedTuple):
         )
 
     def summary(self) -> str:
-        """A line about it."""
-        state = "learned: " if self.learned else "DID NOT LEARN: "
-        told = state + self.told() if self.record["gates"] else "no gates"
-        return f"{self.folder}: trained in {self.record['seconds']:.0f} s; {told}"
+        """Return a line about the training."""
+        if not self.record["gates"]:
+            outcome = "no gates"
+        elif self.has_learned:
+            outcome = f"learned: {self.gates_text()}"
+        else:
+            outcome = f"DID NOT LEARN: {self.gates_text()}"
+        return f"{self.folder}: trained in {self.record['seconds']:.0f} s; {outcome}"
 
 
 def plan(name: str, settings: Mapping[str, Any] | None) -> dict[str, Recipe]:
-    """The models of a recipe, as :func:`planned`, with the keys of ``training`` checked, too."""
-    models = planned(name, settings)
+    """Return the models of a recipe, with the keys of ``training`` checked, too.
+
+    Raises:
+        OptionError: The recipe or a setting is wrong.
+    """
+    models = plan_models(name, settings)
     for recipe in models.values():
-        for one in (*recipe.before().values(), recipe):
-            fitting.arguments_of(one, Path())
+        for training_recipe in (*recipe.first_recipes().values(), recipe):
+            fitting.training_arguments(training_recipe, Path())
     return models
 
 
 def train(name: str, out: Path, *, settings: Mapping[str, Any] | None = None) -> list[Trained]:
-    """Trains a recipe's models, those that are not there yet.
+    """Train a recipe's models, those that are not there yet.
 
     Under ``accelerate launch``, all processes call it and share each training.
 
@@ -94,64 +164,86 @@ def train(name: str, out: Path, *, settings: Mapping[str, Any] | None = None) ->
         DataError: Data are missing.
     """
     models = plan(name, settings)
+    if optimizer_settings(name, settings or {}):
+        rate = next(iter(models.values())).training.learning_rate
+        tell(
+            "the recipe's optimizer is for its new model; the model that training starts from is "
+            f"trained by AdamW with a learning rate of {rate:g} (--set training.optim=... "
+            "and --set training.learning_rate=... choose others)"
+        )
     out = out.expanduser().absolute()
-    known: dict[Path, Trained] = {}
-    found = []
-    for place, (model, recipe) in enumerate(models.items(), 1):
-        tell(f"[{place}/{len(models)}] {recipe.title}")
-        trained = _train(recipe, out / model, out / FIRST, known)
+    finished: dict[Path, Trained] = {}
+    trained_models = []
+    for number, (model, recipe) in enumerate(models.items(), 1):
+        tell(f"[{number}/{len(models)}] {recipe.title}")
+        trained = _train(recipe, out / model, out / FIRST, finished)
         file = out / MODELS / f"{model}.yaml"
         write_model_file(file, recipe, trained)
-        found.append(trained._replace(model_file=file))
-    return found
+        trained_models.append(trained._replace(model_file=file))
+    return trained_models
 
 
-def _train(recipe: Recipe, folder: Path, shared: Path, known: dict[Path, Trained]) -> Trained:
-    """Trains what comes first, then this; ``known`` are those of this call."""
+def _train(
+    recipe: Recipe, folder: Path, first_folder: Path, finished: dict[Path, Trained]
+) -> Trained:
+    """Train what comes first, then this.
+
+    Args:
+        recipe: The recipe.
+        folder: The model's.
+        first_folder: For the trainings that come first.
+        finished: The trainings of this call that came first; it gets those that this one needs.
+    """
     folders = {}
-    first = {}
-    for name, before in recipe.before().items():
-        place = shared / f"{name}-{sha256_of_json(key_of(before))[:12]}"
-        if place not in known:
-            known[place] = _train(before, place, shared, known)
-        if not known[place].learned:
-            raise OptionError(f"{place} comes first and did not learn: {known[place].told()}")
-        folders[name], first[name] = str(place), known[place].record["key"]
-    material = prepare(recipe.source, filled(recipe.data, folders), recipe.seed)
-    key = key_of(recipe, examples=material.digest(), first=first)
+    first_keys = {}
+    for name, before in recipe.first_recipes().items():
+        before_folder = first_folder / f"{name}-{sha256_of_json(training_key(before))[:12]}"
+        if before_folder not in finished:
+            finished[before_folder] = _train(before, before_folder, first_folder, finished)
+        trained = finished[before_folder]
+        if not trained.has_learned:
+            raise OptionError(
+                f"{before_folder} comes first and did not learn: {trained.gates_text()}"
+            )
+        folders[name] = str(before_folder)
+        first_keys[name] = trained.record["key"]
+    with Activity("preparing the examples"):
+        material = prepare(recipe.source, fill_options(recipe.data, folders), recipe.seed)
+        key = training_key(recipe, examples=material.digest(), first=first_keys)
     from transformers.utils import logging
 
     logging.disable_progress_bar()
     # It warns of tied weights that a checkpoint has once, and of file systems.
     logging.set_verbosity_error()
-    begun = {"key": key, "processes": processes().num_processes}
-    with _alone(folder) as work:
+    begun: Record = {"key": key, "processes": processes().num_processes}
+    with _lock_folder(folder) as work:
         record = record_of(folder) or begun
         check_same(folder, record["key"], key)
         if "curve" not in record:
             check_same(folder, record, begun)
-            start = filled(recipe.model.start, folders)
-            record = _fit(recipe, start, material, work, begun)
+            start = fill_options(recipe.model.start, folders)
+            record = _train_model(recipe, start, material, work, begun)
         if "gates" not in record:
-            record["gates"] = _ask(recipe, material, folder, record["arguments"])
+            record["gates"] = _score_gates(recipe, material, folder, record["arguments"])
         record["model_file"] = material.model_file  # paths in it may have changed
-        _write(folder, record)
+        _write_record(folder, record)
     return Trained(folder, record)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[Path]:
-    """Yields a training's working folder, as soon as no other command trains in its folder.
+def _lock_folder(folder: Path) -> Iterator[Path]:
+    """Yield a training's working folder, as soon as no other command trains in its folder.
 
     Raises:
         OptionError: Something else is in the folder, or it cannot be written.
     """
     from filelock import FileLock, Timeout
 
-    lock, work = FileLock(folder.with_name(f".{folder.name}.lock")), folder / WORK
+    lock = FileLock(folder.with_name(f".{folder.name}.lock"))
+    work = folder / WORK
     with writing(folder):
-        there = {path.name for path in folder.glob("*")}
-        if there and not there & {RECORD, WORK}:
+        names = {path.name for path in folder.glob("*")}
+        if names and RECORD not in names and WORK not in names:
             raise OptionError(f"{folder} is not empty and holds no training; name another folder")
         if processes().is_main_process:
             try:
@@ -171,119 +263,189 @@ def _alone(folder: Path) -> Iterator[Path]:
         lock.release()
 
 
-def _fit(
-    recipe: Recipe, start: str, material: Material, work: Path, begun: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Trains, and writes the weights; returns the record, which still lacks the gates."""
-    started, training, folder = time.monotonic(), recipe.training, work.parent
-    with processes().main_process_first():
-        begin = start_folder(recipe.model, start, material, work, recipe.seed)
-    model, tokenizer = load(begin)
-    both = model.config.is_encoder_decoder
-    # Of a model that only decodes, prompts and answers share the positions.
-    facts: dict[str, Any] = {
-        "arguments": {"max_length": training.max_source_length} if both else {}
-    }
+def _train_model(
+    recipe: Recipe, start: str, material: Material, work: Path, begun: Record
+) -> Record:
+    """Train a model and write its weights.
+
+    Args:
+        recipe: The recipe.
+        start: The folder or name of an existing model; "" for a new one.
+        material: The examples.
+        work: The working folder, which is in the model's.
+        begun: The first keys of the record.
+
+    Returns:
+        The record, which still lacks the gates.
+
+    Raises:
+        SystemExit: SIGTERM or SIGINT came; the same command continues.
+    """
+    started_at = time.monotonic()
+    folder = work.parent
     if not material.train:
         raise OptionError(f"the source {recipe.source} has no example for recipe.data")
+    with Activity("loading the model"), processes().main_process_first():
+        model_folder = start_folder(recipe.model, start, material, work, recipe.seed)
+        model, tokenizer = load(model_folder)
+    is_encoder_decoder = model.config.is_encoder_decoder
+    facts: Record = {"arguments": {}}
+    if is_encoder_decoder:
+        # In a model that only decodes, prompts and answers share the positions.
+        facts["arguments"]["max_length"] = recipe.training.max_source_length
+    with Activity("encoding the examples"):
+        examples, dev_examples = _encode_material(
+            recipe, material, tokenizer, facts,
+            model_folder=model_folder, is_encoder_decoder=is_encoder_decoder,
+        )  # fmt: skip
+    _write_record(folder, begun)  # the checkpoints are of this training
+    fit = fitting.fit(model, tokenizer, examples, dev_examples, recipe, folder=work / "checkpoints")
+    if processes().is_main_process:
+        with writing(folder):
+            model.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+    record: Record = {
+        "recipe": recipe.model_dump(),
+        "sources": dict(material.facts),
+        "start": str(model_folder),
+        "versions": {library: version(library) for library in LIBRARIES},
+        "device": str(processes().device),
+        **begun,
+        **facts,
+        "parameters": model.num_parameters(),
+        "seconds": round(time.monotonic() - started_at, 1),
+        "curve": fit.curve,
+    }
+    _write_record(folder, record)
+    if fit.signal is not None:
+        tell("stopped after the last step; the same command asks the gates")
+        raise SystemExit(128 + fit.signal)
+    return record
+
+
+def _encode_material(
+    recipe: Recipe,
+    material: Material,
+    tokenizer: "PreTrainedTokenizerBase",
+    facts: Record,
+    *,
+    model_folder: Path,
+    is_encoder_decoder: bool,
+) -> tuple[Sequence[EncodedExample], Sequence[EncodedExample]]:
+    """Return the examples to train on and those of the development set, as token ids.
+
+    Args:
+        recipe: The recipe.
+        material: The examples as texts.
+        tokenizer: The model's.
+        facts: Gets the numbers of texts that are not kept and of examples that are cut.
+        model_folder: The folder that the model is from.
+        is_encoder_decoder: Whether the model is one.
+
+    Raises:
+        OptionError: The tokenizer does not keep the texts, or there are too few.
+    """
+    training = recipe.training
     if training.spans:
-        rows, dev = fitting.corrupted(
+        return corrupt_text(
             (text for _, text in material.train),
             tokenizer,
             training.spans,
             training.batch * (training.max_steps or 1),
             recipe.seed,
         )
-    else:
-        # A tokenizer that corrupts texts is refused; that of lossy texts is counted.
-        gates = (pair for some in material.gates.values() for pair in some)
-        texts = [*material.train, *material.dev, *gates, *material.asked]
-        lost = list(fitting.problems(tokenizer, texts))
-        if lost and not material.lossy:
-            raise OptionError(f"{begin}: the tokenizer does not keep the texts: {lost[0]}")
-        facts["not_kept"] = {"texts": len(lost), "such as": lost[:1]}
-        if lost:
-            tell(f"the tokenizer does not keep {len(lost):,} of {len(texts):,} texts: {lost[0]}")
-        (rows, facts["cut"]), (dev, _) = (
-            fitting.encode(pairs, tokenizer, training, encoder_decoder=both)
-            for pairs in (material.train, material.dev)
+    # A tokenizer that changes texts is refused; of lossy texts, the changes are counted.
+    pairs = [*material.train, *material.dev]
+    for gate_pairs in material.gates.values():
+        pairs += gate_pairs
+    pairs += material.asked
+    problems = list(tokenizer_problems(tokenizer, pairs))
+    if problems and not material.lossy:
+        raise OptionError(f"{model_folder}: the tokenizer does not keep the texts: {problems[0]}")
+    facts["not_kept"] = {"texts": len(problems), "such as": problems[:1]}
+    if problems:
+        tell(
+            f"the tokenizer does not keep {len(problems):,} of {len(pairs):,} texts: {problems[0]}"
         )
-        if facts["cut"]:
-            tell(
-                f"{facts['cut']:,} of {len(rows):,} examples are longer than max_source_length "
-                f"{training.max_source_length} or max_target_length "
-                f"{training.max_target_length}, and are cut"
-            )
-    _write(folder, begun)  # the checkpoints are of this training
-    curve = fitting.fit(model, tokenizer, rows, dev, recipe, folder=work / "checkpoints")
-    if processes().is_main_process:
-        with writing(folder):
-            model.save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
-    record = {
-        "recipe": recipe.model_dump(),
-        "sources": dict(material.facts),
-        "start": str(begin),
-        "versions": {name: version(name) for name in LIBRARIES},
-        "device": str(processes().device),
-        **begun,
-        **facts,
-        "parameters": model.num_parameters(),
-        "seconds": round(time.monotonic() - started, 1),
-        "curve": curve,
-    }
-    _write(folder, record)
-    return record
+    examples, facts["cut"] = encode_pairs(
+        material.train, tokenizer, training, is_encoder_decoder=is_encoder_decoder
+    )
+    dev_examples, _ = encode_pairs(
+        material.dev, tokenizer, training, is_encoder_decoder=is_encoder_decoder
+    )
+    if facts["cut"]:
+        tell(
+            f"{facts['cut']:,} of {len(examples):,} examples are longer than max_source_length "
+            f"{training.max_source_length} or max_target_length {training.max_target_length}, "
+            "and are cut"
+        )
+    return examples, dev_examples
 
 
-def _ask(
-    recipe: Recipe, material: Material, folder: Path, arguments: Mapping[str, int]
-) -> list[dict[str, Any]]:
-    """Asks the model as it was written, with the arguments of its model file."""
-    found = []
+def _score_gates(
+    recipe: Recipe, material: Material, folder: Path, model_args: Mapping[str, int]
+) -> list[GateResult]:
+    """Ask the model as it was written, with the arguments of its model file."""
+    gates: list[GateResult] = []
     for name, bar in recipe.gates.items():
         prompts, targets = zip(*material.gates[name], strict=True)
-        texts = answers_of(
-            folder, prompts, most=material.max_gen_toks,
-            batch_size=recipe.training.per_device_train_batch_size, **arguments,
-        )  # fmt: skip
-        score = fmean(map(material.score, texts, targets))
-        found.append({"name": name, "examples": len(prompts), "score": score, "bar": bar})
-    return found
+        with Activity(f"answering the {len(prompts):,} examples of the gate {name}"):
+            answers = generate_answers(
+                folder, prompts, max_gen_toks=material.max_gen_toks,
+                batch_size=recipe.training.per_device_train_batch_size, **model_args,
+            )  # fmt: skip
+        score = fmean(map(material.score, answers, targets))
+        gates.append({"name": name, "examples": len(prompts), "score": score, "bar": bar})
+    return gates
 
 
-def key_of(recipe: Recipe, **more: Any) -> dict[str, Any]:
-    """All that decides about the weights."""
-    return {"recipe": recipe.model_dump(exclude=_WORDS_ONLY), **more}
+def training_key(recipe: Recipe, **inputs: Any) -> dict[str, Any]:
+    """Return all that decides about the weights: the recipe, and digests of its inputs."""
+    return {"recipe": recipe.model_dump(exclude=_NO_WEIGHT_KEYS), **inputs}
 
 
-def check_same(folder: Path, *keys: Mapping[str, Any]) -> None:
-    """Refuses to take for done what another recipe trained, and says what differs first."""
-    lines = (json.dumps(key, indent=0, ensure_ascii=False).splitlines() for key in keys)
-    for was, is_ in zip(*lines, strict=False):
-        if was != is_:
+def check_same(folder: Path, before: Mapping[str, object], now: Mapping[str, object]) -> None:
+    """Refuse to take for done what another recipe trained.
+
+    Args:
+        folder: The model's, for the error.
+        before: The keys of the training that is there.
+        now: The keys of this one.
+
+    Raises:
+        OptionError: They differ; the line has the first difference.
+    """
+    lines_before, lines_now = (
+        json.dumps(keys, indent=0, ensure_ascii=False).splitlines() for keys in (before, now)
+    )
+    for line_before, line_now in zip(lines_before, lines_now, strict=False):
+        if line_before != line_now:
             raise OptionError(
-                f"{folder}: another training lies here, with {one_line(was, limit=80)} instead of "
-                f"{one_line(is_, limit=80)}; name another folder, or remove this one"
+                f"{folder}: another training lies here, with {one_line(line_before, limit=80)} "
+                f"instead of {one_line(line_now, limit=80)}; name another folder, or remove this "
+                "one"
             )
 
 
-def _write(folder: Path, record: Mapping[str, Any]) -> None:
-    """Writes a record, once for all processes."""
+def _write_record(folder: Path, record: Record) -> None:
+    """Write a record, once for all processes."""
     if processes().is_main_process:
-        with atomic_text(folder / RECORD) as out:
-            json.dump(record, out, indent=1, ensure_ascii=False)
+        with atomic_text(folder / RECORD) as file:
+            json.dump(record, file, indent=1, ensure_ascii=False)
     processes().wait_for_everyone()
 
 
-def record_of(folder: Path) -> dict[str, Any]:
-    """The record of a training, with ``gates`` if it is finished; empty before its first step."""
+def record_of(folder: Path) -> Record:
+    """Return the record of a training, with ``gates`` if it is finished; {} before its start."""
     file = folder / RECORD
-    return json.loads(file.read_bytes()) if file.is_file() else {}
+    if not file.is_file():
+        return {}
+    record: Record = json.loads(file.read_bytes())
+    return record
 
 
 def write_model_file(file: Path, recipe: Recipe, trained: Trained) -> None:
-    """A model file for ``lm-eval-ext run``."""
+    """Write a model file for ``lm-eval-ext run``."""
     import yaml
 
     record = trained.record
@@ -296,8 +458,8 @@ def write_model_file(file: Path, recipe: Recipe, trained: Trained) -> None:
         **record["model_file"],
         **recipe.model_file,
     }
-    if not trained.learned:
-        content[FAILED_TRAINING] = trained.told()
+    if not trained.has_learned:
+        content[FAILED_TRAINING] = trained.gates_text()
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_text(file) as out:
         yaml.safe_dump(content, out, allow_unicode=True, sort_keys=False)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, cast, overload
 
 from pydantic import (
     BaseModel,
@@ -28,6 +28,10 @@ from lm_eval_ext.registry import recipe_files
 from lm_eval_ext.text import quantity
 
 MUON = "muon"
+ADAMW = "adamw_torch_fused"
+
+FINE_TUNING_RATE = 5.0e-5
+"""AdamW's learning rate for an existing model, as in the recipe ``cogs_causal``."""
 
 
 class NewTokenizer(Strict):
@@ -61,8 +65,9 @@ class Start(Strict):
     tokenizer: NewTokenizer | str = ""
 
     @model_validator(mode="after")
-    def _one_of_two(self) -> "Start":
-        if bool(self.start) == bool(self.config) or bool(self.config) != bool(self.tokenizer):
+    def _check_source(self) -> "Start":
+        is_new = bool(self.config)
+        if bool(self.start) == is_new or bool(self.tokenizer) != is_new:
             raise ValueError("give start, or config together with tokenizer")
         if self.start[:1] in "/.~" and not Path(self.start).expanduser().is_dir():
             raise ValueError(f"start: no such folder {self.start}")
@@ -99,7 +104,7 @@ class Training(BaseModel, extra="allow", frozen=True):
             passes are corrupted alike.
     """
 
-    optim: str = "adamw_torch_fused"
+    optim: str = ADAMW
     embedding_learning_rate: PositiveFloat | None = None
     early_stopping_patience: PositiveInt | None = None
     max_source_length: int = Field(1024, ge=8)
@@ -127,8 +132,8 @@ class Recipe(Strict):
     """One training, or with ``vary`` several.
 
     Attributes:
-        title: What it trains, in a line. Options of ``data`` in braces stand for their values,
-            here and in ``tasks``.
+        title: The models that it trains, in a line. Options of ``data`` in braces stand for their
+            values, here and in ``tasks``.
         paper: Which paper, and where in it or in its code each value comes from.
         departures: Where it does something else, or where nobody knows what the paper did.
         source: The module that prepares the examples (:func:`prepare`).
@@ -136,7 +141,7 @@ class Recipe(Strict):
         first: Trainings that come first, by the name that others know their folders by.
         gates: By a set of examples that the source knows, the least mean score of greedy answers
             below which the training counts as "did not learn".
-        tasks: What the model is for, as ``lm-eval-ext run --tasks`` takes it.
+        tasks: The tasks that the model is for, as ``lm-eval-ext run --tasks`` takes it.
         model_file: More keys of the model file.
         vary: By factor, its levels with their settings, as ``--set`` takes them. There is a
             training for every combination of levels.
@@ -159,29 +164,32 @@ class Recipe(Strict):
     seeds: list[NonNegativeInt] = []
     seed: NonNegativeInt = 0
 
-    def before(self) -> dict[str, "Recipe"]:
-        """The trainings that come first, by name; their seed is this one's."""
-        return {
-            name: read_recipe(one.extends, dict(one.model_extra or {}, seed=self.seed))
-            for name, one in self.first.items()
-        }
+    def first_recipes(self) -> dict[str, "Recipe"]:
+        """Return the trainings that come first, by name; their seed is this one's."""
+        recipes = {}
+        for name, training in self.first.items():
+            settings = dict(training.model_extra or {}, seed=self.seed)
+            recipes[name] = read_recipe(training.extends, settings)
+        return recipes
 
     def check(self) -> None:
-        """Checks what its source declares, and the same of what comes first.
+        """Check what its source declares, and the same of what comes first.
 
         Raises:
             OptionError: The source does not exist, or an option or a gate is none of its own.
         """
-        for one in self.before().values():
-            one.check()
-        gates = getattr(_source(self.source, self.data)[0], "GATES", ())
-        for name in self.gates.keys() - gates:
+        for recipe in self.first_recipes().values():
+            recipe.check()
+        source, _ = _read_source(self.source, self.data)
+        gates = getattr(source, "GATES", ())
+        unknown_gates = self.gates.keys() - gates
+        if unknown_gates:
             legal = ", ".join(gates) or "no gates"
-            raise OptionError(f"gates: {self.source} has no {name!r}; it has {legal}")
+            raise OptionError(f"gates: {self.source} has no {min(unknown_gates)!r}; it has {legal}")
 
 
-def planned(name: str, settings: Mapping[str, Any] | None = None) -> dict[str, Recipe]:
-    """The models of a recipe by name: a recipe for each, with its levels' settings and title.
+def plan_models(name: str, settings: Mapping[str, Any] | None = None) -> dict[str, Recipe]:
+    """Return the models of a recipe by name: a recipe for each, with its levels' settings.
 
     Args:
         name: As :func:`read_recipe`.
@@ -190,47 +198,79 @@ def planned(name: str, settings: Mapping[str, Any] | None = None) -> dict[str, R
     Raises:
         OptionError: As :func:`read_recipe`, or an option or a gate of one is not legal.
     """
-    whole = read_recipe(name, settings)
-    seeds = {f"seed {seed}": {"seed": seed} for seed in whole.seeds}
-    factors = [factor.items() for factor in (*whole.vary.values(), seeds) if factor]
-    found: dict[str, Recipe] = {}
+    settings = dict(settings or {}) | optimizer_settings(name, settings or {})
+    recipe = read_recipe(name, settings)
+    seeds = {f"seed {seed}": {"seed": seed} for seed in recipe.seeds}
+    factors = [factor.items() for factor in (*recipe.vary.values(), seeds) if factor]
+    models: dict[str, Recipe] = {}
     for levels in product(*factors):
-        own = {key: value for _, level in levels for key, value in level.items()}
-        recipe = read_recipe(name, dict(settings or {}) | own)
-        recipe.check()
-        parts = [level for level, _ in levels]
-        title = ", ".join([filled(recipe.title, recipe.data), *parts])
-        file = re.sub(r"[^\w.]+", "-", "-".join([Path(name).stem, *parts]))
-        found[file] = recipe.model_copy(update={"title": title})
-    return found
+        level_names = [level for level, _ in levels]
+        model_settings = dict(settings)
+        for _, level_settings in levels:
+            model_settings.update(level_settings)
+        model_recipe = read_recipe(name, model_settings)
+        model_recipe.check()
+        title = ", ".join([fill_options(model_recipe.title, model_recipe.data), *level_names])
+        model = re.sub(r"[^\w.]+", "-", "-".join([Path(name).stem, *level_names]))
+        models[model] = model_recipe.model_copy(update={"title": title})
+    return models
+
+
+def optimizer_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings that replace an optimizer which is for the recipe's new, tiny model.
+
+    Its learning rate would destroy what an existing model has learned.
+
+    Args:
+        name: As :func:`read_recipe`.
+        settings: The user's; an optimizer or a rate among them is kept.
+
+    Returns:
+        None, unless the settings name a model to start from and no optimizer.
+    """
+    model = settings.get("model")
+    has_start = "model.start" in settings or (isinstance(model, Mapping) and "start" in model)
+    has_optimizer = "training.optim" in settings or "training" in settings
+    if not has_start or has_optimizer:
+        return {}
+    recipe = read_recipe(name)
+    if recipe.model.start or recipe.training.optim != MUON:
+        return {}
+    replacing = {
+        "training.optim": ADAMW,
+        "training.learning_rate": FINE_TUNING_RATE,
+        "training.embedding_learning_rate": None,
+    }
+    return {key: value for key, value in replacing.items() if key not in settings}
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """``key=value`` texts as keys and values; values are YAML.
+    """Parse ``key=value`` texts, whose values are YAML.
 
     Raises:
         OptionError: A text has no ``=``, or the value is not YAML.
     """
     import yaml
 
+    settings = {}
     try:
-        return {
-            key: yaml.safe_load(value)
-            for key, value in (pair.split("=", maxsplit=1) for pair in pairs)
-        }
+        for pair in pairs:
+            key, value = pair.split("=", maxsplit=1)
+            settings[key] = yaml.safe_load(value)
     except (ValueError, yaml.YAMLError):
         raise OptionError(
             f"--set {' '.join(pairs)}: write key=value, such as training.max_steps=100"
         ) from None
+    return settings
 
 
 def shipped() -> dict[str, Path]:
-    """The recipes that ship, by name: ``recipes/*.yaml`` of every benchmark."""
+    """Return the recipes that ship, by name: ``recipes/*.yaml`` of every benchmark."""
     return recipe_files()
 
 
 def read_recipe(name: str, settings: Mapping[str, Any] | None = None) -> Recipe:
-    """A recipe: a file, or the name of one that ships.
+    """Read a recipe: a file, or the name of one that ships.
 
     Args:
         name: The path or the name.
@@ -239,41 +279,67 @@ def read_recipe(name: str, settings: Mapping[str, Any] | None = None) -> Recipe:
     Raises:
         OptionError: There is no such recipe, or a key or value is wrong.
     """
-    content = _content(name)
+    content = _read_content(name)
     for key, value in (settings or {}).items():
+        nested = value
         for part in reversed(key.split(".")):
-            value = {part: value}  # noqa: PLW2901
-        content = _merged(content, value)
+            nested = {part: nested}
+        content = _merge(content, nested)
     return checked(Recipe, content, f"recipe {name}")
 
 
-def filled(value: Any, names: Mapping[str, Any]) -> Any:
-    """Options with what stands for names in braces."""
+@overload
+def fill_options(value: str, names: Mapping[str, Any]) -> str: ...
+
+
+@overload
+def fill_options(value: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]: ...
+
+
+def fill_options(value: object, names: Mapping[str, Any]) -> object:
+    """Replace names in braces by the values of options, in a text or in all texts of a mapping."""
     if isinstance(value, Mapping):
-        return {key: filled(one, names) for key, one in value.items()}
+        return {key: fill_options(entry, names) for key, entry in value.items()}
     if isinstance(value, str):
         for name, meaning in names.items():
             value = value.replace(f"{{{name}}}", str(meaning))
     return value
 
 
-def _content(name: str, folder: Path = Path()) -> Any:
-    """A recipe's keys, with those of the recipe that it extends, which may lie beside it."""
+def _read_content(name: str, folder: Path = Path()) -> dict[str, Any]:
+    """Return a recipe's keys, with those of the recipe that it extends.
+
+    Args:
+        name: The path or the name.
+        folder: The folder that a path starts from.
+    """
     file = folder / name
-    if not file.is_file() and not (file := shipped().get(name, Path())).name:
-        told = nearest(name, shipped())
-        raise OptionError(f"no recipe {name} (lm-eval-ext train --list has all){told}")
-    own = read_yaml(file, TypeAdapter(dict[str, Any]))
-    base = own.pop("extends", None)
-    return _merged(_content(str(base), file.parent), own) if base else own
+    if not file.is_file():
+        shipped_recipes = shipped()
+        if name not in shipped_recipes:
+            hint = nearest(name, shipped_recipes)
+            raise OptionError(f"no recipe {name} (lm-eval-ext train --list has all){hint}")
+        file = shipped_recipes[name]
+    content = read_yaml(file, TypeAdapter(dict[str, Any]))
+    base = content.pop("extends", None)
+    if not base:
+        return content
+    merged: dict[str, Any] = _merge(_read_content(str(base), file.parent), content)
+    return merged
 
 
-def _merged(old: Any, new: Any) -> Any:
-    """Mappings are merged; what is empty or names a model replaces what there was."""
-    both = isinstance(old, dict) and isinstance(new, dict) and new
-    if not both or any(isinstance(new.get(key), str) for key in ("start", "model_type")):
+def _merge(old: Any, new: Any) -> Any:
+    """Merge mappings; one that is empty or names a model replaces the old one.
+
+    Args:
+        old: A value of a recipe, which YAML allows to be anything.
+        new: The value that goes before it.
+    """
+    if not isinstance(old, dict) or not isinstance(new, dict) or not new:
         return new
-    return old | {key: _merged(old.get(key), value) for key, value in new.items()}
+    if any(isinstance(new.get(key), str) for key in ("start", "model_type")):
+        return new
+    return old | {key: _merge(old.get(key), value) for key, value in new.items()}
 
 
 # --- what a recipe trains on ---
@@ -282,19 +348,24 @@ Pair = tuple[str, str]
 """A prompt, exactly as the task asks it, and its answer."""
 
 
+def is_same_text(answer: str, target: str) -> float:
+    """Return 1 for the same text, whitespace at its ends aside, and 0 for another one."""
+    return float(answer.strip() == target.strip())
+
+
 class Material(NamedTuple):
-    """What a source prepares.
+    """The examples that a source prepares, and all that goes with them.
 
     Attributes:
         train: Examples to train on; for running text, a document in each answer.
         dev: Examples whose loss is computed on the way.
         gates: Sets of examples that a recipe's gates may name.
-        facts: What the examples come from, such as checksums of files; for the record.
+        facts: The origin of the examples, such as checksums of files; for the record.
         score: Scores an answer, given its text and the target's, from 0 to 1; by default 1 for the
             same text, whitespace at its ends aside.
         vocabulary: Texts that a new tokenizer is made from; without any, those to train on.
         whole: Texts that are one token each of a new tokenizer.
-        asked: What else the tokenizer must keep, such as what the tasks ask.
+        asked: Further texts that the tokenizer must keep, such as prompts of the tasks.
         grow: Writes a copy of a model's folder with further tokens into a new folder.
         model_file: Keys of the model file, such as metadata for the tasks.
         lossy: Whether texts that a tokenizer does not keep are counted in the record instead of
@@ -307,7 +378,7 @@ class Material(NamedTuple):
     dev: Sequence[Pair] = ()
     gates: Mapping[str, Sequence[Pair]] = {}
     facts: Mapping[str, Any] = {}
-    score: Callable[[str, str], float] = lambda answer, target: answer.strip() == target.strip()
+    score: Callable[[str, str], float] = is_same_text
     vocabulary: Sequence[str] = ()
     whole: Sequence[str] = ()
     asked: Sequence[Pair] = ()
@@ -317,12 +388,22 @@ class Material(NamedTuple):
     max_gen_toks: int = 256
 
     def digest(self) -> str:
-        """SHA-256 (hex) over all that is trained on and compared with."""
+        """Return the SHA-256 (hex) of all that is trained on and compared with."""
         return sha256_of_json([self.train, self.dev, dict(self.gates)])
 
 
+class Source(Protocol):
+    """A module that prepares the examples of recipes. It may have ``GATES``, names of sets."""
+
+    Options: type[BaseModel]
+
+    def prepare(self, options: Any, seed: int) -> Material:
+        """Return the material, given the options that ``Options`` has checked."""
+        ...
+
+
 def prepare(source: str, data: Mapping[str, Any], seed: int) -> Material:
-    """Asks a source for its material.
+    """Let a source prepare its material.
 
     Its module has the pydantic model ``Options``, the function ``prepare(options, seed)``, which
     returns a :class:`Material`, and ``GATES``, the names of the sets that gates may name.
@@ -331,16 +412,15 @@ def prepare(source: str, data: Mapping[str, Any], seed: int) -> Material:
         OptionError: There is no such source, or an option of it is wrong.
         DataError: Data are missing or broken.
     """
-    module, options = _source(source, data)
-    found: Material = module.prepare(options, seed)
-    return found
+    module, options = _read_source(source, data)
+    return module.prepare(options, seed)
 
 
-def _source(source: str, data: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The module of a source, and its options."""
+def _read_source(source: str, data: Mapping[str, Any]) -> tuple[Source, BaseModel]:
+    """Return the module of a source, and its options."""
     try:
-        module = import_module(source)
-        model = module.Options
+        module = cast(Source, import_module(source))
+        options_model = module.Options
     except (ImportError, AttributeError, ValueError) as error:
         raise OptionError(f"source: no module with Options and prepare ({error})") from None
-    return module, checked(model, data, f"data of {source}")
+    return module, checked(options_model, data, f"data of {source}")

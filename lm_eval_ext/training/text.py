@@ -9,7 +9,7 @@ from lm_eval_ext.training.recipe import Material
 
 
 class Options(Strict):
-    """What a recipe's ``data`` may say.
+    """The options of a recipe's ``data``.
 
     Attributes:
         folder: It has UTF-8 text files (``*.txt``), at any depth; an empty line ends a document.
@@ -19,12 +19,12 @@ class Options(Strict):
 
 
 def prepare(options: Options, seed: int) -> Material:
-    """The documents of a folder, in an order that the seed decides."""
-    found = [
-        ("", part)
-        for file in sorted(options.folder.rglob("*.txt"))
-        for text in file.read_text("utf-8", "replace").split("\n\n")
-        if (part := text.strip())
-    ]
-    random.Random(f"documents {seed}").shuffle(found)
-    return Material(found)
+    """Return the documents of a folder, in an order that the seed decides."""
+    documents = []
+    for file in sorted(options.folder.rglob("*.txt")):
+        for paragraph in file.read_text("utf-8", "replace").split("\n\n"):
+            document = paragraph.strip()
+            if document:
+                documents.append(("", document))
+    random.Random(f"documents {seed}").shuffle(documents)
+    return Material(documents)

@@ -10,7 +10,7 @@ from lm_eval import simple_evaluate
 
 from lm_eval_ext.benchmarks.diner.component_answers import parts
 from lm_eval_ext.runs.tasks import our_task_manager
-from lm_eval_ext.training.starting import answers_of
+from lm_eval_ext.training.starting import generate_answers
 
 BARS = {
     "cogs_tiny": 0.85, "cogs_tiny_causal": 0.75, "cogs_tiny_pretrained": 0.85,
@@ -36,7 +36,7 @@ def evaluated(trained: Any, task: str, metadata: Any, **more: Any) -> Any:
 @pytest.mark.parametrize("name", [pytest.param(one, marks=alone(one)) for one in BARS])
 def test_the_gates_are_passed(name: str, trained_recipe: Any) -> None:
     trained = trained_recipe(name)
-    assert trained.learned, trained.told()
+    assert trained.has_learned, trained.gates_text()
     gates = {gate["name"]: gate for gate in trained.record["gates"]}
     assert (gates["dev"]["bar"], gates["dev"]["examples"]) == (BARS[name], 200)
     assert "did_not_learn" not in yaml.safe_load(trained.model_file.read_text())
@@ -64,5 +64,5 @@ def test_lm_eval_asks_with_the_prompts_of_the_training(trained_recipe: Any) -> N
     prompts = {one["doc"]["instruction"]: one["arguments"][0][0] for one in samples}
     assert all(",".join(foods[text]) in prompt for text, prompt in prompts.items())
     assert sum(bool(foods[text]) for text in prompts) > len(prompts) / 2
-    answers = answers_of(trained.folder, list(prompts.values()), most=16)
+    answers = generate_answers(trained.folder, list(prompts.values()), max_gen_toks=16)
     assert [one["resps"][0][0].strip() for one in samples] == [text.strip() for text in answers]

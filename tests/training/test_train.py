@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import namedtuple
 from collections.abc import Callable
 from importlib import import_module
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support.commands import until
 from support.results_files import rows, write_run
 from support.tasks import load_task
 from typer.testing import CliRunner
@@ -25,8 +27,8 @@ from typer.testing import CliRunner
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import LmEvalExtError, OptionError
 from lm_eval_ext.reading import Strict
-from lm_eval_ext.training import command, fitting, recipe, text
-from lm_eval_ext.training.recipe import Material, NewTokenizer, Training, planned, read_recipe
+from lm_eval_ext.training import command, monitor, muon, progress, recipe, text, token_ids
+from lm_eval_ext.training.recipe import Material, NewTokenizer, Training, plan_models, read_recipe
 from lm_eval_ext.training.starting import new_tokenizer
 
 WORDS = ("red", "blue", "green", "dog", "cat", "bird")
@@ -75,6 +77,7 @@ def in_a_process(work: Callable[[], object]) -> int:
     child = os.fork()
     if child == 0:
         status: Any = 1
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             work()
             status = 0
@@ -87,7 +90,7 @@ def in_a_process(work: Callable[[], object]) -> int:
 
 def killed(train: Callable[[], object], steps: list[int], number: int = signal.SIGKILL) -> None:
     """Trains in processes that get a signal after these steps, each where the last one ended."""
-    tell = fitting.tell
+    tell = progress.tell
     for step in steps:
 
         def stop(line: str, step: int = step) -> None:
@@ -96,10 +99,11 @@ def killed(train: Callable[[], object], steps: list[int], number: int = signal.S
                 os.kill(os.getpid(), number)
 
         def work(stop: Any = stop) -> None:
-            fitting.tell, fitting.TOLD_S = stop, -1.0
+            progress.tell, monitor.LOG_S = stop, -1.0
             train()
 
-        assert in_a_process(work) == {signal.SIGKILL: -9, signal.SIGTERM: 128 + 15}[number]
+        expected = -number if number == signal.SIGKILL else 128 + number
+        assert in_a_process(work) == expected
 
 
 def same_weights(*folders: Path) -> None:
@@ -117,7 +121,7 @@ def test_a_training_that_was_killed_in_any_pass_ends_like_one_that_was_not(
     """36 examples are 5 steps a pass; killed inside of passes, and at the end of one."""
     name = write(training={"max_steps": 19, "train_sampling_strategy": sampling, "eval_steps": 7})
     (whole,) = command.train(name, tmp_path / "whole")
-    monkeypatch.setattr(fitting, "SAVED_S", -1.0)  # a checkpoint after each step
+    monkeypatch.setattr(monitor, "CHECKPOINT_S", -1.0)  # a checkpoint after each step
     killed(lambda: command.train(name, tmp_path / "cut"), [3, 6, 8, 14])
     capfd.readouterr()
     (resumed,) = command.train(name, tmp_path / "cut")
@@ -145,7 +149,7 @@ def test_tiny_recipes_resume_in_every_pass(
         return made._replace(train=made.train[:examples], dev=[], asked=[], vocabulary=vocabulary)
 
     monkeypatch.setattr(command, "prepare", few)
-    monkeypatch.setattr(fitting, "SAVED_S", -1.0)  # a checkpoint after each step
+    monkeypatch.setattr(monitor, "CHECKPOINT_S", -1.0)  # a checkpoint after each step
     settings: dict[str, Any] = {"training.max_steps": 13, "gates": {}}
     if "pretrained" in name:
         settings["first.pretrained.training.max_steps"] = 2
@@ -182,9 +186,102 @@ def test_sigterm_leaves_a_checkpoint_and_a_full_disk_is_said(
         free(0)
         raise RuntimeError("PytorchStreamWriter failed writing file data/7: file write failed")
 
-    monkeypatch.setattr(fitting, "atomic_path", full)
+    monkeypatch.setattr(monitor, "atomic_path", full)
     with pytest.raises(OptionError, match="0 MB are free; make room, and the same command continu"):
         command.train(name, tmp_path / "full")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+def test_a_signal_in_an_evaluation_ends_it_and_changes_nothing(
+    write: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    """The step before the evaluation is saved; it and the evaluation are repeated."""
+    name = write(training={"eval_steps": 4})
+    (whole,) = command.train(name, tmp_path / "whole")
+    evaluate = monitor.TrainingMonitor.on_prediction_step
+
+    def interrupted(watch: Any, arguments: Any, state: Any, control: Any, **more: Any) -> None:
+        os.kill(os.getpid(), number)
+        evaluate(watch, arguments, state, control, **more)
+
+    def train() -> None:
+        monitor.TrainingMonitor.on_prediction_step = interrupted  # type: ignore[method-assign]
+        command.train(name, tmp_path / "cut")
+
+    assert in_a_process(train) == 128 + number
+    assert "stopped at the evaluation after step 4; the same command" in capfd.readouterr().err
+    (checkpoint,) = tmp_path.glob("cut/tiny/.training/checkpoints/*")
+    assert checkpoint.name == "checkpoint-3"
+    (resumed,) = command.train(name, tmp_path / "cut")
+    same_weights(whole.folder, resumed.folder)
+    losses = [
+        [point["eval_loss"] for point in trained.record["curve"] if "eval_loss" in point]
+        for trained in (whole, resumed)
+    ]
+    assert losses[0] == losses[1]
+    assert len(losses[0]) == 2, "after step 4 and at the end"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+def test_a_signal_leaves_a_checkpoint_of_the_step_under_way(
+    write: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    name = write(training={"eval_steps": 100})
+    killed(lambda: command.train(name, tmp_path / "cut"), [3], number)
+    assert "stopped at step 4; the same command continues there" in capfd.readouterr().err
+    assert [*tmp_path.glob("cut/tiny/.training/checkpoints/checkpoint-4/order.pt")]
+
+
+def test_something_that_takes_long_is_told(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A step of a large model, or an evaluation, says that it goes on."""
+    monkeypatch.setattr(progress, "QUIET_S", 0.0)
+    monkeypatch.setattr(progress, "_POLL_S", 0.01)
+    with progress.Activity("loading the model") as activity:
+        until(lambda: "loading the model (0 s)" in capfd.readouterr().err, "no line")
+        activity.change("working on step 3 of 6")
+        until(lambda: "working on step 3 of 6 (0 s)" in capfd.readouterr().err, "no other line")
+    capfd.readouterr()
+    time.sleep(0.05)
+    assert not capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        pytest.param({}, ("adamw_torch_fused", 5e-5, None), id="replaced"),
+        pytest.param(
+            {"training.learning_rate": 1e-3}, ("adamw_torch_fused", 1e-3, None), id="own rate"
+        ),
+        pytest.param({"training.optim": "muon"}, ("muon", 0.01, 0.02), id="own optimizer"),
+    ],
+)
+def test_an_optimizer_for_a_new_model_does_not_train_an_existing_one(
+    write: Any, tmp_path: Path, settings: dict[str, Any], expected: tuple[object, ...]
+) -> None:
+    """Muon's rate for a tiny model would destroy what an existing model has learned."""
+    started = settings | {"model.start": str(tmp_path)}
+    training = plan_models(write(), started)["tiny"].training
+    assert (training.optim, training.learning_rate, training.embedding_learning_rate) == expected
+
+
+def test_another_optimizer_is_told(
+    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = write(training={"max_steps": 2})
+    (first,) = command.train(name, tmp_path / "first")
+    assert "optimizer" not in capsys.readouterr().err
+    out = tmp_path / "out"
+    result = CliRunner().invoke(
+        app, ["train", name, "-o", str(out), "--start", str(first.folder), "--set", "tasks=''"]
+    )
+    assert result.exit_code == 0, result.output
+    line = "the recipe's optimizer is for its new model; the model that training starts from"
+    assert line in result.stderr
+    record = json.loads((out / "tiny" / "training.json").read_text())
+    assert record["start"] == str(first.folder)
+    assert record["recipe"]["training"]["optim"] == "adamw_torch_fused"
 
 
 def test_a_checkpoint_that_was_cut_off_is_none_and_another_recipe_is_refused(
@@ -201,10 +298,10 @@ def test_a_checkpoint_that_was_cut_off_is_none_and_another_recipe_is_refused(
         return marked(file)
 
     def work() -> None:
-        fitting.atomic_path = cut_off  # type: ignore[attr-defined]
+        monitor.atomic_path = cut_off  # type: ignore[attr-defined]
         train("cut")
 
-    marked = fitting.atomic_path  # type: ignore[attr-defined]
+    marked = monitor.atomic_path  # type: ignore[attr-defined]
     assert in_a_process(work) == -signal.SIGKILL
     assert [*tmp_path.glob("cut/tiny-seed-3/.training/checkpoints/checkpoint-4")]
     with pytest.raises(OptionError, match=r"lies here, with .*; name another folder"):
@@ -250,7 +347,7 @@ def test_every_weight_is_trained_once_and_at_its_rate(kind: str) -> None:
     arguments = SimpleNamespace(
         learning_rate=0.1, weight_decay=0.3, adam_beta1=0.9, adam_beta2=0.98, adam_epsilon=1e-8
     )
-    groups = fitting.muon(model, arguments, 0.02).param_groups
+    groups = muon.muon_optimizer(model, arguments, 0.02).param_groups
     found = {id(w): (one["lr"], one["weight_decay"]) for one in groups for w in one["params"]}
     named = dict(model.named_parameters())
     assert len(found) == len(named) == sum(len(one["params"]) for one in groups)
@@ -352,7 +449,7 @@ def test_levels_and_seeds_are_trained_once(write: Any, tmp_path: Path) -> None:
               "length": {"short": {"first.before.training.max_steps": 1}, "long": {}}},
     )  # fmt: skip
     out = tmp_path / "out"
-    models = planned(name)
+    models = plan_models(name)
     assert [*models][:4] == [
         "after-low-short-seed-0", "after-low-short-seed-1",
         "after-low-long-seed-0", "after-low-long-seed-1",
@@ -435,7 +532,9 @@ def test_spans_lose_nothing() -> None:
     rng = random.Random(1)
     blocks = [[rng.randrange(100) for _ in range(length)] for length in [*range(2, 40), 512]]
     noise = 0
-    for block, row in zip(blocks, fitting.Corrupted(blocks, range(900, 1000), 1, 0), strict=True):
+    for block, row in zip(
+        blocks, token_ids.CorruptedBlocks(blocks, range(900, 1000), 1, 0), strict=True
+    ):
         source, answer = row["input_ids"][:-1], row["labels"][:-1]
         places = [place for place, token in enumerate(answer) if token >= 900]
         assert [answer[place] for place in places] == [*range(900, 900 + len(places))]
@@ -449,10 +548,10 @@ def test_spans_lose_nothing() -> None:
 
 
 def test_a_causal_prompt_has_no_loss_and_a_long_one_loses_its_start() -> None:
-    tokenizer = new_tokenizer(NewTokenizer(), Material([("a b", "c")]), encoder_decoder=False)
+    tokenizer = new_tokenizer(NewTokenizer(), Material([("a b", "c")]), is_encoder_decoder=False)
     training = Training(learning_rate=1, eval_steps=1, max_source_length=8)
     pairs = [("a b", "c"), ("a a b b b b b b b", "c")]
-    rows, cut = fitting.encode(pairs, tokenizer, training, encoder_decoder=False)
+    rows, cut = token_ids.encode_pairs(pairs, tokenizer, training, is_encoder_decoder=False)
     a, b, c = (tokenizer.get_vocab()[word] for word in "abc")
     end = tokenizer.eos_token_id
     assert rows[0] == {"input_ids": [a, b, c, end], "labels": [-100, -100, c, end]}
@@ -481,7 +580,7 @@ USERS = {
 def test_every_recipe_that_ships_is_legal_and_says_where_its_values_are_from() -> None:
     assert {"cogs_t5_base", "cogs_tiny"} <= set(recipe.shipped())
     for name in recipe.shipped():
-        found = next(iter(planned(name, USERS.get(name)).values()))
+        found = next(iter(plan_models(name, USERS.get(name)).values()))
         assert found.departures and len(found.paper) > 40, name
         assert callable(import_module(found.source).prepare), name
     assert "d_model" not in read_recipe("cogs_tiny_causal").model.config

@@ -16,7 +16,7 @@ from typing import Any
 from lm_eval_ext.atomic import atomic_folder
 from lm_eval_ext.benchmarks.cogs.lexicons import TOKENS, replacements
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.training.starting import told, writer
+from lm_eval_ext.training.starting import answering_class, translate_errors
 
 NOVEL_TOKENS = tuple(replacements(TOKENS).values())
 """``[w_0]`` to ``[w_20]``."""
@@ -161,7 +161,7 @@ def _model(folder: Path) -> Any:
     """Load a model on the CPU, in the type of its files."""
     from transformers import AutoConfig
 
-    model_class = writer(_loaded(AutoConfig, folder))
+    model_class = answering_class(_loaded(AutoConfig, folder))
     model, report = _loaded(model_class, folder, dtype="auto", output_loading_info=True)
     unfit = [*report["missing_keys"], *report["mismatched_keys"]]
     if unfit:
@@ -172,7 +172,7 @@ def _model(folder: Path) -> Any:
 def _loaded(auto_class: Any, folder: Path, **settings: Any) -> Any:
     if not folder.is_dir():
         raise OptionError(f"{folder} is not a folder; name a local model, none is downloaded")
-    with told(f"{folder}: {auto_class.__name__} cannot load it"):
+    with translate_errors(f"{folder}: {auto_class.__name__} cannot load it"):
         return auto_class.from_pretrained(folder, local_files_only=True, **settings)
 
 

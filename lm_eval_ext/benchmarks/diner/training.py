@@ -36,7 +36,7 @@ from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.reading import checked
 from lm_eval_ext.training.command import RECORD
 from lm_eval_ext.training.recipe import Material, Pair
-from lm_eval_ext.training.starting import answers_of, processes
+from lm_eval_ext.training.starting import generate_answers, processes
 
 DEV, WRITTEN = GATES = "dev", "written"
 """The gates: the validation set; of diner_mini, its validation recipes that people wrote."""
@@ -206,7 +206,7 @@ def _predictions(model: Path, recipes: Sequence[Recipe]) -> ComponentsById:
     prompts: list[str] = []
     for recipe in recipes:
         prompts += component_prompts(recipe.instruction, AUTHORS)
-    answers = answers_of(model, prompts, most=MAX_TOKENS)
+    answers = generate_answers(model, prompts, max_gen_toks=MAX_TOKENS)
     if processes().is_main_process:
         _write_answers(file, recipes, answers)
     processes().wait_for_everyone()

@@ -283,7 +283,7 @@ def answered(model: Path, prompts: Any, *, most: int) -> list[str]:
 @pytest.fixture
 def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Folders of auxiliary models that :func:`answered` stands for."""
-    monkeypatch.setattr(training, "answers_of", answered)
+    monkeypatch.setattr(training, "generate_answers", answered)
 
     def folder(name: str, **data: Any) -> str:
         (tmp_path / name).mkdir()
@@ -307,7 +307,7 @@ def test_predictions_stand_before_the_question_in_training_and_in_the_task(
     assert len(docs) == 24
     assert all(doc["input"].endswith(f"” {stated}") for doc in docs)
     # Kept: nothing is asked a second time.
-    monkeypatch.setattr(training, "answers_of", None)
+    monkeypatch.setattr(training, "generate_answers", None)
     assert prepare(data, 0).digest() == made.digest()
 
 
