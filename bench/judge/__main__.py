@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write all misjudged cases")
     options = parser.parse_args()
     databases = originals("spider_databases")
-    golds = populating.wanted(databases)
+    golds = populating.databases_with_golds(databases)
     if options.pack:
         pack_all(golds)
         return

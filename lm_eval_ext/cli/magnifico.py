@@ -48,7 +48,7 @@ def populate(
     from lm_eval_ext.errors import DataError
     from lm_eval_ext.sql import suite
 
-    golds_by_database = populating.wanted(databases, golds)
+    golds_by_database = populating.databases_with_golds(databases, golds)
     shipped = suite.read_shipped(corpora.SHIPPED)
     workers = min(len(golds_by_database), os.cpu_count() or 1)
     suites = suite.populate_all(golds_by_database, out, shipped, workers=workers)

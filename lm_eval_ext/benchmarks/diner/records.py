@@ -175,7 +175,7 @@ class Categories:
 
         A share within a larger share adds nothing and is left out.
         """
-        shares = {components & known for known in self._names}
+        shares = {components & name for name in self._names}
         maximal = set()
         for share in shares:
             if not any(share < larger for larger in shares):

@@ -193,12 +193,7 @@ def read(examples: Path, databases: str | Path | None) -> Corpus:
         if not row.query:
             continue
         _check(row, words)
-        db_id = row.db_id or only_id
-        if not db_id:
-            raise DataError(
-                f"{row.source_line}: no database; add a column db_id, or name a file in "
-                "magnifico_databases"
-            )
+        db_id = _database_id(row, only_id)
         folded_id = db_id.casefold()
         if available and folded_id not in by_id:
             location = available.find(db_id)
@@ -206,12 +201,7 @@ def read(examples: Path, databases: str | Path | None) -> Corpus:
                 by_id[folded_id] = Database.at(location)
         collected.add(row, index, db_id)
         if row.dialogue:
-            file = dialogue_files.setdefault((row.names[0], folded_id), row.dialogue)
-            if file != row.dialogue:
-                raise DataError(
-                    f"{row.source_line}: {row.names[0]} has another dialogue above; give each "
-                    "interpretation one dialogue per database"
-                )
+            _add_dialogue(row, folded_id, dialogue_files)
     if not collected.questions:
         raise DataError(f"{examples}: no examples to ask; add rows that are not support")
     questions = collected.questions.values()
@@ -225,6 +215,33 @@ def read(examples: Path, databases: str | Path | None) -> Corpus:
         dialogues=_dialogues(examples.parent, dialogue_files, words),
         databases=by_id,
     )
+
+
+def _database_id(row: Row, only_id: str) -> str:
+    """Return the id of a row's database.
+
+    Args:
+        row: The row.
+        only_id: The id of the only database; "" if there are several.
+    """
+    db_id = row.db_id or only_id
+    if not db_id:
+        raise DataError(
+            f"{row.source_line}: no database; add a column db_id, or name a file in "
+            "magnifico_databases"
+        )
+    return db_id
+
+
+def _add_dialogue(row: Row, folded_id: str, files: dict[tuple[str, str], str]) -> None:
+    """Add the file of a row's dialogue, by interpretation and database."""
+    name = row.names[0]
+    file = files.setdefault((name, folded_id), row.dialogue)
+    if file != row.dialogue:
+        raise DataError(
+            f"{row.source_line}: {name} has another dialogue above; give each interpretation one "
+            "dialogue per database"
+        )
 
 
 def _support(

@@ -5,7 +5,7 @@ the suite distinguishes it from the gold.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from lm_eval_ext.sql import Databases, OneDatabase, Place, databases_at, sqlite_
 from lm_eval_ext.sql.engines.places import check_id
 from lm_eval_ext.sql.suite import Original, Suite, SuiteRunners, gold_id
 from lm_eval_ext.sql.suite.build import mutants_of
+from lm_eval_ext.sql.values import Mutant
 
 _log = get_logger(__name__)
 
@@ -25,7 +26,7 @@ GoldsByDatabase = dict[str, tuple[Path, tuple[str, ...]]]
 """SQLite files with their gold queries, by the database's id."""
 
 
-def wanted(source: str | Path, golds: Path | None = None) -> GoldsByDatabase:
+def databases_with_golds(source: str | Path, golds: Path | None = None) -> GoldsByDatabase:
     """Return the databases that are asked about, with their gold queries.
 
     One of several databases that cannot be used is left out with a warning.
@@ -48,19 +49,19 @@ def wanted(source: str | Path, golds: Path | None = None) -> GoldsByDatabase:
         queries = _read_golds(golds, single.db_id if single else "")
     for db_id in queries:
         check_id(db_id)  # copies and reports are named by it
-    found = {}
+    golds_by_database = {}
     for db_id in queries:
-        place = _find(databases, db_id)
-        if place is None and single is not None and len(queries) == 1:
-            place = single.place  # a single database, such as a copy, may have any name
-        if place is not None:
-            found[db_id] = (sqlite_path(place), queries[db_id])
-    if not found:
+        location = _find(databases, db_id)
+        if location is None and single is not None and len(queries) == 1:
+            location = single.place  # a single database, such as a copy, may have any name
+        if location is not None:
+            golds_by_database[db_id] = (sqlite_path(location), queries[db_id])
+    if not golds_by_database:
         raise DataError(
             f"{source} has none of the {len(queries)} databases that are asked about; it must have "
             "<db_id>/<db_id>.sqlite, like Spider's folder `database`"
         )
-    return found
+    return golds_by_database
 
 
 def _find(databases: Databases | OneDatabase, db_id: str) -> Place | None:
@@ -73,19 +74,22 @@ def _find(databases: Databases | OneDatabase, db_id: str) -> Place | None:
         return None
 
 
-def _read_golds(file: Path, only: str) -> dict[str, tuple[str, ...]]:
+def _read_golds(file: Path, only_id: str) -> dict[str, tuple[str, ...]]:
     """Read gold queries: a table with the columns ``query`` and, unless there is one, ``db_id``.
 
-    Where there is an ``only`` database, rows without a query define words (:mod:`.own`).
+    Args:
+        file: The table.
+        only_id: The id of the only database, about which rows without a query define words
+            (:mod:`.own`); "" if there are several.
     """
     queries: dict[str, set[str]] = {}
     for line, row in rows_of(file):
         cells = row if isinstance(row, dict) else {}
-        db_id = cells.get("db_id") or only
+        db_id = cells.get("db_id") or only_id
         query = cells.get("query")
         if query and db_id and isinstance(query, str) and isinstance(db_id, str):
             queries.setdefault(db_id.casefold(), set()).add(query)
-        elif query or not only:
+        elif query or not only_id:
             raise DataError(f"{line}: needs a db_id and a query")
     if not queries:
         raise DataError(
@@ -102,7 +106,8 @@ def examine(golds_by_database: GoldsByDatabase, suites: Mapping[str, Suite]) -> 
     """
     from tqdm import tqdm
 
-    golds, missed_kinds = Counter[str](), Counter[str]()
+    golds = Counter[str]()
+    missed_kinds = Counter[str]()
     for db_id, suite in tqdm(suites.items(), desc="examining", unit="db", disable=None):
         path, queries = golds_by_database[db_id]
         original = Original(path, queries)
@@ -112,9 +117,7 @@ def examine(golds_by_database: GoldsByDatabase, suites: Mapping[str, Suite]) -> 
                     golds["broken"] += 1
                     continue
                 mutants = mutants_of(gold, original.schema)
-                missed = {
-                    mutant.kind for mutant in mutants if runners.wrong_on(gold, mutant.sql) is None
-                }
+                missed = _missed_kinds(gold, mutants, runners)
                 golds["run"] += 1
                 golds["alone"] += not suite.judging(gold)
                 golds["mutants"] += len(mutants)
@@ -127,3 +130,8 @@ def examine(golds_by_database: GoldsByDatabase, suites: Mapping[str, Suite]) -> 
         f"{golds['missed']:,} golds with a mutant that is missed ({listed or 'none'}), of "
         f"{golds['mutants']:,} mutants"
     )
+
+
+def _missed_kinds(gold: str, mutants: Sequence[Mutant], runners: SuiteRunners) -> set[str]:
+    """Return the kinds of the mutants that no database of a suite distinguishes from the gold."""
+    return {mutant.kind for mutant in mutants if runners.wrong_on(gold, mutant.sql) is None}

@@ -130,18 +130,31 @@ def _blocks(text: str, level: int) -> Iterator[Place]:
             yield from _json_places(text, start, level)
         elif block["box"]:
             boxes += 1
-            if level >= _MAX_LEVELS or boxes > _MAX_BOXES:
-                continue
-            end = closing_brace(text, start)
-            if end is not None:
-                yield from places(_without_latex(text[start:end]), level + 1)
-        elif block["quotes"]:
-            end = text.find(block["quote_mark"], start)
-            if end >= 0:
-                yield Place(text, start, end, source="quotation marks")
+            if boxes <= _MAX_BOXES:
+                yield from _box_places(text, start, level)
         else:
-            source = "tag" if block["tag"] else "environment"
-            yield Place(text, start, len(text), source=source)
+            yield from _other_block(text, block)
+
+
+def _box_places(text: str, start: int, level: int) -> Iterator[Place]:
+    """Yield the places in a box of LaTeX, unless it is nested too deep or not closed."""
+    if level >= _MAX_LEVELS:
+        return
+    end = closing_brace(text, start)
+    if end is not None:
+        yield from places(_without_latex(text[start:end]), level + 1)
+
+
+def _other_block(text: str, block: re.Match[str]) -> Iterator[Place]:
+    """Yield the place in a tag, an environment or triple quotation marks."""
+    start = block.end()
+    if block["quotes"]:
+        end = text.find(block["quote_mark"], start)
+        if end >= 0:
+            yield Place(text, start, end, source="quotation marks")
+        return
+    source = "tag" if block["tag"] else "environment"
+    yield Place(text, start, len(text), source=source)
 
 
 def _without_latex(text: str) -> str:

@@ -74,24 +74,26 @@ def is_broken_query(place: Place) -> bool:
 
     It has SELECT and FROM in the same case, and between them nothing that only a sentence has.
     """
-    select = ""
+    remaining = tokens(place.opening)
+    opening = next(remaining, None)
+    if opening is None:
+        return False
+    select = opening[0]
+    if select not in ("SELECT", "select") or (place.prose and select == "select"):
+        return False
     words = 0
-    for token in tokens(place.opening):
+    for token in remaining:
         piece = token[0]
-        if not select:
-            if piece not in ("SELECT", "select") or (place.prose and piece == "select"):
-                return False
-            select = piece
-        elif piece.upper() == "FROM":
+        if piece.upper() == "FROM":
             return piece.isupper() == select.isupper() and words > 0
-        elif token["wide"] or piece in (":", "!", "{", "}"):
+        if token["wide"] or piece in (":", "!", "{", "}"):
             return False
-        elif token["word"]:
+        if token["word"]:
             words += 1
-            if words > _MAX_NAME_WORDS:
-                return False
         elif piece not in KEYWORDS:
             words = max(words, 1)
+        if words > _MAX_NAME_WORDS:
+            return False
     return False
 
 

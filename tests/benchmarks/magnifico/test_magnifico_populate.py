@@ -52,7 +52,7 @@ def test_the_command_makes_a_suite_and_reports_on_it(yard: Path) -> None:
     assert "1 suites of" in said
     assert "0 golds are judged by the original alone" in said
     assert (yard / "out/yard/suite.json").is_file()
-    found = populating.wanted(yard / "databases", yard / "golds.tsv")
+    found = populating.databases_with_golds(yard / "databases", yard / "golds.tsv")
     made = populate_all(found, yard / "again")
     report = populating.examine(found, made)
     assert report.startswith(

@@ -136,6 +136,15 @@ def _draw_forms(
     return forms
 
 
+@dataclass(frozen=True)
+class _Result:
+    """The parts of a question that decide about its result, as in :class:`.tree.Question`."""
+
+    show: tuple[Term, ...]
+    by: Plain | None = None
+    top: Top | None = None
+
+
 class Drawer:
     """Draws nodes and questions on one database."""
 
@@ -165,10 +174,16 @@ class Drawer:
             elif rule["of"] == "link":
                 yield from self._linked(expression, entity)
             else:
-                for column in self._columns(entity, *rule["of"].split()):
-                    node = self._node(expression, entity, column)
-                    if node is not None:
-                        yield node
+                columns = self._columns(entity, *rule["of"].split())
+                yield from self._nodes_of_columns(expression, entity, columns)
+
+    def _nodes_of_columns(
+        self, expression: str, entity: Entity, columns: Iterable[Plain]
+    ) -> Iterator[Node]:
+        for column in columns:
+            node = self._node(expression, entity, column)
+            if node is not None:
+                yield node
 
     def _node(self, expression: str, entity: Entity, column: Plain) -> Node | None:
         if expression in grammar()["functions"]:
@@ -195,40 +210,51 @@ class Drawer:
         """Draw a question in which a node stands where it can."""
         shape = self.rng.choice(grammar()["asks"][type(node).__name__].split())
         mentioned = _phrases([node])
-        show: tuple[Term, ...] = (COUNT,)
-        by = top = None
-        if isinstance(node, Top) and node.term == COUNT:
-            show, by, top = (), self._group(entity, mentioned), node
-        elif shape == "groups":
-            by = self._group(entity, mentioned)
-            if isinstance(node, Aggregate):
-                show = (node,)
-        elif shape == "top":
-            top, show = self._top(entity, node, mentioned)
-        elif shape == "different":
-            columns = self._columns(entity, *_CATEGORIES, mentioned=mentioned, fewest=_MIN_GROUPS)
-            show = (self._pick(columns),)
-        elif isinstance(node, Aggregate):
-            show = (node,)
-        elif shape == "measure":
-            show = (self._measure(entity, mentioned),)
-        elif shape == "list":
-            show = self._shown(entity, mentioned)
+        result = self._result(entity, node, shape, mentioned)
         where: tuple[Clause, ...] = (node,) if isinstance(node, Clause) else ()
         has_further = self._happens(_HAS_FURTHER)
         if has_further and (not where or shape in {"count", "measure", "list"}):
-            where += self._further(entity, mentioned | _phrases([*show, by, top]))
+            mentioned_so_far = mentioned | _phrases([*result.show, result.by, result.top])
+            where += self._further(entity, mentioned_so_far)
         return Question(
             entity,
-            show,
+            result.show,
             where,
-            by,
-            top,
+            result.by,
+            result.top,
             distinct=shape == "different",
             style=self.rng.randrange(_STYLES),
         )
 
     # Parts of questions. ``mentioned`` are the phrases of columns that are not mentioned again.
+
+    def _result(
+        self, entity: Entity, node: Node, shape: str, mentioned: Collection[str]
+    ) -> "_Result":
+        if isinstance(node, Top) and node.term == COUNT:
+            return _Result((), by=self._group(entity, mentioned), top=node)
+        if shape == "groups":
+            show = node if isinstance(node, Aggregate) else COUNT
+            return _Result((show,), by=self._group(entity, mentioned))
+        if shape == "top":
+            top, shown = self._top(entity, node, mentioned)
+            return _Result(shown, top=top)
+        return _Result(self._shown_of_all(entity, node, shape, mentioned))
+
+    def _shown_of_all(
+        self, entity: Entity, node: Node, shape: str, mentioned: Collection[str]
+    ) -> tuple[Term, ...]:
+        """Draw what is shown where a question is about all rows."""
+        if shape == "different":
+            columns = self._columns(entity, *_CATEGORIES, mentioned=mentioned, fewest=_MIN_GROUPS)
+            return (self._pick(columns),)
+        if isinstance(node, Aggregate):
+            return (node,)
+        if shape == "measure":
+            return (self._measure(entity, mentioned),)
+        if shape == "list":
+            return self._shown(entity, mentioned)
+        return (COUNT,)
 
     def _top(
         self, entity: Entity, node: Node, mentioned: Collection[str]
@@ -291,13 +317,8 @@ class Drawer:
 
     def _group(self, entity: Entity, mentioned: Collection[str]) -> Plain:
         """Draw what to group by: a category of the table, or the name of what a link leads to."""
-        columns = [
-            column
-            for column in self._columns(
-                entity, *_CATEGORIES, mentioned=mentioned, fewest=_MIN_GROUPS
-            )
-            if column.field.distinct <= _MAX_GROUPS
-        ]
+        categories = self._columns(entity, *_CATEGORIES, mentioned=mentioned, fewest=_MIN_GROUPS)
+        columns = [column for column in categories if column.field.distinct <= _MAX_GROUPS]
         for column in self._parent_columns(entity, mentioned, "name"):
             parent = self.profile.entities[column.field.table]
             if column.field.distinct == parent.rows:
@@ -345,25 +366,31 @@ class Drawer:
 
     def _condition(self, rule: str, entity: Entity, column: Plain) -> Clause | None:
         """Draw a condition with values of the column; None if it has no fitting ones."""
-        field = column.field
-        values: tuple[Value, ...] | None = ()
-        if rule in {"=", "<>", "or"}:
-            values = self._named_values(rule, column)
-        elif rule == "shorter":
-            lengths = sorted(len(str(value)) for value in field.values)
-            values = (lengths[len(lengths) // 3] + 1,)
-        elif rule == "during":
-            year = int(str(self.rng.choice(field.values))[:4])
-            values = (f"{year}-01-01", f"{year + 1}-01-01", str(year))
-        elif rule == "exceeds":
+        if rule == "exceeds":
             inner = self._on_entity(entity, {column.phrase})
             if inner is None or inner.rule == "or":
                 return None
             return Clause(rule, column, inner=inner)
-        elif rule in _THRESHOLD_RULES:
+        values = self._condition_values(rule, column)
+        if values is None:
+            return None
+        return Clause(rule, column, values)
+
+    def _condition_values(self, rule: str, column: Plain) -> tuple[Value, ...] | None:
+        """Draw the values of a condition; None if the column has no fitting ones."""
+        field = column.field
+        if rule in {"=", "<>", "or"}:
+            return self._named_values(rule, column)
+        if rule == "shorter":
+            lengths = sorted(len(str(value)) for value in field.values)
+            return (lengths[len(lengths) // 3] + 1,)
+        if rule == "during":
+            year = int(str(self.rng.choice(field.values))[:4])
+            return (f"{year}-01-01", f"{year + 1}-01-01", str(year))
+        if rule in _THRESHOLD_RULES:
             limit = self._threshold(field)
-            values = None if limit is None else (limit,)
-        return None if values is None else Clause(rule, column, values)
+            return None if limit is None else (limit,)
+        return ()
 
     def _named_values(self, rule: str, column: Plain) -> tuple[Value, ...] | None:
         """Draw a value, or two for "or", that a sentence can name; None if there are too few."""

@@ -82,7 +82,9 @@ class ColumnEntry(_Entry):
     @model_validator(mode="before")
     @classmethod
     def _named(cls, content: object) -> object:
-        return {"name": content} if isinstance(content, str) else content
+        if isinstance(content, str):
+            return {"name": content}
+        return content
 
 
 class TableEntry(_Entry):
@@ -261,10 +263,13 @@ class _Reader:
 
     def read(self, path: Path) -> Profile:
         tables = {table.name: table for table in self.schema.values() if not table.view}
-        sizes = {name: self._rows(f"SELECT count(*) FROM {quoted(name)}")[0][0] for name in tables}
+        sizes: dict[str, int] = {}
+        links: list[Link] = []
+        for name, table in tables.items():
+            sizes[name] = self._rows(f"SELECT count(*) FROM {quoted(name)}")[0][0]
+            links += self._links(table)
         if not any(sizes.values()):
             raise DataError(f"{path}: no table has rows; questions are about rows")
-        links = [link for table in tables.values() for link in self._links(table)]
         entities: dict[str, Entity] = {}
         for name, rows in sizes.items():
             nouns = self._nouns(tables[name])
@@ -308,12 +313,13 @@ class _Reader:
         words = words_of(column.name)
         while words and words[-1] in _KEY_WORDS:
             words.pop()
-        parent_nouns = self._nouns(parent)
-        parent_noun = parent_nouns[0] if parent_nouns else ""
+        parent_noun, _ = self._nouns(parent) or ("", "")
         if not is_spoken(words) or words[-1] in among("unsaid"):
             return parent_noun
         noun, _ = row_noun(" ".join(words))
-        return parent_noun if set(parent_noun.split()) <= set(noun.split()) else noun
+        if set(parent_noun.split()) <= set(noun.split()):
+            return parent_noun
+        return noun
 
     def _nouns(self, table: Table) -> tuple[str, str] | None:
         """Return the nouns for one row and for several; None if the table's name says nothing."""

@@ -41,7 +41,9 @@ def name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII) or text.lower() in among("keywords"):
         return quoted(text)
     token_types = [token.token_type.name for token in SQLite().tokenize(text)]
-    return text if token_types == ["VAR"] else quoted(text)
+    if token_types != ["VAR"]:
+        return quoted(text)
+    return text
 
 
 def literal(value: Value) -> str:
@@ -74,12 +76,18 @@ class Plain:
 
     def sql(self, tables: Tables) -> str:
         """Return the column in SQL."""
-        column = name(self.field.name)
-        return f"{tables[self.link]}.{column}" if tables else column
+        return _qualified(name(self.field.name), self.link, tables)
 
     def words(self, novel: NovelWords) -> str:
         """Return the column in words."""
         return self.phrase
+
+
+def _qualified(column: str, link: Link | None, tables: Tables) -> str:
+    """Return a column behind the alias of its table, if tables are joined."""
+    if not tables:
+        return column
+    return f"{tables[link]}.{column}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,9 @@ class Aggregate:
 
     def columns(self) -> tuple[Plain, ...]:
         """Return the columns in it."""
-        return self.of.columns() if self.of else ()
+        if self.of is None:
+            return ()
+        return self.of.columns()
 
     def sql(self, tables: Tables) -> str:
         """Return the expression in SQL."""
@@ -136,7 +146,9 @@ class Clause:
 
     def columns(self) -> tuple[Plain, ...]:
         """Return the columns in it; without those of a child."""
-        columns = self.of.columns() if self.of else ()
+        columns: tuple[Plain, ...] = ()
+        if self.of:
+            columns += self.of.columns()
         if self.inner and not self.link:
             columns += self.inner.columns()
         return columns
@@ -145,8 +157,7 @@ class Clause:
         """Return the condition in SQL."""
         slots = {"inner": self.inner.sql({}) if self.inner else ""}
         if self.link:
-            key = name(self.link.key)
-            slots["x"] = f"{tables[None]}.{key}" if tables else key
+            slots["x"] = _qualified(name(self.link.key), None, tables)
             slots["key"] = name(self.link.column)
             slots["child"] = name(self.link.child)
         elif self.of:
@@ -195,7 +206,9 @@ class Top:
         """Return the end of a query."""
         direction = "DESC" if self.descending else "ASC"
         end = f" ORDER BY {self.term.sql(tables)} {direction} LIMIT 1"
-        return f"{end} OFFSET {self.rank - 1}" if self.rank > 1 else end
+        if self.rank > 1:
+            end += f" OFFSET {self.rank - 1}"
+        return end
 
     def words(self, novel: NovelWords) -> str:
         """Return it in words, as "second highest"."""
@@ -316,12 +329,13 @@ class Question:
             there: Words between the noun and its conditions: "employees are there whose ...".
         """
         adjectives = among("adjectives")
-        before = [
-            clause for clause in self.where if clause.kind in adjectives and clause.kind in novel
-        ]
-        behind = sorted(
-            (clause for clause in self.where if clause not in before), key=_clause_order
-        )
+        before: list[Clause] = []
+        behind: list[Clause] = []
+        for clause in self.where:
+            is_adjective = clause.kind in adjectives and clause.kind in novel
+            side = before if is_adjective else behind
+            side.append(clause)
+        behind.sort(key=_clause_order)
         clauses = listed([clause.words(novel, many=many) for clause in behind])
         if len(behind) == 1 and behind[0].rule in _SUPERLATIVES:
             clauses = "with the" + clauses.partition(" the")[2]
