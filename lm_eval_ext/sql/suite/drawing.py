@@ -38,6 +38,10 @@ _UNREAD_ROWS = 6
 
 _ROW_TRIES = 6
 _MAX_DEPTH = 6
+"""Generations of parents that are added for one row."""
+
+Record = dict[str, Value]
+"""A row: values by folded column names."""
 
 
 class Draws:
@@ -72,23 +76,25 @@ class Draws:
         return shuffled
 
 
-Record = dict[str, Value]
-"""A row: values by folded column names."""
-
-
 class _Drawing:
     """A database in the making."""
 
     def __init__(self, source: DrawingSource, seed: str, first: Sequence[int]) -> None:
+        draws = Draws(seed)
         self._source = source
-        self._draws = draws = Draws(seed)
+        self._draws = draws
         self._order = source.tables
         self.rows: dict[str, list[Record]] = {table: [] for table in self._order}
         self.columns: dict[str, list[str]] = {}
         """The stored columns by table."""
+        self._linked_columns: dict[str, set[str]] = {}
+        """The columns of foreign keys by table."""
         for table in self._order:
             columns = source.schema[table].columns
             self.columns[table] = [fold(column.name) for column in columns if not column.generated]
+            self._linked_columns[table] = {
+                fold(child) for link in source.links[table] for child in link.columns
+            }
         self._taken: dict[tuple[str, tuple[str, ...]], dict[tuple[Value, ...], Record]] = {}
         """The rows by table, key and the key's values."""
         self._palettes: dict[ColumnName, list[Value]] = {}
@@ -102,78 +108,95 @@ class _Drawing:
         self._keeps_unique = draws.chance(0.75)
         self._keeps_numbers_unique = draws.chance(0.5)
         spellings = {str(text) for domain in source.domains.values() for text in domain.spellings}
-        self._spellings = {text.casefold(): text for text in sorted(spellings) if draws.chance(0.4)}
+        self._spellings: dict[str, str] = {}
+        """The spelling of texts by their case-folded form, where it is not the original's."""
+        for text in sorted(spellings):
+            if draws.chance(0.4):
+                self._spellings[text.casefold()] = text
 
     def run(self) -> None:
         """Draw all rows."""
-        draws = self._draws
         tables_read = {table for gold in self._golds for table in gold.tables}
         max_rows = {}
         for table in self.rows:
-            is_read = table in tables_read
-            max_rows[table] = self._size if is_read else min(_UNREAD_ROWS, self._size)
+            max_rows[table] = self._size
+            if table not in tables_read:
+                max_rows[table] = min(_UNREAD_ROWS, self._size)
         for table in self.rows:
-            for _ in range(max(min(2, max_rows[table]), max_rows[table] // 4)):
+            first_rows = max(min(2, max_rows[table]), max_rows[table] // 4)
+            for _ in range(first_rows):
                 self.add_row(table, {})
         for gold in self._golds:
             if all(len(self.rows[table]) < max_rows[table] for table in gold.tables):
                 self._plant(gold)
         for table, rows in self.rows.items():
             half = max_rows[table] // 2
-            for _ in range(half + draws.below(half + 1) - len(rows)):
-                self.add_row(table, self._part_of_a_row(table))
-        for name in sorted({name for gold in self._golds for name in gold.averaged}):
-            if draws.chance(0.4):
+            row_count = half + self._draws.below(half + 1)
+            for _ in range(row_count - len(rows)):
+                self.add_row(table, self._repeated_cells(table))
+        averaged = {name for gold in self._golds for name in gold.averaged}
+        for name in sorted(averaged):
+            if self._draws.chance(0.4):
                 self._balance(name)
 
     def _balance(self, name: ColumnName) -> None:
         """Give a column one number and the numbers on both sides of it, so that it is the mean."""
         table, column = name
-        source, rows = self._source, self.rows[table]
-        bound = {key_column for key in source.keys[table] for key_column in key}
-        bound |= {fold(child) for link in source.links[table] for child in link.columns}
-        if not source.domains[name].is_number or column in bound or not rows:
+        rows = self.rows[table]
+        is_bound = column in self._key_columns(table) | self._linked_columns[table]
+        if is_bound or not rows or not self._source.domains[name].is_number:
             return
         middle = max(1, _whole(rows[0][column]))
-        balanced = len(rows) // 3 * 3
-        for i, row in enumerate(rows):
-            row[column] = middle + ((0, 1, -1)[i % 3] if i < balanced else 0)
+        for row in rows:
+            row[column] = middle
+        for third in range(len(rows) // 3):
+            rows[3 * third + 1][column] = middle + 1
+            rows[3 * third + 2][column] = middle - 1
 
-    def _part_of_a_row(self, table: str) -> Record:
+    def _key_columns(self, table: str) -> set[str]:
+        return {column for key in self._source.keys[table] for column in key}
+
+    def _repeated_cells(self, table: str) -> Record:
         """Return a part of an earlier row, so that rows agree in more than chance would give."""
         rows = self.rows[table]
         if not rows or not self._draws.chance(0.4):
             return {}
-        keys = {column for key in self._source.keys[table] for column in key}
-        return {
-            column: value
-            for column, value in self._draws.pick(rows).items()
-            if column not in keys and self._draws.chance(0.75)
-        }
+        key_columns = self._key_columns(table)
+        cells = {}
+        for column, value in self._draws.pick(rows).items():
+            if column not in key_columns and self._draws.chance(0.75):
+                cells[column] = value
+        return cells
 
     def _plant(self, gold: GoldRequirements) -> None:
         """Add rows of a group for a gold, with values next to its constants."""
-        draws = self._draws
         group = {name: self._value(name) for name in gold.grouped}
-        count = draws.pick(gold.group_sizes) if gold.group_sizes else 1 + draws.below(3)
-        for _ in range(count):
-            cells = {**group}
-            is_exact = draws.chance(_EXACT_SHARE)
-            for name, constants in gold.constants.items():
-                pool = constants
-                if is_exact:
-                    pool = constants[:1]
-                elif not constants or not draws.chance(0.8):
-                    pool = self._palette(name)
-                if pool:
-                    value = pool[0] if draws.chance(0.3) else draws.pick(pool)
-                    cells.update(self._cells_of_constant(name, value))
-            if is_exact or draws.chance(0.8):
-                self._equate(gold, cells)
-            for table in sorted(gold.tables, key=self._order.index):
-                self.add_row(
-                    table, {column: value for (t, column), value in cells.items() if t == table}
-                )
+        if gold.group_sizes:
+            row_count = self._draws.pick(gold.group_sizes)
+        else:
+            row_count = 1 + self._draws.below(3)
+        for _ in range(row_count):
+            self._plant_row(gold, group)
+
+    def _plant_row(self, gold: GoldRequirements, group: Mapping[ColumnName, Value]) -> None:
+        """Add a row of a group for a gold to each of its tables."""
+        draws = self._draws
+        cells = {**group}
+        is_exact = draws.chance(_EXACT_SHARE)
+        for name, constants in gold.constants.items():
+            values = constants
+            if is_exact:
+                values = constants[:1]
+            elif not constants or not draws.chance(0.8):
+                values = self._palette(name)
+            if values:
+                value = values[0] if draws.chance(0.3) else draws.pick(values)
+                cells.update(self._cells_of_constant(name, value))
+        if is_exact or draws.chance(0.8):
+            self._equate(gold, cells)
+        for table in sorted(gold.tables, key=self._order.index):
+            wanted = {name[1]: value for name, value in cells.items() if name[0] == table}
+            self.add_row(table, wanted)
 
     def _cells_of_constant(self, name: ColumnName, value: Value) -> dict[ColumnName, Value]:
         """Return what a row needs to have a value: the value, or the key of the row that has it.
@@ -185,8 +208,11 @@ class _Drawing:
         namesake = self._row_of_name(name, value)
         if namesake is None:
             return {name: value}
-        keys = [key[0] for key in self._source.keys[table] if len(key) == 1]
-        return {(table, key): namesake[key] for key in keys if key != column}
+        cells = {}
+        for key in self._source.keys[table]:
+            if len(key) == 1 and key[0] != column:
+                cells[table, key[0]] = namesake[key[0]]
+        return cells
 
     def _row_of_name(self, name: ColumnName, value: Value) -> Record | None:
         """Return the row that has a name already, if at most one row may have it."""
@@ -214,19 +240,23 @@ class _Drawing:
 
     def _shared_value(self, first: ColumnName, second: ColumnName) -> Value:
         """Return a value for two columns: of a row that has a key, of one that will, or any."""
+        same_table = first[0] == second[0]
         for name in (first, second):
-            rows = self.rows[name[0]]
             if not self._is_key(name):
                 continue
-            if first[0] != second[0] and self._draws.chance(0.5):
+            table, column = name
+            rows = self.rows[table]
+            if not same_table and self._draws.chance(0.5):
                 return self._fresh_key(name)
             if rows:
                 row = rows[-1] if self._draws.chance(0.3) else self._draws.pick(rows)
-                return row[name[1]]
+                return row[column]
         return self._value(first)
 
     def _is_key(self, name: ColumnName) -> bool:
-        return (name[1],) in self._source.keys[name[0]]
+        """Return whether a column is a key by itself."""
+        table, column = name
+        return (column,) in self._source.keys[table]
 
     def add_row(self, table: str, wanted: Mapping[str, Value], depth: int = 0) -> Record | None:
         """Add a row with wanted values, and the parents that it needs.
@@ -237,18 +267,12 @@ class _Drawing:
         if depth > _MAX_DEPTH:
             return None
         wanted = {column: self._spelled(value) for column, value in wanted.items()}
-        for key in self._source.keys[table]:
-            if all(column in wanted for column in key):
-                values = tuple(wanted[column] for column in key)
-                known = self._taken.get((table, key), {}).get(values)
-                if known is not None:
-                    return known
-        linked = {fold(child) for link in self._source.links[table] for child in link.columns}
+        namesake = self._row_with_key(table, wanted)
+        if namesake is not None:
+            return namesake
         for _ in range(_ROW_TRIES):
             record = {**wanted}
-            for column in self.columns[table]:
-                if self._is_key((table, column)) and column not in {*record, *linked}:
-                    record[column] = self._spelled(self._fresh_key((table, column)))
+            self._fill_keys(table, record)
             self.rows[table].append(record)  # so that it may refer to itself, and its parents to it
             for link in self._source.links[table]:
                 self._link(table, record, link, depth)
@@ -260,15 +284,36 @@ class _Drawing:
             self.rows[table] = [row for row in self.rows[table] if row is not record]
         return None
 
+    def _row_with_key(self, table: str, cells: Mapping[str, Value]) -> Record | None:
+        """Return the row that has the values of a key already; None if no row has."""
+        for key in self._source.keys[table]:
+            if all(column in cells for column in key):
+                values = tuple(cells[column] for column in key)
+                row = self._taken.get((table, key), {}).get(values)
+                if row is not None:
+                    return row
+        return None
+
+    def _fill_keys(self, table: str, record: Record) -> None:
+        """Give a row new keys, where it has none and they refer to no other row."""
+        for column in self.columns[table]:
+            if column in record or column in self._linked_columns[table]:
+                continue
+            if self._is_key((table, column)):
+                record[column] = self._spelled(self._fresh_key((table, column)))
+
     def _spelled(self, value: Value) -> Value:
         """Return a text in the case that this database has for it."""
-        return self._spellings.get(value.casefold(), value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            return self._spellings.get(value.casefold(), value)
+        return value
 
     def _accept(self, table: str, record: Record) -> bool:
         """Return whether a row keeps to the table's rules, and note its keys if so."""
-        schema = self._source.schema[table]
-        if any(record[column] is None and schema[column].not_null for column in record):
-            return False
+        declared = self._source.schema[table]
+        for column, value in record.items():
+            if value is None and declared[column].not_null:
+                return False
         new_keys = []
         for key in self._source.keys[table]:
             values = tuple(record[column] for column in key)
@@ -283,30 +328,30 @@ class _Drawing:
 
     def _link(self, table: str, record: Record, link: ForeignKey, depth: int) -> None:
         """Fill a foreign key from a parent, which is added if none has the wanted values."""
+        parent = fold(link.parent)
         children = [fold(column) for column in link.columns]
         targets = [fold(column) for column in link.parent_columns]
-        parent, draws = fold(link.parent), self._draws
         pairs = list(zip(children, targets, strict=True))
         wanted = {target: record[child] for child, target in pairs if child in record}
         if None in wanted.values():
             return
         may_be_null = all(self._source.domains[table, child].has_nulls for child in children)
-        if not wanted and may_be_null and draws.chance(0.07):
+        if not wanted and may_be_null and self._draws.chance(0.07):
             record.update(dict.fromkeys(children))
             return
-        parents = [
-            row
-            for row in self.rows[parent]
-            if all(row.get(t) == wanted.get(t, row.get(t)) is not None for t in targets)
-        ]
-        row = draws.early(parents) if parents else self.add_row(parent, wanted, depth + 1)
+        parents = [row for row in self.rows[parent] if _can_be_parent(row, targets, wanted)]
+        if parents:
+            row: Record | None = self._draws.early(parents)
+        else:
+            row = self.add_row(parent, wanted, depth + 1)
         if row is not None:
             record.update({child: row[target] for child, target in pairs})
 
     def _fresh_key(self, name: ColumnName) -> Value:
         """Return a value for a key, usually one that the original has."""
+        table, column = name
         domain = self._source.domains[name]
-        taken = self._taken.get((name[0], (name[1],)), {})
+        taken = self._taken.get((table, (column,)), {})
         free = [value for value in domain.vocabulary if (value,) not in taken]
         if domain.kind == "integer" and (not free or self._draws.chance(0.1)):
             highest = max((value for (value,) in taken if isinstance(value, int)), default=0)
@@ -322,7 +367,8 @@ class _Drawing:
         keeps_unique = self._keeps_unique if domain.kind == "text" else self._keeps_numbers_unique
         if domain.unique and keeps_unique:
             # Values differ in most databases, as they do in the original.
-            used = {row.get(name[1]) for row in self.rows[name[0]]}
+            table, column = name
+            used = {row.get(column) for row in self.rows[table]}
             free = [value for value in domain.vocabulary if value not in used]
             if free:
                 return self._draws.pick(free)
@@ -331,31 +377,54 @@ class _Drawing:
 
     def _palette(self, name: ColumnName) -> list[Value]:
         """Return the values that a column has in this database: a few, in a random order."""
-        if name in self._palettes:
-            return self._palettes[name]
+        if name not in self._palettes:
+            self._palettes[name] = self._draw_palette(name)
+        return self._palettes[name]
+
+    def _draw_palette(self, name: ColumnName) -> list[Value]:
+        table, column = name
         draws, domain = self._draws, self._source.domains[name]
-        values = list(domain.values)
-        for related in self._source.related.get(name, ()):
-            if self._source.domains[related].kind == domain.kind and draws.chance(0.7):
-                # What golds compare must be equal now and then.
-                values = [*self._palettes.get(related, values), *values[: len(values) // 2]]
-                break
-        chosen = [draws.pick(values) for _ in range(self._palette_size)] if values else []
-        constants = [value for gold in self._golds for value in gold.constants.get(name, ())]
-        constants = [
-            value for value in dict.fromkeys(constants) if draws.chance(self._constant_share)
-        ]
+        values = self._values_to_choose(name)
+        chosen = []
+        if values:
+            chosen = [draws.pick(values) for _ in range(self._palette_size)]
+        constants = self._draw_constants(name)
         if domain.is_number and draws.chance(0.3):
             # Numbers at equal distances: a mean may be one of them, and so may a difference.
             number = _whole(draws.pick([*constants, *chosen] or [1]))
             chosen = [number, number + 1, max(number - 1, domain.lowest)]
         else:
             chosen += constants
-        if any(name[1] in key for key in self._source.keys[name[0]]):
-            chosen += [value for near in chosen[:3] for value in domain.neighbours(near)]
-        palette = draws.shuffled(list(dict.fromkeys(chosen)) or domain.constants)
-        self._palettes[name] = palette
-        return palette
+        if column in self._key_columns(table):
+            for value in chosen[:3]:
+                chosen += domain.neighbours(value)
+        return draws.shuffled(list(dict.fromkeys(chosen)) or domain.constants)
+
+    def _values_to_choose(self, name: ColumnName) -> list[Value]:
+        """Return values of a column, often with those of a column that golds compare it with."""
+        domain = self._source.domains[name]
+        values = domain.values
+        for related in self._source.related.get(name, ()):
+            if self._source.domains[related].kind == domain.kind and self._draws.chance(0.7):
+                # What golds compare must be equal now and then.
+                return [*self._palettes.get(related, values), *values[: len(values) // 2]]
+        return values
+
+    def _draw_constants(self, name: ColumnName) -> list[Value]:
+        """Draw some of the constants that golds compare a column with."""
+        constants: dict[Value, None] = {}
+        for gold in self._golds:
+            constants.update(dict.fromkeys(gold.constants.get(name, ())))
+        return [value for value in constants if self._draws.chance(self._constant_share)]
+
+
+def _can_be_parent(row: Record, targets: Sequence[str], wanted: Mapping[str, Value]) -> bool:
+    """Return whether a row has the wanted values, and some value in the other columns."""
+    for target in targets:
+        value = row.get(target)
+        if value is None or value != wanted.get(target, value):
+            return False
+    return True
 
 
 def _whole(number: Value) -> int:
