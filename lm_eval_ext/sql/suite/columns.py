@@ -47,7 +47,7 @@ LARGEST_INTEGER = 2**63 - 1
 _COMPACT_DAY = 8
 """Length of a day as ``%Y%m%d``, which strptime reads of shorter texts, too."""
 
-_RUN = re.compile(r"([^\W\d_])\1\1", re.IGNORECASE)
+_LETTER_RUN = re.compile(r"([^\W\d_])\1\1", re.IGNORECASE)
 
 
 @dataclass
@@ -135,10 +135,8 @@ class Domain:
         folded = piece.casefold()
         if self.kind != "text" or not piece.strip():
             return []
-        texts = sorted(
-            (text for text in self.sample if folded in text.casefold()),
-            key=lambda text: (text.casefold() != folded, len(text)),
-        )
+        texts = [text for text in self.sample if folded in text.casefold()]
+        texts.sort(key=lambda text: (text.casefold() != folded, len(text)))
         # A few letters may stand anywhere; only words are put beside others.
         combined = self._combine(piece) if len(piece) > 1 else []
         return self._add([*texts[:3], *texts[-3:], *combined])
@@ -160,32 +158,38 @@ class Domain:
     def fits(self, value: Value) -> bool:
         """Return whether a value is of the column's kind."""
         if isinstance(value, str):
-            if self.kind == "date":
-                day = _parse_date(value, self.date_format)
-                if day is None:
-                    return False
-                return not self.padded or _write_date(day, self.date_format) == value
-            return self.kind == "text" or (self.kind == "digits" and _is_digits(value))
+            return self._fits_text(value)
         if isinstance(value, float):
             return self.kind == "decimal" and _count_decimals(value) <= self.decimals
         return isinstance(value, int) and self.kind in ("integer", "decimal", "digits")
 
+    def _fits_text(self, text: str) -> bool:
+        if self.kind == "digits":
+            return _is_digits(text)
+        if self.kind != "date":
+            return self.kind == "text"
+        day = _parse_date(text, self.date_format)
+        if day is None:
+            return False
+        return not self.padded or _write_date(day, self.date_format) == text
+
     def neighbours(self, value: Value) -> Iterator[Value]:
         """Yield the neighbours of a value: one step up and down; for dates other years, too."""
-        if self.kind == "date" and isinstance(value, str):
-            day = _parse_date(value, self.date_format)
-            if day is not None:
-                for steps in (-1, 1, -365, 366):
-                    yield from self._moved_date(day, steps)
-        elif self.kind == "digits":
-            width = len(value) if isinstance(value, str) else 0
-            for number in (int(str(value)) - 1, int(str(value)) + 1):
-                if number >= 0:
-                    yield str(number).zfill(width)
-        elif self.kind == "text" and isinstance(value, str):
-            yield from self._neighbouring_texts(value)
+        if self.kind == "digits":
+            yield from _neighbouring_digits(str(value), padded=isinstance(value, str))
+        elif isinstance(value, str):
+            if self.kind == "date":
+                yield from self._neighbouring_dates(value)
+            elif self.kind == "text":
+                yield from self._neighbouring_texts(value)
         elif self.is_number and isinstance(value, (int, float)):
             yield from self._neighbouring_numbers(value)
+
+    def _neighbouring_dates(self, value: str) -> Iterator[str]:
+        day = _parse_date(value, self.date_format)
+        if day is not None:
+            for steps in (-1, 1, -365, 366):
+                yield from self._moved_date(day, steps)
 
     def _neighbouring_texts(self, value: str) -> Iterator[str]:
         texts = sorted({*self.sample, value})
@@ -194,16 +198,17 @@ class Domain:
             yield texts[position - 1]
         if position + 1 < len(texts):
             yield texts[position + 1]
-        yield from [text for text in self.sample if value in text and text != value][:2]
+        longer_texts = [text for text in self.sample if value in text and text != value]
+        yield from longer_texts[:2]
         if len(texts) > MAX_CLOSED and any(" " in text for text in texts):
             yield from self._combine(value)
 
     def _neighbouring_numbers(self, value: float) -> Iterator[Value]:
         step = 10.0**-self.decimals if self.decimals else 1
-        steps = [value - step, value + step]
-        if steps[0] == value or steps[1] == value:  # too large for such a step
-            steps = [value / 2, value * 2]
-        for number in steps:
+        below, above = value - step, value + step
+        if value in (below, above):  # too large for such a step
+            below, above = value / 2, value * 2
+        for number in (below, above):
             neighbour = round(number, self.decimals) if self.decimals else number
             if (neighbour >= 0 or self.lowest < 0) and is_storable(neighbour):
                 yield neighbour
@@ -218,18 +223,21 @@ class Domain:
         except OverflowError:
             return
         text = _write_date(moved, self.date_format)
-        yield text if self.padded else re.sub(r"(?<!\d)0(?=\d)", "", text)
+        if not self.padded:
+            text = re.sub(r"(?<!\d)0(?=\d)", "", text)
+        yield text
 
     def _combine(self, piece: str) -> list[str]:
         """Return a piece of text, alone and beside another text of the column."""
         folded = piece.casefold()
-        other = next((text for text in self.sample if folded not in text.casefold()), "")
-        texts = (piece, f"{piece} {other}", f"{other} {piece}", f"{other} {piece} {other}")
+        neighbour = next((text for text in self.sample if folded not in text.casefold()), "")
+        before, after = f"{neighbour} {piece}", f"{piece} {neighbour}"
+        texts = (piece, after, before, f"{before} {neighbour}")
         return [text.strip() for text in texts if not self.is_odd(text)]
 
     def is_odd(self, text: str) -> bool:
         """Return whether a text has three equal letters in a row and no text of the column has."""
-        return not self.has_runs and _RUN.search(text) is not None
+        return not self.has_runs and _LETTER_RUN.search(text) is not None
 
 
 def is_storable(value: Value) -> bool:
@@ -264,7 +272,7 @@ def _domain_of(values: list[Value]) -> Domain:
     """Return the domain of values, the most frequent first."""
     texts = [value for value in values if isinstance(value, str)]
     numbers = [value for value in values if isinstance(value, (int, float))]
-    if len(numbers) * 2 >= len(values):
+    if 2 * len(numbers) >= len(values):
         return _number_domain(numbers)
     if not texts:
         return Domain("blob", _spread(values))
@@ -273,17 +281,16 @@ def _domain_of(values: list[Value]) -> Domain:
         return dates
     if all(_is_digits(text) for text in texts):
         return Domain("digits", _spread(texts))
-    has_runs = any(_RUN.search(text) for text in texts)
+    has_runs = any(_LETTER_RUN.search(text) for text in texts)
     return Domain("text", _spread(texts), has_runs=has_runs, sample=texts)
 
 
 def _number_domain(numbers: list[int | float]) -> Domain:
-    decimals = [_count_decimals(number) for number in numbers if isinstance(number, float)]
-    if not decimals:
+    floats = [number for number in numbers if isinstance(number, float)]
+    if not floats:
         return Domain("integer", _spread(numbers), lowest=min(numbers))
-    return Domain(
-        "decimal", _spread(numbers), decimals=min(max(decimals), MAX_DECIMALS), lowest=min(numbers)
-    )
+    decimals = min(max(map(_count_decimals, floats)), MAX_DECIMALS)
+    return Domain("decimal", _spread(numbers), decimals=decimals, lowest=min(numbers))
 
 
 def _date_domain(texts: list[str]) -> Domain | None:
@@ -321,21 +328,32 @@ def _invent_domain(column: Column) -> Domain:
 
 def _spread(values: Iterable[Value]) -> list[Value]:
     """Return some values: the most frequent, the extremes, and others at equal distances."""
-    every = list(values)
-    if len(every) <= MAX_VALUES:
-        return every
-    ordered = sorted(every, key=_sort_key)
-    step = len(ordered) / (MAX_VALUES // 2)
-    distant = [ordered[int(i * step)] for i in range(MAX_VALUES // 2)]
-    frequent = every[: MAX_VALUES // 2 - 2]
-    return list(dict.fromkeys([*frequent, ordered[0], ordered[-1], *distant]))
+    by_frequency = list(values)
+    if len(by_frequency) <= MAX_VALUES:
+        return by_frequency
+    ordered = sorted(by_frequency, key=_sort_key)
+    half = MAX_VALUES // 2
+    step = len(ordered) / half
+    distant = [ordered[int(number * step)] for number in range(half)]
+    return list(dict.fromkeys([*by_frequency[: half - 2], ordered[0], ordered[-1], *distant]))
 
 
 def _sort_key(value: Value) -> tuple[int, Value]:
     """Order values of several types as SQLite does: numbers, texts, blobs."""
+    if isinstance(value, bytes):
+        return 2, value
     if isinstance(value, str):
         return 1, value
-    return (2, value) if isinstance(value, bytes) else (0, value)
+    return 0, value
+
+
+def _neighbouring_digits(text: str, *, padded: bool) -> Iterator[str]:
+    """Yield the numbers beside one of digits; padded ones have as many digits."""
+    number = int(text)
+    width = len(text) if padded else 0
+    for neighbour in (number - 1, number + 1):
+        if neighbour >= 0:
+            yield str(neighbour).zfill(width)
 
 
 def _is_digits(text: str) -> bool:

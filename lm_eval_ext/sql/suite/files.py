@@ -115,16 +115,14 @@ def content_hash(connection: sqlite3.Connection, schema: Schema) -> str:
     Names count in lower case. Of each value its type and its value count. Tables that the schema
     has and the database lacks do not count.
     """
-    digest = hashlib.sha256()
-    present = {
-        fold(name)
-        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    }
+    names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    present = {fold(name) for (name,) in names}
     tables = [table for table in schema.values() if not table.view and fold(table.name) in present]
+    digest = hashlib.sha256()
     for table in sorted(tables, key=lambda table: fold(table.name)):
         columns = sorted(table.columns, key=lambda column: fold(column.name))
-        names = quoted_all(column.name for column in columns)
-        rows = connection.execute(f"SELECT {names} FROM {quoted(table.name)}")
+        selected = quoted_all(column.name for column in columns)
+        rows = connection.execute(f"SELECT {selected} FROM {quoted(table.name)}")
         written = sorted(map(_WRITER.encode, rows))
         head = [fold(table.name), [fold(column.name) for column in columns]]
         digest.update("\n".join([json.dumps(head), *written, ""]).encode())
@@ -185,8 +183,8 @@ def read_shipped(folder: Path | None, end: str = "") -> Shipped:
         DataError: A file is of another kind.
     """
     populated = _read_databases(folder, f"populated{end}.json")
-    seeds = _read_databases(folder, f"suites{end}.json")
-    return Shipped({key: entry["rows"] for key, entry in populated.items()}, seeds)
+    rows = {checksum: entry["rows"] for checksum, entry in populated.items()}
+    return Shipped(rows, _read_databases(folder, f"suites{end}.json"))
 
 
 def _read_databases(folder: Path | None, name: str) -> Mapping[str, Any]:
@@ -204,7 +202,7 @@ NOTHING = Shipped({}, {})
 
 
 def key_of(digest: str, golds: Sequence[str], rows: object) -> str:
-    """Return a suite's key, by the original's checksum, sorted golds and rows of a copy."""
+    """Return a suite's key from the original's checksum, sorted golds and rows of a copy."""
     return sha256_of_json([SUITE_VERSION, digest, golds, rows])
 
 
@@ -223,7 +221,9 @@ def complete_suite(folder: Path, db_id: str, key: str, seeds: ShippedSeeds | Non
         return None
     if seeds is not None and short_hashes(suite.databases) != list(seeds.hashes):
         return None
-    return suite if all(suite.path(name).is_file() for name in suite.databases) else None
+    if not all(suite.path(name).is_file() for name in suite.databases):
+        return None
+    return suite
 
 
 def write(

@@ -16,7 +16,7 @@ from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.schema import ForeignKey, Table, any_text, decode_text, fold, schema_of
 from lm_eval_ext.sql.suite.checks import Runner
 from lm_eval_ext.sql.suite.reading import read_source
-from lm_eval_ext.sql.values import Row, quoted, quoted_all
+from lm_eval_ext.sql.values import Row, Value, quoted, quoted_all
 from lm_eval_ext.text import one_line
 
 _DECLARATIONS = (
@@ -83,39 +83,39 @@ class Original:
             for kind, name, sql in declarations:
                 # Texts that are not UTF-8 can only stand in comments, defaults and conditions.
                 statement = sql.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-                reason = self._why_not(trial, kind, name, statement)
-                if not reason:
-                    self._statements.append(statement)
-                if kind != "table":
-                    continue  # queries need no index, and a view that fails is not there
-                if reason:
-                    self.excluded[name] = reason
+                if kind == "table":
+                    problem = self._table_problem(trial, name, statement)
+                    if problem:
+                        self.excluded[name] = problem
+                    else:
+                        tables[fold(name)] = self.schema[name]
                 else:
-                    tables[fold(name)] = self.schema[name]
+                    # Queries need no index, and a view that fails is not there.
+                    problem = _create(trial, statement)
+                if not problem:
+                    self._statements.append(statement)
         return tables
 
-    def _why_not(self, trial: sqlite3.Connection, kind: str, name: str, statement: str) -> str:
-        """Create one table, index or view on a trial database; return why it cannot be."""
-        if kind == "table" and name not in self.schema:
+    def _table_problem(self, trial: sqlite3.Connection, name: str, statement: str) -> str:
+        """Create a table on a trial database; return why it cannot be used there, or ""."""
+        if name not in self.schema:
             return "it cannot be read"
-        if kind == "table" and self.schema[name].virtual:
+        if self.schema[name].virtual:
             return "a virtual table"
-        try:
-            trial.execute(statement)
-            if kind == "table":
-                columns = _stored_columns(self.schema[name])
-                # Compiled with all conditions, and run without a row.
-                nothing = ", ".join(["NULL"] * len(columns))
-                trial.execute(
-                    f"INSERT INTO {quoted(name)} ({quoted_all(columns)}) SELECT {nothing} WHERE 0"
-                )
-                trial.execute(f"SELECT * FROM {quoted(name)}")
-        except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
-            if kind == "table":
-                with suppress(sqlite3.Error, UnicodeError):
-                    trial.execute(f"DROP TABLE {quoted(name)}")
-            return one_line(str(error), limit=100)
-        return ""
+        table = quoted(name)
+        columns = _stored_columns(self.schema[name])
+        nulls = ", ".join(["NULL"] * len(columns))
+        problem = _create(
+            trial,
+            statement,
+            # Compiled with all conditions, and run without a row.
+            f"INSERT INTO {table} ({quoted_all(columns)}) SELECT {nulls} WHERE 0",
+            f"SELECT * FROM {table}",
+        )
+        if problem:
+            with suppress(sqlite3.Error, UnicodeError):
+                trial.execute(f"DROP TABLE {table}")
+        return problem
 
     def fill(self, rows: Mapping[str, Sequence[Row]]) -> sqlite3.Connection:
         """Return a database in memory with rows by table, but for those that break a constraint.
@@ -128,12 +128,12 @@ class Original:
             connection.execute(statement)
         for name, records in rows.items():
             _insert(connection, self.schema[name], records)
+        deletions = []
+        for table, links in self.source.links.items():
+            deletions += [_delete_orphans(table, link) for link in links]
         removed = 1
         while removed:
-            removed = 0
-            for table, links in self.source.links.items():
-                for link in links:
-                    removed += connection.execute(_delete_orphans(table, link)).rowcount
+            removed = sum(connection.execute(deletion).rowcount for deletion in deletions)
         return connection
 
 
@@ -160,6 +160,16 @@ def in_memory(path: Path) -> sqlite3.Connection:
         reason = one_line(str(error), limit=200)
         raise DataError(f"cannot read the database {path}: {reason}{hint}") from None
     return connection
+
+
+def _create(connection: sqlite3.Connection, *statements: str) -> str:
+    """Run statements in turn; return why one of them fails, or ""."""
+    try:
+        for statement in statements:
+            connection.execute(statement)
+    except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
+        return one_line(str(error), limit=100)
+    return ""
 
 
 def _read_only_uri(path: Path) -> str:
@@ -191,10 +201,22 @@ def _insert(connection: sqlite3.Connection, table: Table, rows: Sequence[Row]) -
         # Texts that are not UTF-8, or a rule that OR IGNORE does not cover: types of STRICT
         # tables, a condition or a computed column that fails.
         for row in rows:
-            marks = ", ".join("?" if _is_utf8(value) else "CAST(? AS TEXT)" for value in row)
-            values = [value if _is_utf8(value) else _to_bytes(value) for value in row]
-            with suppress(sqlite3.Error):
-                connection.execute(f"{head}({marks})", values)
+            _insert_any_text(connection, head, row)
+
+
+def _insert_any_text(connection: sqlite3.Connection, head: str, row: Row) -> None:
+    """Insert a row whose texts may have any bytes, unless it breaks a rule."""
+    marks: list[str] = []
+    values: list[Value] = []
+    for value in row:
+        if isinstance(value, str) and not _is_utf8(value):
+            marks.append("CAST(? AS TEXT)")
+            values.append(value.encode("utf-8", "surrogateescape"))
+        else:
+            marks.append("?")
+            values.append(value)
+    with suppress(sqlite3.Error):
+        connection.execute(f"{head}({', '.join(marks)})", values)
 
 
 @contextmanager
@@ -208,24 +230,18 @@ def _undone_on_error(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-def _is_utf8(value: object) -> bool:
-    if not isinstance(value, str) or value.isascii():
-        return True
-    return not any("\udc80" <= character <= "\udcff" for character in value)
-
-
-def _to_bytes(value: object) -> bytes:
-    return str(value).encode("utf-8", "surrogateescape")
+def _is_utf8(text: str) -> bool:
+    """Return whether a text has no byte that :func:`decode_text` could not decode."""
+    return text.isascii() or not any("\udc80" <= character <= "\udcff" for character in text)
 
 
 def _delete_orphans(table: str, link: ForeignKey) -> str:
     """Return the statement that deletes the rows whose parent is not there."""
-    pairs = list(zip(link.columns, link.parent_columns, strict=True))
-    same = " AND ".join(
-        f"p.{quoted(parent)} = {quoted(table)}.{quoted(child)}" for child, parent in pairs
-    )
-    filled = " AND ".join(f"{quoted(child)} IS NOT NULL" for child, _ in pairs)
+    filled, equal = [], []
+    for child, target in zip(link.columns, link.parent_columns, strict=True):
+        filled.append(f"{quoted(child)} IS NOT NULL")
+        equal.append(f"p.{quoted(target)} = {quoted(table)}.{quoted(child)}")
     return (
-        f"DELETE FROM {quoted(table)} WHERE {filled} AND NOT EXISTS "
-        f"(SELECT 1 FROM {quoted(link.parent)} AS p WHERE {same})"
+        f"DELETE FROM {quoted(table)} WHERE {' AND '.join(filled)} AND NOT EXISTS "
+        f"(SELECT 1 FROM {quoted(link.parent)} AS p WHERE {' AND '.join(equal)})"
     )

@@ -118,27 +118,26 @@ def read_source(
     Raises:
         sqlite3.Error: A column cannot be read.
     """
-    domains = {
-        (name, fold(column.name)): read_domain(connection, table, column)
-        for name, table in tables.items()
-        for column in table.columns
-        if not column.generated
-    }
+    domains = {}
+    for name, table in tables.items():
+        for column in table.columns:
+            if not column.generated:
+                domains[name, fold(column.name)] = read_domain(connection, table, column)
     requirements = []
     for gold in golds:
         with suppress(UnparsedQuery, RecursionError):
             requirements.append(read_requirements(gold, schema, domains))
     keys = {name: _keys(name, table, domains) for name, table in tables.items()}
     links = {name: _declared_links(name, table, domains) for name, table in tables.items()}
+    # A column that golds join with a key, or of its name, refers to it if all values are keys.
     for child, parent in [*_compared_columns(requirements), *_columns_of_one_name(domains)]:
-        # A column that golds join with a key, or of its name, refers to it if all values are keys.
-        table, column = child
-        linked = {fold(c) for link in links[table] for c in link.columns}
-        is_key = (parent[1],) in keys[parent[0]]
-        if not is_key or (column,) in keys[table] or column in linked:
+        table_name, column_name = child
+        parent_name, key = parent
+        if (key,) not in keys[parent_name] or (column_name,) in keys[table_name]:
             continue
-        if _all_values_exist(connection, child, parent):
-            links[table].append(ForeignKey((column,), parent[0], (parent[1],)))
+        linked = {fold(name) for link in links[table_name] for name in link.columns}
+        if column_name not in linked and _all_values_exist(connection, child, parent):
+            links[table_name].append(ForeignKey((column_name,), parent_name, (key,)))
     return DrawingSource(schema, domains, requirements, keys, links)
 
 
@@ -171,8 +170,11 @@ def _compared_columns(
     requirements: Sequence[GoldRequirements],
 ) -> list[tuple[ColumnName, ColumnName]]:
     """Return the pairs of columns that golds compare, both ways."""
-    pairs = {pair for gold in requirements for pair in gold.compared}
-    return sorted(pairs | {(second, first) for first, second in pairs})
+    pairs = set()
+    for gold in requirements:
+        for first, second in gold.compared:
+            pairs |= {(first, second), (second, first)}
+    return sorted(pairs)
 
 
 def _columns_of_one_name(
@@ -189,18 +191,22 @@ def _columns_of_one_name(
 
 
 def _keys(name: str, table: Table, domains: Mapping[ColumnName, Domain]) -> list[tuple[str, ...]]:
+    """Return the declared keys that can be filled, or else a column that seems to be one."""
     keys = []
     for key in table.unique_keys:
         columns = tuple(fold(column) for column in key)
         if all((name, column) in domains for column in columns):
             keys.append(columns)
+    if keys:
+        return keys
+    # A table without a declared key usually has one all the same.
     for number, column in enumerate(table.columns):
         folded = fold(column.name)
+        domain = domains.get((name, folded))
         identifies = number == 0 or folded.endswith(_KEY_ENDINGS)
-        # A table without a declared key usually has one all the same.
-        if not keys and identifies and (name, folded) in domains and domains[name, folded].unique:
-            keys.append((folded,))
-    return keys
+        if identifies and domain is not None and domain.unique:
+            return [(folded,)]
+    return []
 
 
 def read_requirements(
@@ -249,10 +255,10 @@ def _read_comparison(
         return
     values = [_literal_value(literal) for literal in node.find_all(exp.Literal)]
     if node.find(exp.Count) is not None:
-        for size in values:
-            if isinstance(size, int) and size <= _MAX_GROUP_SIZE:
-                sizes = (size, size + 1, size - 1)
-                requirements.group_sizes += [number for number in sizes if number > 0]
+        for value in values:
+            if isinstance(value, int) and value <= _MAX_GROUP_SIZE:
+                sizes = (value, value + 1, value - 1)
+                requirements.group_sizes += [size for size in sizes if size > 0]
         return
     column = node.find(exp.Column)
     name = _column_name(column, schema, domains)
@@ -283,10 +289,15 @@ def _column_name(
 
 
 def _outputs(side: exp.Expr | None) -> list[exp.Expr | None]:
-    """Return the columns of a side of a comparison; of a query, those of its results."""
-    select = None if side is None else side.find(exp.Select)
-    parts = [side] if select is None else select.selects
-    return [None if part is None else part.find(exp.Column) for part in parts]
+    """Return the column of a side of a comparison; of a query, one for each of its results.
+
+    None stands for a result without a column.
+    """
+    if side is None:
+        return []
+    select = side.find(exp.Select)
+    results = [side] if select is None else select.selects
+    return [result.find(exp.Column) for result in results]
 
 
 def _add_constant(
@@ -315,4 +326,6 @@ def _literal_value(literal: exp.Expr) -> Value:
     number: int | float = float(text)
     if text.isascii() and text.isdecimal() and number <= LARGEST_INTEGER:
         number = int(text)
-    return -number if isinstance(literal.parent, exp.Neg) else number
+    if isinstance(literal.parent, exp.Neg):
+        return -number
+    return number

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import starmap
 from pathlib import Path
@@ -12,7 +12,7 @@ from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql.compare import Expected
-from lm_eval_ext.sql.schema import ROWID_NAMES
+from lm_eval_ext.sql.schema import ROWID_NAMES, Table
 from lm_eval_ext.sql.suite.build import (
     SUITE_VERSION,
     Original,
@@ -49,11 +49,24 @@ _MAX_NAMED = 5
 
 @dataclass(frozen=True)
 class _Built:
-    """A suite in memory, as :class:`Suite` but for files."""
+    """A suite in memory.
+
+    Attributes:
+        databases: By name.
+        hashes: Of their content, by name.
+        judges: As :attr:`Suite.judges`.
+        seeds: As :attr:`Suite.seeds`.
+    """
 
     databases: Mapping[str, sqlite3.Connection]
+    hashes: Mapping[str, str]
     judges: Mapping[str, Sequence[str]]
     seeds: Sequence[Sequence[Any]]
+
+    def close(self) -> None:
+        """Free the memory."""
+        for connection in self.databases.values():
+            connection.close()
 
 
 def populate(
@@ -88,101 +101,109 @@ def populate(
     if complete is not None:
         return complete
     source = Original(original, golds)
-    with ExitStack() as stack:
-        stack.callback(source.connection.close)
-        built, hashes = None, dict[str, str]()
+    with closing(source.connection):
+        built = None
         if seeds is not None:
-            built, hashes = _build(stack, source, _rebuild(source, original, rows, seeds))
-            if short_hashes(hashes) != list(seeds.hashes):
+            built = _rebuild(source, rows, seeds)
+            if built is None:
                 _log.info("%s: other rows than shipped ones; its checks run anew", db_id)
-                built = None
         if built is None:
-            built, hashes = _build(stack, source, _search(source, original, rows))
+            built = _search(source, rows)
         record = {
             "version": SUITE_VERSION,
             "key": key,
             "original": digest,
-            "databases": hashes,
+            "databases": built.hashes,
             "golds": built.judges,
             "seeds": built.seeds,
             "excluded": source.excluded,
         }
-        write(folder / db_id, built.databases, record)
+        with closing(built):
+            write(folder / db_id, built.databases, record)
     return read(folder, db_id)
 
 
-def _build(stack: ExitStack, source: Original, built: _Built) -> tuple[_Built, dict[str, str]]:
-    """Return what was built with its hashes; the stack closes its databases."""
-    for connection in built.databases.values():
-        stack.callback(connection.close)
-    hashes = {
-        name: content_hash(connection, source.schema)
-        for name, connection in built.databases.items()
-    }
-    return built, hashes
-
-
-def _search(source: Original, original: Path, rows: AddedRows | None) -> _Built:
+def _search(source: Original, rows: AddedRows | None) -> _Built:
     """Search for seeds, and check which golds each database may judge."""
     cases = gold_cases(source)
     judges: dict[str, list[str]] = {gold_id(case.gold): [] for case in cases}
     databases = {}
     if rows is not None:
-        databases[COPY] = copied(original, source, rows)
-        _, by_copy = judgeable_golds(source, databases[COPY], cases, steps=STEPS)
-        for gold in by_copy:
+        databases[COPY] = _copied(source, rows)
+        _, judged_by_copy = judgeable_golds(source, databases[COPY], cases, steps=STEPS)
+        for gold in judged_by_copy:
             judges[gold_id(gold)].append(COPY)
     seeds = []
     for number, small in enumerate(choose(source, cases)):
-        name = f"small-{number}"
+        name = _small_name(number)
         databases[name] = small.runner.connection
         seeds.append([small.seed, list(small.first)])
         for gold in small.judges:
             judges[gold_id(gold)].append(name)
-    return _Built(databases, judges, seeds)
+    return _Built(databases, _hashes(source, databases), judges, seeds)
 
 
-def _rebuild(
-    source: Original, original: Path, rows: AddedRows | None, shipped: ShippedSeeds
-) -> _Built:
-    """Draw the databases of shipped seeds."""
+def _rebuild(source: Original, rows: AddedRows | None, shipped: ShippedSeeds) -> _Built | None:
+    """Draw the databases of shipped seeds; return None if they have other rows than shipped."""
     databases = {}
     if rows is not None:
-        databases[COPY] = copied(original, source, rows)
+        databases[COPY] = _copied(source, rows)
     for number, (seed, first) in enumerate(shipped.seeds):
-        databases[f"small-{number}"] = small_connection(source, seed, first)
+        databases[_small_name(number)] = small_connection(source, seed, first)
     names = list(databases)
-    judges = {
-        gold: [names[number] for number in numbers] for gold, numbers in shipped.golds.items()
-    }
-    return _Built(databases, judges, shipped.seeds)
+    judges = {}
+    for gold, numbers in shipped.golds.items():
+        judges[gold] = [names[number] for number in numbers]
+    built = _Built(databases, _hashes(source, databases), judges, shipped.seeds)
+    if short_hashes(built.hashes) != list(shipped.hashes):
+        built.close()
+        return None
+    return built
 
 
-def copied(original: Path, source: Original, rows: AddedRows) -> sqlite3.Connection:
+def _small_name(number: int) -> str:
+    return f"small-{number}"
+
+
+def _hashes(source: Original, databases: Mapping[str, sqlite3.Connection]) -> dict[str, str]:
+    hashes = {}
+    for name, connection in databases.items():
+        hashes[name] = content_hash(connection, source.schema)
+    return hashes
+
+
+def _copied(source: Original, rows: AddedRows) -> sqlite3.Connection:
     """Return the populated copy in memory: the original's rows, and then the added ones."""
-    connection = in_memory(original)
+    connection = in_memory(source.path)
     triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
     for (name,) in triggers.fetchall():
         connection.execute(f"DROP TRIGGER {quoted(name)}")
     for name, added in rows.items():
-        table = source.schema[name]
-        columns = [quoted(column.name) for column in table.columns if not column.generated]
-        if table.rowid:
-            rowid = next(word for word in ROWID_NAMES if table.column(word) is None)
-            columns.insert(0, rowid)
-        marks = ", ".join("?" * len(columns))
-        records = []
-        for rowid_and_values in added:
-            values = rowid_and_values if table.rowid else rowid_and_values[1:]
-            records.append([_read_value(value) for value in values])
-        connection.executemany(
-            f"INSERT INTO {quoted(table.name)} ({', '.join(columns)}) VALUES ({marks})", records
-        )
+        _add_rows(connection, source.schema[name], added)
     return connection
 
 
-def _read_value(value: Any) -> Value:
-    return bytes.fromhex(value["blob"]) if isinstance(value, dict) else value
+def _add_rows(connection: sqlite3.Connection, table: Table, rows: Sequence[Sequence[Any]]) -> None:
+    """Add rows to a table of a populated copy, each with its rowid before it."""
+    columns = [quoted(column.name) for column in table.columns if not column.generated]
+    if table.rowid:
+        rowid = next(name for name in ROWID_NAMES if table.column(name) is None)
+        columns.insert(0, rowid)
+    records = []
+    for rowid_and_values in rows:
+        values = rowid_and_values if table.rowid else rowid_and_values[1:]
+        records.append([_read_value(value) for value in values])
+    marks = ", ".join("?" * len(columns))
+    connection.executemany(
+        f"INSERT INTO {quoted(table.name)} ({', '.join(columns)}) VALUES ({marks})", records
+    )
+
+
+def _read_value(value: Value | Mapping[str, str]) -> Value:
+    """Return a value that JSON holds; blobs are objects with hexadecimal digits."""
+    if isinstance(value, Mapping):
+        return bytes.fromhex(value["blob"])
+    return value
 
 
 class _Outcome(NamedTuple):
@@ -268,10 +289,10 @@ def _run_all(
 
 def _listed(excluded: Mapping[str, str]) -> str:
     """Name some tables with the reason why they are left out."""
-    named = [f"{one_line(name)} ({reason})" for name, reason in excluded.items()][:_MAX_NAMED]
-    if len(excluded) > _MAX_NAMED:
-        named.append(f"and {len(excluded) - _MAX_NAMED} more tables")
-    return ", ".join(named)
+    tables = [f"{one_line(name)} ({reason})" for name, reason in excluded.items()]
+    if len(tables) > _MAX_NAMED:
+        tables[_MAX_NAMED:] = [f"and {len(tables) - _MAX_NAMED} more tables"]
+    return ", ".join(tables)
 
 
 class SuiteRunners:
@@ -298,14 +319,17 @@ class SuiteRunners:
         "original" is the original. The order of rows counts there only.
         """
         for name in ("", *self._suite.judging(gold)):
-            runner = self.runners[name]
-            if (name, gold) not in self._expected:
-                rule = "sets" if name else "reference"
-                self._expected[name, gold] = runner.expected(gold, rule)
-            expected = self._expected[name, gold]
-            if expected is None or not runner.agrees(expected, sql):
+            expected = self._expected_on(name, gold)
+            if expected is None or not self.runners[name].agrees(expected, sql):
                 return name or "original"
         return None
+
+    def _expected_on(self, name: str, gold: str) -> Expected | None:
+        """Return a gold's result on a database, prepared once."""
+        if (name, gold) not in self._expected:
+            rule = "sets" if name else "reference"
+            self._expected[name, gold] = self.runners[name].expected(gold, rule)
+        return self._expected[name, gold]
 
     def close(self) -> None:
         """Free the memory."""
