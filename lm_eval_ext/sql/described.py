@@ -5,8 +5,8 @@ so prompts show what queries can read, and nothing else.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -14,11 +14,14 @@ from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql.executor import Executor
 from lm_eval_ext.sql.values import EngineName, Place, QueryError, quoted
 
-_Columns = list[str]
+_Rows = Sequence[tuple[Any, ...]]
+"""Rows of an engine's catalogue."""
+
+_RunQuery = Callable[[str], _Rows]
 
 
 @dataclass(frozen=True)
-class Described:
+class TableDescription:
     """A table or view.
 
     Attributes:
@@ -31,59 +34,62 @@ class Described:
     name: str
     create: str
     header: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
+    rows: tuple[tuple[str | None, ...], ...] = ()
 
 
-def described(executor: Executor, place: Place, rows: int) -> tuple[Described, ...]:
-    """Describes the tables and views that a query can read, in the order of creation.
+def describe_tables(
+    executor: Executor, place: Place, row_count: int
+) -> tuple[TableDescription, ...]:
+    """Describe the tables and views that a query can read, in the order of creation.
 
     A view that does not work, or not within the limits, is left out.
 
     Args:
         executor: Runs the queries.
         place: A database of DuckDB or PostgreSQL.
-        rows: How many rows of each.
+        row_count: How many rows of each.
 
     Raises:
         DataError: The database cannot be used, or has no table.
     """
 
-    def ask(sql: str) -> list[tuple[Any, ...]]:
+    def run(sql: str) -> _Rows:
         return executor.query(place, sql).rows
 
-    found = []
-    for name, create, columns in _LISTED[place.engine](ask):
-        shown = ", ".join(f"CAST({quoted(column)} AS text)" for column in columns)
+    descriptions = []
+    for table in _CATALOGUES[place.engine](run):
+        texts = ", ".join(f"CAST({quoted(column)} AS text)" for column in table.header)
         try:
-            first = ask(f"SELECT {shown} FROM {name} LIMIT {rows}")
+            rows = run(f"SELECT {texts} FROM {table.name} LIMIT {row_count}")
         except QueryError:
             continue
-        found.append(Described(name, create, tuple(columns), tuple(first)))
-    if not found:
+        descriptions.append(replace(table, rows=tuple(rows)))
+    if not descriptions:
         raise DataError(f"{place}: there is no table that can be read")
-    return tuple(found)
+    return tuple(descriptions)
 
-
-_Ask = Callable[[str], list[tuple[Any, ...]]]
-_Listed = Iterator[tuple[str, str, _Columns]]
 
 _DUCKDB_NAME = re.compile(r'CREATE (?:\w+ )?(?:TABLE|VIEW) ((?:"(?:[^"]|"")*"|[^\s("])+)')
 
 
-def _of_duckdb(ask: _Ask) -> _Listed:
-    columns: dict[int, _Columns] = {}
-    for table, column in ask(
+def _duckdb_tables(run: _RunQuery) -> Iterator[TableDescription]:
+    columns: dict[int, list[str]] = {}
+    for table, column in run(
         "SELECT table_oid, column_name FROM duckdb_columns WHERE NOT internal "
         "ORDER BY table_oid, column_index"
     ):
         columns.setdefault(table, []).append(column)
-    for number, create in ask(
+    for table, create in run(
         "SELECT table_oid, sql FROM duckdb_tables WHERE NOT internal UNION ALL "
         "SELECT view_oid, sql FROM duckdb_views WHERE NOT internal ORDER BY 1"
     ):
-        if name := _DUCKDB_NAME.match(create):
-            yield name[1], create.rstrip("; \n"), columns[number]
+        name = _DUCKDB_NAME.match(create)
+        if name is not None:
+            yield TableDescription(name[1], create.rstrip("; \n"), tuple(columns[table]))
 
+
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+"""The names that prompts show without quotes."""
 
 _RELATIONS = """
 SELECT c.oid, CASE WHEN pg_table_is_visible(c.oid) THEN quote_ident(c.relname)
@@ -111,24 +117,54 @@ ORDER BY conrelid, position(contype::text IN 'pufc'), conname
 """
 
 
-def _of_postgresql(ask: _Ask) -> _Listed:
-    constraints: dict[int, list[str]] = {}
-    for table, text in ask(_CONSTRAINTS):
-        constraints.setdefault(table, []).append(text)
-    tables: dict[int, tuple[str, str, str | None, _Columns, list[str]]] = {}
-    for table, name, kind, view, column, declared, not_null in ask(_RELATIONS):
-        *_, columns, lines = tables.setdefault(table, (name, kind, view, [], []))
-        columns.append(column)
-        spelt = column if re.fullmatch(r"[a-z_][a-z0-9_]*", column) else quoted(column)
-        lines.append(f"{spelt} {declared}{' NOT NULL' if not_null else ''}")
-    for table, (name, kind, view, columns, lines) in tables.items():
-        parts = ",\n".join(f"    {line}" for line in (*lines, *constraints.get(table, ())))
-        body = f"(\n{parts}\n)" if view is None else f"AS\n{view.rstrip('; ')}"
-        yield name, f"CREATE {kind} {name} {body}", columns
+@dataclass
+class _Relation:
+    """A table or view of PostgreSQL's catalogue.
+
+    Attributes:
+        name: As a query spells it.
+        kind: What follows CREATE.
+        query: A view's query; None: a table.
+        columns: The names of its columns.
+        lines: The declarations of its columns and constraints.
+    """
+
+    name: str
+    kind: str
+    query: str | None
+    columns: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+    def described(self) -> TableDescription:
+        """Return it with the statement that creates it."""
+        if self.query is None:
+            body = "(\n" + ",\n".join(f"    {line}" for line in self.lines) + "\n)"
+        else:
+            body = f"AS\n{self.query.rstrip('; ')}"
+        create = f"CREATE {self.kind} {self.name} {body}"
+        return TableDescription(self.name, create, tuple(self.columns))
 
 
-_LISTED: Mapping[EngineName, Callable[[_Ask], _Listed]] = MappingProxyType(
-    {"duckdb": _of_duckdb, "postgresql": _of_postgresql}
+def _postgresql_tables(run: _RunQuery) -> Iterator[TableDescription]:
+    constraints = run(_CONSTRAINTS)
+    relations: dict[int, _Relation] = {}
+    for number, name, kind, query, column, declared, not_null in run(_RELATIONS):
+        relation = relations.setdefault(number, _Relation(name, kind, query))
+        relation.columns.append(column)
+        spelled = column if _PLAIN_NAME.fullmatch(column) else quoted(column)
+        line = f"{spelled} {declared}"
+        if not_null:
+            line += " NOT NULL"
+        relation.lines.append(line)
+    for number, constraint in constraints:
+        if number in relations:
+            relations[number].lines.append(constraint)
+    for relation in relations.values():
+        yield relation.described()
+
+
+_CATALOGUES: Mapping[EngineName, Callable[[_RunQuery], Iterator[TableDescription]]] = (
+    MappingProxyType({"duckdb": _duckdb_tables, "postgresql": _postgresql_tables})
 )
 
 
@@ -137,22 +173,25 @@ _ROW = "lm_eval_ext_row"
 
 
 def digest_text(executor: Executor, place: Place) -> str:
-    """A text that changes if a table's declaration or rows do, for signatures; of PostgreSQL.
+    """Return a text that changes if a table's declaration or rows do, for signatures.
 
-    Rows are summed up by hashes, in any order. What takes longer than the limit of time is said
-    to be unknown, so that the declarations alone decide.
+    For PostgreSQL alone. Rows are summed up by hashes, in any order. Of a table whose rows take
+    longer than the limit of time, the declaration alone decides.
     """
     parts = []
-    for one in described(executor, place, 0):
-        parts.append(one.create)
-        if not one.create.startswith("CREATE TABLE"):
-            continue
-        try:
-            row = f"hashtextextended(CAST({_ROW} AS text), 0)"
-            sums = executor.query(
-                place, f"SELECT count(*), sum(CAST({row} AS numeric)) FROM {one.name} {_ROW}"
-            ).rows
-        except QueryError:
-            sums = []
-        parts.append(repr(sums))
+    for table in describe_tables(executor, place, 0):
+        parts.append(table.create)
+        if table.create.startswith("CREATE TABLE"):
+            parts.append(repr(_row_hashes(executor, place, table.name)))
     return "\n".join(parts)
+
+
+def _row_hashes(executor: Executor, place: Place, table: str) -> _Rows:
+    """Return the number of a table's rows and the sum of their hashes; nothing if unknown."""
+    row_hash = f"hashtextextended(CAST({_ROW} AS text), 0)"
+    try:
+        return executor.query(
+            place, f"SELECT count(*), sum(CAST({row_hash} AS numeric)) FROM {table} {_ROW}"
+        ).rows
+    except QueryError:
+        return []

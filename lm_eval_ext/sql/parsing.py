@@ -50,7 +50,7 @@ def parse(sql: str, schema: Schema) -> exp.Expr:
 
 @lru_cache(maxsize=4096)
 def _parsed(sql: str, schema: Schema) -> exp.Expr:
-    """The tree, shared by all callers, who must not change it."""
+    """Return the tree, shared by all callers, who must not change it."""
     try:
         trees = [tree for tree in _dialect()().parse(sql) if tree is not None]
     except (SqlglotError, RecursionError) as error:
@@ -73,7 +73,7 @@ def to_sql(tree: exp.Expr) -> str:
 
 @lru_cache(maxsize=1)
 def _dialect() -> type[Dialect]:
-    """SQLite's dialect, in which all functions but the standard aggregates keep their names.
+    """Return SQLite's dialect, in which all functions but the usual aggregates keep their names.
 
     sqlglot would write stdev as STDDEV, which SQLite lacks, and renames other functions as well.
 
@@ -148,10 +148,10 @@ def find_source(column: exp.Column, schema: Schema) -> tuple[exp.Select, exp.Exp
     while select is not None:
         for source in sources(select):
             if alias:
-                is_meant = fold(source.alias_or_name) == alias
+                is_referenced = fold(source.alias_or_name) == alias
             else:
-                is_meant = name in _names_of(source, schema)
-            if is_meant:
+                is_referenced = name in _names_of(source, schema)
+            if is_referenced:
                 return select, source
         select = select.parent_select
     return None
@@ -172,19 +172,18 @@ def table_of(source: exp.Expr, schema: Schema) -> Table | None:
 
 
 def _is_cte(table: exp.Expr) -> bool:
-    """Whether a table's name is that of a common table expression around it."""
+    """Return whether a table's name is that of a common table expression around it."""
+    name = fold(table.name)
     node = table.parent
     while node is not None:
-        if isinstance(node, exp.Query) and any(
-            fold(cte.alias) == fold(table.name) for cte in node.ctes
-        ):
+        if isinstance(node, exp.Query) and name in {fold(cte.alias) for cte in node.ctes}:
             return True
         node = node.parent
     return False
 
 
 def joins_tables(node: exp.Expr | None) -> bool:
-    """Whether a condition is an equality of columns of two tables."""
+    """Return whether a condition is an equality of columns of two tables."""
     if not isinstance(node, exp.EQ):
         return False
     first, second = node.this, node.expression
@@ -195,11 +194,13 @@ def joins_tables(node: exp.Expr | None) -> bool:
 
 def columns_read(select: exp.Select, schema: Schema) -> Iterator[tuple[exp.Column, Column]]:
     """Yield the columns of the tables that a SELECT reads, as it can name them."""
-    read = list(sources(select))
-    for source in read:
+    sources_read = list(sources(select))
+    for source in sources_read:
         table = table_of(source, schema)
-        for column in () if table is None else table.columns:
-            qualifier = source.alias_or_name if len(read) > 1 else None
+        if table is None:
+            continue
+        qualifier = source.alias_or_name if len(sources_read) > 1 else None
+        for column in table.columns:
             yield exp.column(column.name, table=qualifier, quoted=True), column
 
 
@@ -208,6 +209,7 @@ _ANY = "*"
 
 
 def _names_of(source: exp.Expr, schema: Schema) -> Set[str]:
+    """Return the folded names of the columns of a source in FROM."""
     if isinstance(source, exp.Subquery):
         return _output_names(source.this, schema)
     table = table_of(source, schema)
@@ -215,6 +217,7 @@ def _names_of(source: exp.Expr, schema: Schema) -> Set[str]:
 
 
 def _output_names(query: exp.Expr, schema: Schema) -> set[str]:
+    """Return the folded names of a query's result columns."""
     if isinstance(query, exp.SetOperation | exp.Subquery):
         return _output_names(query.this, schema)
     if not isinstance(query, exp.Select):
@@ -227,7 +230,7 @@ def _output_names(query: exp.Expr, schema: Schema) -> set[str]:
 
 
 def _is_string(column: exp.Column, schema: Schema) -> bool:
-    """Whether a name in double quotes is a string: no SELECT around it has such a column."""
+    """Return whether a name is a string in double quotes: no SELECT around has such a column."""
     identifier = column.this
     if column.table or not isinstance(identifier, exp.Identifier) or not identifier.quoted:
         return False
@@ -236,7 +239,8 @@ def _is_string(column: exp.Column, schema: Schema) -> bool:
     if select is None:  # ORDER BY of a set operation, which allows columns only
         return False
     while select is not None:
-        names = {fold(s.alias) for s in select.selects if isinstance(s, exp.Alias)}
+        aliases = [output for output in select.selects if isinstance(output, exp.Alias)]
+        names = {fold(output.alias) for output in aliases}
         for source in sources(select):
             names |= _names_of(source, schema)
         if name in names or _ANY in names:
@@ -246,51 +250,68 @@ def _is_string(column: exp.Column, schema: Schema) -> bool:
 
 
 def is_number(value: exp.Expr, schema: Schema) -> bool:
-    """Whether an aggregate's argument is a number by its declaration or computation."""
-    value = value.expressions[0] if isinstance(value, exp.Distinct) else value.unnest()
-    if isinstance(value, exp.Column):
-        column = resolve(value, schema)
+    """Return whether an aggregate's argument is a number by its declaration or computation."""
+    argument = value.expressions[0] if isinstance(value, exp.Distinct) else value.unnest()
+    if isinstance(argument, exp.Column):
+        column = resolve(argument, schema)
         return column is not None and column.numeric
     return isinstance(
-        value, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Length | exp.Count | exp.Sum | exp.Avg
+        argument, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Length | exp.Count | exp.Sum | exp.Avg
     )
 
 
 def rows_differ(select: exp.Select, schema: Schema) -> bool:
-    """Whether no result has two equal rows, by its groups, its aggregates or its table's keys."""
-    shown = [column.unalias() for column in select.selects]
-    names = {fold(output.name) for output in shown if isinstance(output, exp.Column)}
-    names |= {fold(column.alias) for column in select.selects if column.alias}
+    """Return whether no result has two equal rows, by groups, aggregates or a table's keys."""
+    outputs = [selected.unalias() for selected in select.selects]
+    names = {fold(output.name) for output in outputs if isinstance(output, exp.Column)}
+    names |= {fold(selected.alias) for selected in select.selects if selected.alias}
     group = select.args.get("group")
     if group is not None:
-        return all(
-            term in shown or (isinstance(term, exp.Column) and fold(term.name) in names)
-            for term in group.expressions
-        )
-    read = list(sources(select))
-    table = table_of(read[0], schema) if len(read) == 1 else None
-    keys = table.unique_keys if table else ()
-    return any(output.find(exp.AggFunc) for output in shown) or any(
-        select.is_star or all(fold(c) in names and table[c].not_null for c in key)
-        for key in keys
-        if table
-    )
+        return all(_is_selected(term, outputs, names) for term in group.expressions)
+    if any(output.find(exp.AggFunc) for output in outputs):
+        return True
+    table = _only_table(select, schema)
+    if table is None:
+        return False
+    if select.is_star:
+        return bool(table.unique_keys)
+    for key in table.unique_keys:
+        if all(fold(column) in names and table[column].not_null for column in key):
+            return True
+    return False
+
+
+def _is_selected(term: exp.Expr, outputs: list[exp.Expr], names: Set[str]) -> bool:
+    """Return whether a term of GROUP BY is a result, by its expression or its name."""
+    if term in outputs:
+        return True
+    return isinstance(term, exp.Column) and fold(term.name) in names
+
+
+def _only_table(select: exp.Select, schema: Schema) -> Table | None:
+    """Return the table that a SELECT reads, if it reads nothing beside it."""
+    sources_read = list(sources(select))
+    return table_of(sources_read[0], schema) if len(sources_read) == 1 else None
 
 
 def groups_are_rows(select: exp.Select | None, schema: Schema) -> bool:
-    """Whether each group is a single row, since a key of the only table makes it."""
-    group = select.args.get("group") if select else None
-    read = list(sources(select)) if select else []
-    table = table_of(read[0], schema) if len(read) == 1 else None
-    terms = [fold(term.name) for term in group.expressions] if group else []
-    return table is not None and any(
-        all(fold(column) in terms for column in key) for key in table.unique_keys
-    )
+    """Return whether each group is a single row, since it has a key of the only table."""
+    group = None if select is None else select.args.get("group")
+    if select is None or group is None:
+        return False
+    table = _only_table(select, schema)
+    if table is None:
+        return False
+    terms = {fold(term.name) for term in group.expressions}
+    return any(all(fold(column) in terms for column in key) for key in table.unique_keys)
 
 
 def has_own_values(value: exp.Expr, schema: Schema) -> bool:
-    """Whether it is a column of the only table read, in which no value stands twice."""
+    """Return whether it is a column of the only table read, in which no value stands twice."""
+    if not isinstance(value, exp.Column):
+        return False
+    column = resolve(value, schema)
+    if column is None or column.repeats:
+        return False
     select = value.parent_select
-    column = resolve(value, schema) if isinstance(value, exp.Column) else None
-    joined = select is None or select.args.get("joins") is not None
-    return column is not None and not column.repeats and not joined
+    return select is not None and select.args.get("joins") is None

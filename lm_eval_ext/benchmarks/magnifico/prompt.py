@@ -16,7 +16,7 @@ from lm_eval_ext.errors import DataError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql import Executor
 from lm_eval_ext.sql import values as sql
-from lm_eval_ext.sql.described import described
+from lm_eval_ext.sql.described import describe_tables
 
 _log = get_logger(__name__)
 
@@ -141,7 +141,7 @@ def schema(database: Database) -> list[str]:
         with Executor(workers=1) as executor:
             return [
                 _block(table.name, table.create, table.header, table.rows)
-                for table in described(executor, database.location, SHOWN_ROWS)
+                for table in describe_tables(executor, database.location, SHOWN_ROWS)
             ]
     try:
         tables = _read_tables(database.path)
