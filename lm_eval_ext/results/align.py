@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.errors import DataError
@@ -54,9 +55,14 @@ def align(
     refused: dict[str, DataError] = {}
     groups: list[list[str]] = []
 
-    def differ(first: str, second: str) -> RefusedError | None:
-        both = {name: runs[name] for name in (first, second)}
-        return _differ(both, tables[first], tables[second], across_settings=across_settings)
+    def problem_of(reference: str, name: str) -> RefusedError | None:
+        pair = _RunPair(
+            names=(reference, name),
+            runs=(runs[reference], runs[name]),
+            tables=(tables[reference], tables[name]),
+            across_settings=across_settings,
+        )
+        return pair.problem()
 
     for name, run in runs.items():
         try:
@@ -65,7 +71,7 @@ def align(
             refused[name] = error
             continue
         for group in groups:
-            if differ(group[0], name) is None:
+            if problem_of(group[0], name) is None:
                 group.append(name)
                 break
         else:
@@ -74,58 +80,86 @@ def align(
     for name in tables:
         if name in largest:
             continue
-        problem = differ(largest[0], name)
+        problem = problem_of(largest[0], name)
         if problem is not None:
             refused[name] = problem
     return {name: tables[name] for name in largest}, refused
 
 
-def _differ(
-    runs: Mapping[str, Run], first: "DataFrame", second: "DataFrame", *, across_settings: bool
-) -> RefusedError | None:
-    """Return why two runs cannot be compared; None if they can."""
-    run, other_run = runs.values()
-    names = f"{run.task}: {' and '.join(runs)}"
-    parts = _different_parts(run, other_run, FREE | SETTINGS if across_settings else FREE)
-    if parts:
-        words = differences_in_words(run, other_run, parts)
-        problem = f"{names} did not measure the same: {words}"
-        if parts.keys() <= SETTINGS:
-            problem += f"; {ACROSS_SETTINGS}"
-        return RefusedError(problem)
-    keys = [FILTER, DOCUMENT]
-    texts = [table[[*keys, "target", "prompt"]].drop_duplicates(keys) for table in (first, second)]
-    both = texts[0].merge(texts[1], on=keys)
-    if both.empty:
-        return RefusedError(f"{names} share no document")
-    columns = {"right answers": "target"}
-    if not across_settings:
-        columns["prompts"] = "prompt"
-    for what, column in columns.items():
-        different = both[both[f"{column}_x"] != both[f"{column}_y"]]
-        if different.empty:
-            continue
-        document = f"(doc_hash {different[DOCUMENT].iloc[0][:12]}…)"
-        problem = f"{names} had different {what} for the same document {document}"
-        if column == "prompt":
-            chat = _different_parts(run, other_run, frozenset())
-            chat = {name: values for name, values in chat.items() if name == CHAT}
-            if chat:
-                problem += f": {differences_in_words(run, other_run, chat)}"
-            problem += f"; {ACROSS_SETTINGS}"
-        return RefusedError(problem)
-    return None
+@dataclass(frozen=True)
+class _RunPair:
+    """Two runs on a task, with their models' names and their long tables.
+
+    Attributes:
+        names: The models.
+        runs: Their runs.
+        tables: Their long tables.
+        across_settings: Prompts may differ, and the parts of signatures in ``SETTINGS``.
+    """
+
+    names: tuple[str, str]
+    runs: tuple[Run, Run]
+    tables: "tuple[DataFrame, DataFrame]"
+    across_settings: bool
+
+    @property
+    def _title(self) -> str:
+        return f"{self.runs[0].task}: {' and '.join(self.names)}"
+
+    def problem(self) -> RefusedError | None:
+        """Return why the two cannot be compared; None if they can."""
+        free = FREE | SETTINGS if self.across_settings else FREE
+        different = self._different_parts(free)
+        if different:
+            words = differences_in_words(*self.runs, different)
+            problem = f"{self._title} did not measure the same: {words}"
+            if different.keys() <= SETTINGS:
+                problem += f"; {ACROSS_SETTINGS}"
+            return RefusedError(problem)
+        return self._document_problem()
+
+    def _document_problem(self) -> RefusedError | None:
+        """Return what differs of the documents that both runs have."""
+        keys = [FILTER, DOCUMENT]
+        texts, other_texts = [
+            table[[*keys, "target", "prompt"]].drop_duplicates(keys) for table in self.tables
+        ]
+        shared = texts.merge(other_texts, on=keys)
+        if shared.empty:
+            return RefusedError(f"{self._title} share no document")
+        document = _first_different(shared, "target")
+        if document:
+            return RefusedError(
+                f"{self._title} had different right answers for the same document {document}"
+            )
+        if self.across_settings:
+            return None
+        document = _first_different(shared, "prompt")
+        if not document:
+            return None
+        problem = f"{self._title} had different prompts for the same document {document}"
+        chat = self._different_parts(frozenset()).get(CHAT)
+        if chat:
+            problem += f": {differences_in_words(*self.runs, {CHAT: chat})}"
+        return RefusedError(f"{problem}; {ACROSS_SETTINGS}")
+
+    def _different_parts(self, free: frozenset[str]) -> dict[str, tuple[str, str]]:
+        """Return the parts of the signatures that differ, each with both values."""
+        parts, other_parts = [parts_of(run.signature, free) for run in self.runs]
+        different = {}
+        for name in dict.fromkeys([*parts, *other_parts]):
+            value, other_value = parts.get(name, "none"), other_parts.get(name, "none")
+            if value != other_value:
+                different[name] = (value, other_value)
+        return different
 
 
-def _different_parts(first: Run, second: Run, free: frozenset[str]) -> dict[str, tuple[str, str]]:
-    """Return the parts of two signatures that differ, each with both values."""
-    one, other = parts_of(first.signature, free), parts_of(second.signature, free)
-    different = {}
-    for name in dict.fromkeys([*one, *other]):
-        values = one.get(name, "none"), other.get(name, "none")
-        if values[0] != values[1]:
-            different[name] = values
-    return different
+def _first_different(shared: "DataFrame", column: str) -> str:
+    """Return the first document whose text differs between two runs; "" if there is none."""
+    different = shared[shared[f"{column}_x"] != shared[f"{column}_y"]]
+    if different.empty:
+        return ""
+    return f"(doc_hash {different[DOCUMENT].iloc[0][:12]}…)"
 
 
 def align_tasks(runs: Mapping[str, Run]) -> "dict[str, DataFrame]":
@@ -139,19 +173,20 @@ def align_tasks(runs: Mapping[str, Run]) -> "dict[str, DataFrame]":
     Raises:
         RefusedError: If documents of the two cannot be matched one to one.
     """
-    first, second = runs
+    tasks = " and ".join(runs)
     tables = {}
     for task, run in runs.items():
-        table = rows(run, items=run.card.item if run.card else ())
+        items = run.card.item if run.card else ()
+        table = rows(run, items=items)
         tables[task] = table
         counts = table.groupby(DOCUMENT)["doc_hash"].nunique()
         if "" in counts or counts.max() > 1:
             raise RefusedError(
-                f"{task}: the documents of {first} and {second} cannot be matched one to one by "
-                "their items",
+                f"{task}: the documents of {tasks} cannot be matched one to one by their items"
             )
-    if not set(tables[first][DOCUMENT]) & set(tables[second][DOCUMENT]):
-        raise DataError(f"{first} and {second} are not about the same items")
+    documents, other_documents = [set(table[DOCUMENT]) for table in tables.values()]
+    if not documents & other_documents:
+        raise DataError(f"{tasks} are not about the same items")
     return tables
 
 
@@ -171,11 +206,24 @@ def majority_setup(runs: Mapping[str, Run]) -> frozenset[str]:
     A trial was asked something else than a whole run, which may lack a few answers, and two whole
     runs count before any number of trials.
     """
-    setups = {}
+    setups: dict[str, _Setup] = {}
     for name, run in runs.items():
-        setups[name] = run.is_whole, run.documents[1], *parts_of(run.signature).items()
+        _, total = run.documents
+        parts = tuple(parts_of(run.signature).items())
+        setups[name] = _Setup(run.is_whole, total, parts)
     counts = Counter(setups.values())
-    ranked = sorted(
-        counts, key=lambda setup: (counts[setup] > 1, setup[0], counts[setup]), reverse=True
-    )
-    return frozenset(name for name, setup in setups.items() if setup == ranked[0])
+
+    def rank(setup: _Setup) -> tuple[bool, bool, int]:
+        return counts[setup] > 1, setup.is_whole, counts[setup]
+
+    majority = max(counts, key=rank)
+    return frozenset(name for name, setup in setups.items() if setup == majority)
+
+
+@dataclass(frozen=True)
+class _Setup:
+    """What runs must share to be compared: how many documents were asked, and how."""
+
+    is_whole: bool
+    documents: int
+    signature: tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""Logged samples as people read them: question, right answer, response, answer, score, and why.
+"""Logged samples as people read them: question, right answer, response, answer, score, reason.
 
 The command ``samples`` and the page show the same, from :func:`inspect_document` and
 :func:`inspect_answer`.
@@ -7,9 +7,10 @@ The command ``samples`` and the page show the same, from :func:`inspect_document
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.harness.lm_eval_types import Keys
 from lm_eval_ext.harness.names import READING, VERDICT
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.registry import BENCHMARKS
@@ -21,7 +22,7 @@ from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
 
-_TITLE = 120
+_TITLE_LENGTH = 120
 """Characters of the end of a prompt that names a document without a view."""
 
 STATUS_WORDS: Mapping[str, str] = {
@@ -39,13 +40,13 @@ class Views(Protocol):
     """The module ``view`` of a benchmark."""
 
     def documents(
-        self, docs: Sequence[Mapping[str, Any]], prompts: Sequence[Sequence[str]]
+        self, docs: Sequence[Keys], prompts: Sequence[Sequence[str]]
     ) -> Sequence[DocumentView]:
         """Return how documents look."""
         ...
 
     def answers(
-        self, docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
+        self, docs: Sequence[Keys], answers: Sequence[Sequence[str]]
     ) -> Sequence[AnswerView]:
         """Return how the answers of one model look."""
         ...
@@ -70,19 +71,19 @@ class LoggedSample:
 
     key: str
     filter: str
-    doc: Mapping[str, Any]
+    doc: Keys
     prompts: tuple[str, ...]
     target: str
     responses: tuple[str, ...]
     answers: tuple[str, ...]
     readings: tuple[str, ...]
-    verdict: Mapping[str, Any]
+    verdict: Keys
     is_generated: bool
 
 
 @dataclass(frozen=True)
 class InspectedDocument:
-    """What all models were asked: a title, the right answer, further parts, and the prompts."""
+    """A document that all models were asked: a title, the right answer, parts, and the prompts."""
 
     title: str
     id: str
@@ -93,7 +94,7 @@ class InspectedDocument:
 
 @dataclass(frozen=True)
 class InspectedAnswer:
-    """What a model answered.
+    """An answer of a model.
 
     Attributes:
         response: The whole response, as the model wrote it.
@@ -128,11 +129,11 @@ def logged_samples(run: Run) -> Iterator[LoggedSample]:
         except (KeyError, TypeError, AttributeError) as error:
             problem = one_line(f"{type(error).__name__}: {error}", limit=200)
             raise DataError(
-                f"{sample.place}: not a sample that lm_eval logged ({problem})"
+                f"{sample.location}: not a sample that lm_eval logged ({problem})"
             ) from None
 
 
-def _logged(key: str, content: Mapping[str, Any]) -> LoggedSample:
+def _logged(key: str, content: Keys) -> LoggedSample:
     verdict = content.get(VERDICT)
     requests = list(content["arguments"].values())
     return LoggedSample(
@@ -149,8 +150,8 @@ def _logged(key: str, content: Mapping[str, Any]) -> LoggedSample:
     )
 
 
-def response_text(value: Any) -> str:
-    """Return a response as text: generated, or a logged pair of log-probability and "is greedy"."""
+def response_text(value: object) -> str:
+    """Return a response as text; a pair of log-probability and "is greedy" becomes JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and len(value) == 1:
@@ -158,7 +159,7 @@ def response_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _prompt(request: Mapping[str, Any]) -> str:
+def _prompt(request: Keys) -> str:
     context, continuation = response_text(request.get("arg_0", "")), request.get("arg_1")
     return f"{context}⟨…⟩{continuation}" if isinstance(continuation, str) else context
 
@@ -177,13 +178,11 @@ def inspect_documents(
 
     Documents of another version that the view cannot read are shown as plain text.
     """
-    shown: Sequence[DocumentView] = [
-        DocumentView("".join(sample.prompts[:1])[-_TITLE:], sample.target) for sample in samples
-    ]
+    document_views: Sequence[DocumentView] = [_plain_view(sample) for sample in samples]
     if views is not None:
         docs = [sample.doc for sample in samples]
         try:
-            shown = views.documents(docs, [sample.prompts for sample in samples])
+            document_views = views.documents(docs, [sample.prompts for sample in samples])
         except (KeyError, IndexError, TypeError, ValueError) as error:
             problem = one_line(f"{type(error).__name__}: {error}", limit=100)
             _log.warning(
@@ -191,23 +190,33 @@ def inspect_documents(
             )
             views = None
     documents = []
-    for sample, view in zip(samples, shown, strict=True):
-        prompts = tuple(tuple(turns_of(prompt)) for prompt in dict.fromkeys(sample.prompts))
+    for sample, view in zip(samples, document_views, strict=True):
+        different_prompts = dict.fromkeys(sample.prompts)
+        prompts = tuple(tuple(turns_of(prompt)) for prompt in different_prompts)
         id_ = str(sample.doc.get("id", ""))
         documents.append(InspectedDocument(view.title, id_, view.gold, view.parts, prompts))
     return views, documents
+
+
+def _plain_view(sample: LoggedSample) -> DocumentView:
+    """Return a document as the end of its first prompt, and the right answer as it was logged."""
+    prompt = "".join(sample.prompts[:1])
+    return DocumentView(prompt[-_TITLE_LENGTH:], sample.target)
 
 
 def inspect_answers(
     samples: Sequence[LoggedSample], documents: Sequence[InspectedDocument], views: Views | None
 ) -> list[InspectedAnswer]:
     """Return the answers of one model to these documents as people read them."""
-    shown: Sequence[AnswerView] = [AnswerView("\n".join(sample.answers)) for sample in samples]
-    if views is not None:
+    if views is None:
+        answer_views: Sequence[AnswerView] = [
+            AnswerView("\n".join(sample.answers)) for sample in samples
+        ]
+    else:
         docs = [sample.doc for sample in samples]
-        shown = views.answers(docs, [sample.answers for sample in samples])
+        answer_views = views.answers(docs, [sample.answers for sample in samples])
     answers = []
-    for sample, document, view in zip(samples, documents, shown, strict=True):
+    for sample, document, view in zip(samples, documents, answer_views, strict=True):
         answers.append(
             InspectedAnswer(
                 response=_response(sample),
@@ -262,7 +271,7 @@ def _reason(sample: LoggedSample, document: InspectedDocument, view: AnswerView)
     return first_difference(document.gold, view.answer)
 
 
-def verdict_text(verdict: Mapping[str, Any]) -> str:
+def verdict_text(verdict: Keys) -> str:
     """Return a judge's verdict as one line: the status, the reason, the database and the rule."""
     status = str(verdict.get("status", ""))
     text = STATUS_WORDS.get(status, status.replace("_", " "))
@@ -290,9 +299,9 @@ def first_difference(gold: str, answer: str) -> str:
     right, written = gold.split(), answer.split()
     if not right or not written:
         return ""
-    for place, (expected, word) in enumerate(zip(right, written, strict=False), start=1):
+    for position, (expected, word) in enumerate(zip(right, written, strict=False), start=1):
         if expected != word:
-            return f"word {place} is {_quoted(word)}, not {_quoted(expected)}"
+            return f"word {position} is {_quoted(word)}, not {_quoted(expected)}"
     if len(written) > len(right):
         return f"{len(written) - len(right)} words too many, from {_quoted(written[len(right)])}"
     if len(written) < len(right):

@@ -227,9 +227,7 @@ def _comparable(
     if len(majority) > 1:
         most_are_whole = runs[min(majority)].is_whole
         for name in runs.keys() - majority:
-            untested[name] = OTHER_SETTINGS
-            if runs[name].is_whole != most_are_whole:
-                untested[name] = "whole runs among trials" if runs[name].is_whole else "trials"
+            untested[name] = _other_setup(runs[name], most_are_whole=most_are_whole)
         runs = {name: run for name, run in runs.items() if name in majority}
     if len(runs) < 2:  # noqa: PLR2004
         return {}, untested
@@ -237,6 +235,13 @@ def _comparable(
     for name, error in refused.items():
         untested[name] = OTHER_SETTINGS if isinstance(error, RefusedError) else NO_SAMPLES
     return tables, untested
+
+
+def _other_setup(run: Run, *, most_are_whole: bool) -> str:
+    """Return why a run is not among those with the most common setup."""
+    if run.is_whole == most_are_whole:
+        return OTHER_SETTINGS
+    return "whole runs among trials" if run.is_whole else "trials"
 
 
 def representatives(models: Sequence[Model]) -> dict[str, str]:

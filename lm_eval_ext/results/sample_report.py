@@ -36,16 +36,25 @@ Format = Literal["text", "markdown", "jsonl"]
 DEFAULT_LIMIT = 10
 """Samples that are shown of each part, unless more are asked for."""
 
-_MOST_LINES = 30
-"""Lines of one text that a terminal shows, unless the whole is asked for."""
+_MAX_LINES = 30
+"""Lines of one text that a terminal shows without ``--whole``."""
 
 _SIDE_BY_SIDE = 110
 """Columns of a terminal from which two models stand side by side."""
 
-_LABEL = 10
+_LABEL_WIDTH = 10
 """Columns of the labels at the left."""
 
-_LEAST_COLUMN = 6
+_MAX_INDENT = 8
+"""Spaces that a line of a text keeps in front."""
+
+_MAX_CELL = 60
+"""Characters of a cell of a table."""
+
+_SHORT_HASH = 12
+"""Characters of a document's hash that are shown."""
+
+_MIN_COLUMN = 6
 """Characters that a column of a table keeps, however narrow the terminal."""
 
 
@@ -106,7 +115,7 @@ class ShownPart:
 
 @dataclass(frozen=True)
 class _ModelSamples:
-    """One model's samples and its long table."""
+    """One model's samples by key, and its long table."""
 
     label: str
     run: Run
@@ -114,29 +123,112 @@ class _ModelSamples:
     table: "DataFrame"
 
 
+@dataclass(frozen=True)
+class _ScoredPart:
+    """One part of a task with the values of its samples.
+
+    Attributes:
+        models: The one model or the two that are shown.
+        words: The part in words; [] for the whole task.
+        score: What the samples are judged by.
+        values: Of each model, the values of its samples by key.
+        keys: The samples of the part.
+    """
+
+    models: Sequence[_ModelSamples]
+    words: Sequence[str]
+    score: SampleScore
+    values: Sequence[Mapping[str, float]]
+    keys: Sequence[str]
+
+    def select(self, query: SampleQuery) -> list[str]:
+        """Return the keys of the samples that are asked for."""
+        return [key for key in self.keys if self._is_selected(key, query)]
+
+    def _is_selected(self, key: str, query: SampleQuery) -> bool:
+        if query.ids:
+            document_id = str(self.models[0].samples[key].doc.get("id", ""))
+            if not {key, _short(key), document_id} & set(query.ids):
+                return False
+        values = [model_values.get(key) for model_values in self.values]
+        if query.is_wrong and not self.score.is_wrong(values[0]):
+            return False
+        return not (query.is_different and values[0] == values[1])
+
+    def heading(self, *, selected: int, limited: int) -> str:
+        """Return the task, the part, the score, and how many samples there are and are shown."""
+        task = one_line(self.models[0].run.task)
+        lines = [" · ".join([task, *self.words, self.score.title])]
+        for model, values in zip(self.models, self.values, strict=True):
+            lines.append(self._model_heading(model, values))
+        if limited < selected:
+            lines.append(f"shown: {limited:,} of {selected:,}; --limit 0 shows all")
+        return "\n".join(lines)
+
+    def _model_heading(self, model: _ModelSamples, values: Mapping[str, float]) -> str:
+        """Return how many samples of a model are not right, and how many are missing."""
+        scored = [value for key, value in values.items() if key in model.samples]
+        wrong = sum(self.score.is_wrong(value) for value in scored)
+        outcome = "are lost" if self.score.is_difference else "are not right"
+        line = f"{one_line(model.label)}: {wrong:,} of {len(scored):,} samples {outcome}"
+        without_score = len(self.keys) - len(scored)
+        if without_score > 0:
+            line += f"; {without_score:,} have no score here"
+        documents, _ = model.run.documents
+        missing = documents - len(model.samples)
+        if missing > 0:
+            line += f"; {missing:,} samples are missing in the file"
+        return line
+
+    def show(self, keys: Sequence[str]) -> list[ShownSample]:
+        """Return these samples with the answers of all models."""
+        reference = self.models[0]
+        samples = [reference.samples[key] for key in keys]
+        task = reference.run.task
+        views, documents = inspect_documents(samples, views_of(reference.run), task)
+        document_of = dict(zip(keys, documents, strict=True))
+        answers: dict[str, list[ShownAnswer]] = {key: [] for key in keys}
+        for model, values in zip(self.models, self.values, strict=True):
+            own_keys = [key for key in keys if key in model.samples]
+            own_samples = [model.samples[key] for key in own_keys]
+            own_documents = [document_of[key] for key in own_keys]
+            inspected = inspect_answers(own_samples, own_documents, views)
+            for key, answer in zip(own_keys, inspected, strict=True):
+                value = values.get(key)
+                words = self._score_in_words(value)
+                answers[key].append(ShownAnswer(model.label, value, words, answer))
+        return [ShownSample(key, document_of[key], answers[key]) for key in keys]
+
+    def _score_in_words(self, value: float | None) -> str:
+        outcome = self.score.outcome(value)
+        if value is None:
+            return outcome
+        return f"{self.score.title} {number(value)}: {outcome}"
+
+
 def samples_report(
-    models: Sequence[Model], task: str, wanted: SampleQuery, format_: Format = "text"
+    models: Sequence[Model], task: str, query: SampleQuery, format_: Format = "text"
 ) -> str:
     """Return the samples of a task as text, Markdown or JSON lines.
 
     Args:
-        models: Of any results.
+        models: The models of any results.
         task: The task; "" if the results have only one.
-        wanted: Which samples.
+        query: Which samples to show.
         format_: The format.
 
     Raises:
         OptionError: No task, model, metric or facet has that name, or no sample is like this.
         DataError: Samples were not logged or cannot be read.
     """
-    chosen = _choose_models(models, _choose_task(models, task), wanted)
-    shown = list(_parts(chosen, wanted))
+    chosen = _choose_models(models, _choose_task(models, task), query)
+    shown = list(_parts(chosen, query))
     if format_ == "jsonl":
         return "".join(_json_lines(chosen[0].run.task, shown))
     if format_ == "markdown":
-        return "\n".join(_markdown(shown, wanted)).rstrip() + "\n"
+        return "\n".join(_markdown(shown, query)).rstrip() + "\n"
     width = max(WIDTH, get_terminal_size((WIDTH, 0)).columns)
-    return "\n".join(_text(shown, wanted, width)).rstrip() + "\n"
+    return "\n".join(_text(shown, query, width)).rstrip() + "\n"
 
 
 def _choose_task(models: Sequence[Model], task: str) -> str:
@@ -146,25 +238,24 @@ def _choose_task(models: Sequence[Model], task: str) -> str:
     return available[0]
 
 
-def _choose_models(models: Sequence[Model], task: str, wanted: SampleQuery) -> list[_ModelSamples]:
+def _choose_models(models: Sequence[Model], task: str, query: SampleQuery) -> list[_ModelSamples]:
     """Return the one model or the two that are shown."""
     runs = runs_by_model(models, task)
     labels = list(runs)
-    if wanted.models:
-        labels = [_label(name, list(runs)) for name in wanted.models]
+    if query.models:
+        labels = [_label(name, list(runs)) for name in query.models]
     if len(labels) > 2:  # noqa: PLR2004
         raise OptionError(
             f"{len(labels)} models have results on {task}; name one or two with --model: "
             + ", ".join(labels)
         )
-    if wanted.is_different and len(labels) != 2:  # noqa: PLR2004
+    if query.is_different and len(labels) != 2:  # noqa: PLR2004
         raise OptionError(f"--differ needs two models; {', '.join(labels)} is one")
     chosen = []
     for label in labels:
-        samples = {sample.key: sample for sample in logged_samples(runs[label])}
-        chosen.append(
-            _ModelSamples(label, runs[label], samples, rows(runs[label], is_part_allowed=True))
-        )
+        run = runs[label]
+        samples = {sample.key: sample for sample in logged_samples(run)}
+        chosen.append(_ModelSamples(label, run, samples, rows(run, is_part_allowed=True)))
     return chosen
 
 
@@ -179,198 +270,139 @@ def _label(name: str, labels: Sequence[str]) -> str:
     return matching[0]
 
 
-def _parts(chosen: Sequence[_ModelSamples], wanted: SampleQuery) -> Iterator[ShownPart]:
+def _parts(models: Sequence[_ModelSamples], query: SampleQuery) -> Iterator[ShownPart]:
     """Yield the parts of the first metric that is asked for, with their samples."""
+    has_samples = False
+    for part in _scored_parts(models, query.query):
+        selected = part.select(query)
+        has_samples = has_samples or bool(selected)
+        limited = selected[: query.limit] if query.limit else selected
+        heading = part.heading(selected=len(selected), limited=len(limited))
+        yield ShownPart(heading, part.show(limited))
+    if not has_samples:
+        conditions = ["--wrong"] if query.is_wrong else []
+        conditions += ["--differ"] if query.is_different else []
+        conditions += [f"--id {id_}" for id_ in query.ids]
+        task = models[0].run.task
+        raise OptionError(f"no sample of {task} is like this: {', '.join(conditions)}")
+
+
+def _scored_parts(models: Sequence[_ModelSamples], query: ScoreQuery) -> Iterator[_ScoredPart]:
+    """Yield each part that a question is about, with the values of its samples."""
     import pandas as pd
 
-    first = chosen[0]
-    metrics = wanted.query.metrics or (first.run.headline,)
-    query = ScoreQuery(metrics[:1], wanted.query.value, wanted.query.where, wanted.query.by)
-    ((title, question),) = query.questions(first.run)
-    together = pd.concat([model.table for model in chosen])
-    check(first.run.task, together, question, query.filter)
+    reference = models[0]
+    card = reference.run.card
+    metrics = query.metrics or (reference.run.headline,)
+    first_metric_query = ScoreQuery(metrics[:1], query.value, query.where, query.by)
+    title, question = first_metric_query.questions(reference.run)[0]
+    joint_table = pd.concat([model.table for model in models])
+    check(reference.run.task, joint_table, question, query.filter)
     measure = question.measure
     if measure.of_sample:
         title = title.replace(measure.title, measure.of_sample)
     score = SampleScore(list(metrics[:1]), title, kind_of(measure))
-    has_samples = False
-    for part, part_question in parts(together, question):
-        values = [dict(values_for(model.table, part_question)) for model in chosen]
-        if part:
-            keys = [key for key in first.samples if any(key in own for own in values)]
-        else:
-            keys = list(first.samples)
-        selected = [key for key in keys if _is_selected(key, first, values, score, wanted)]
-        has_samples = has_samples or bool(selected)
-        limited = selected[: wanted.limit] if wanted.limit else selected
-        heading = _heading(chosen, part, score, values, len(keys), len(selected), len(limited))
-        yield ShownPart(heading, _shown(chosen, limited, values, score))
-    if not has_samples:
-        conditions = ["--wrong"] if wanted.is_wrong else []
-        conditions += ["--differ"] if wanted.is_different else []
-        conditions += [f"--id {id_}" for id_ in wanted.ids]
-        raise OptionError(f"no sample of {first.run.task} is like this: {', '.join(conditions)}")
-
-
-def _is_selected(
-    key: str,
-    first: _ModelSamples,
-    values: Sequence[Mapping[str, float]],
-    score: SampleScore,
-    wanted: SampleQuery,
-) -> bool:
-    if wanted.ids:
-        id_ = str(first.samples[key].doc.get("id", ""))
-        if not {key, _short(key), id_} & set(wanted.ids):
-            return False
-    if wanted.is_wrong and not score.is_wrong(values[0].get(key)):
-        return False
-    return not (wanted.is_different and values[0].get(key) == values[1].get(key))
+    for facet_values, part_question in parts(joint_table, question):
+        values = [dict(values_for(model.table, part_question)) for model in models]
+        keys = list(reference.samples)
+        if facet_values:
+            keys = [key for key in keys if any(key in model_values for model_values in values)]
+        words = [card.word(word) if card else word for word in facet_values.values()]
+        yield _ScoredPart(models, words, score, values, keys)
 
 
 def _short(key: str) -> str:
     """Return a key with the start of its hash; most documents occur once, so without a count."""
     document, _, count = key.partition("#")
-    return document[:12] if count == "0" else f"{document[:12]}#{count}"
-
-
-def _heading(
-    chosen: Sequence[_ModelSamples],
-    part: Mapping[str, str],
-    score: SampleScore,
-    values: Sequence[Mapping[str, float]],
-    *counts: int,
-) -> str:
-    """Return the task, the part, the score, and how many samples there are and are shown."""
-    card = chosen[0].run.card
-    words = [card.word(value) if card else value for value in part.values()]
-    total, selected, limited = counts
-    names = [one_line(chosen[0].run.task), *words, score.title]
-    texts = [" · ".join(names)]
-    for model, own in zip(chosen, values, strict=True):
-        scored = [value for key, value in own.items() if key in model.samples]
-        wrong = sum(score.is_wrong(value) for value in scored)
-        missing = total - len(scored)
-        counted = f"{one_line(model.label)}: {wrong:,} of {len(scored):,} samples are not right"
-        if score.kind in ("gain", "loss"):
-            counted = counted.replace("are not right", "are lost")
-        if missing > 0:
-            counted += f"; {missing:,} have no score here"
-        documents, _ = model.run.documents
-        if len(model.samples) < documents:
-            counted += f"; {documents - len(model.samples):,} samples are missing in the file"
-        texts.append(counted)
-    if limited < selected:
-        texts.append(f"shown: {limited:,} of {selected:,}; --limit 0 shows all")
-    return "\n".join(texts)
-
-
-def _shown(
-    chosen: Sequence[_ModelSamples],
-    keys: Sequence[str],
-    values: Sequence[Mapping[str, float]],
-    score: SampleScore,
-) -> list[ShownSample]:
-    first = chosen[0]
-    samples = [first.samples[key] for key in keys]
-    views, documents = inspect_documents(samples, views_of(first.run), first.run.task)
-    answers: dict[str, list[ShownAnswer]] = {key: [] for key in keys}
-    for model, own in zip(chosen, values, strict=True):
-        there = [key for key in keys if key in model.samples]
-        by_key = dict(zip(keys, documents, strict=True))
-        inspected = inspect_answers(
-            [model.samples[key] for key in there], [by_key[key] for key in there], views
-        )
-        for key, answer in zip(there, inspected, strict=True):
-            value = own.get(key)
-            outcome = score.outcome(value)
-            words = outcome if value is None else f"{score.title} {number(value)}: {outcome}"
-            answers[key].append(ShownAnswer(model.label, value, words, answer))
-    return [
-        ShownSample(key, document, answers[key])
-        for key, document in zip(keys, documents, strict=True)
-    ]
+    short = document[:_SHORT_HASH]
+    return short if count == "0" else f"{short}#{count}"
 
 
 # For a terminal.
 
 
-def _text(shown: Sequence[ShownPart], wanted: SampleQuery, width: int) -> Iterator[str]:
+def _text(shown: Sequence[ShownPart], query: SampleQuery, width: int) -> Iterator[str]:
     for part in shown:
         for line in part.heading.splitlines():
             yield fill(line, width, subsequent_indent="  ")
-        for place, sample in enumerate(part.samples, start=1):
+        for position, sample in enumerate(part.samples, start=1):
             yield ""
-            yield from _sample_text(place, sample, wanted, width)
+            yield from _sample_text(position, sample, query, width)
         yield ""
 
 
-def _sample_text(place: int, sample: ShownSample, wanted: SampleQuery, width: int) -> Iterator[str]:
+def _sample_text(
+    position: int, sample: ShownSample, query: SampleQuery, width: int
+) -> Iterator[str]:
     document = sample.document
-    head = f"── {place} · {one_line(document.id or _short(sample.key))} "
+    head = f"── {position} · {one_line(document.id or _short(sample.key))} "
     yield head + "─" * max(width - len(head), 0)
-    yield from _field("question", document.title, wanted, width)
-    yield from _field("gold", document.gold, wanted, width)
-    if wanted.is_whole:
+    yield from _field("question", document.title, query, width)
+    yield from _field("gold", document.gold, query, width)
+    if query.is_whole:
         for prompt in document.prompts:
             for turn in prompt:
-                yield from _field(turn.role or "prompt", turn.text, wanted, width)
+                yield from _field(turn.role or "prompt", turn.text, query, width)
     for part in document.parts:
-        if wanted.is_whole or part.beside:
+        if query.is_whole or part.beside:
             yield from _part_text(part, width)
     if len(sample.answers) == 2 and width >= _SIDE_BY_SIDE:  # noqa: PLR2004
         half = (width - 3) // 2
-        left, right = (
-            list(_answer_text(answer, document, wanted, half)) for answer in sample.answers
-        )
-        height = max(len(left), len(right))
-        left += [""] * (height - len(left))
-        right += [""] * (height - len(right))
-        for one_side, other_side in zip(left, right, strict=True):
-            yield f"{one_side:{half}} │ {other_side}".rstrip()
+        left = _answer_text(sample.answers[0], document, query, half)
+        right = _answer_text(sample.answers[1], document, query, half)
+        for left_line, right_line in zip_longest(left, right, fillvalue=""):
+            yield f"{left_line:{half}} │ {right_line}".rstrip()
         return
     for answer in sample.answers:
-        yield from _answer_text(answer, document, wanted, width)
+        yield from _answer_text(answer, document, query, width)
 
 
 def _answer_text(
-    answer: ShownAnswer, document: InspectedDocument, wanted: SampleQuery, width: int
+    answer: ShownAnswer, document: InspectedDocument, query: SampleQuery, width: int
 ) -> Iterator[str]:
     inspected = answer.answer
-    yield from _field("model", answer.model, wanted, width)
+    yield from _field("model", answer.model, query, width)
     if inspected.response and inspected.response != inspected.answer:
-        yield from _field("response", inspected.response, wanted, width)
+        yield from _field("response", inspected.response, query, width)
     shown = inspected.answer
-    if shown.strip() == document.gold.strip():
-        shown = "the same as the gold" if "\n" in shown or len(shown) > width else shown
-    yield from _field("answer", shown, wanted, width)
+    is_long = "\n" in shown or len(shown) > width
+    if is_long and shown.strip() == document.gold.strip():
+        shown = "the same as the gold"
+    yield from _field("answer", shown, query, width)
     if inspected.rule:
-        yield from _field("read as", inspected.rule, wanted, width)
-    yield from _field("score", answer.score, wanted, width)
+        yield from _field("read as", inspected.rule, query, width)
+    yield from _field("score", answer.score, query, width)
     if inspected.reason:
-        yield from _field("why", inspected.reason, wanted, width)
+        yield from _field("why", inspected.reason, query, width)
     for part in inspected.parts:
         yield from _part_text(part, width)
 
 
-def _field(label: str, content: str, wanted: SampleQuery, width: int) -> Iterator[str]:
+def _field(label: str, content: str, query: SampleQuery, width: int) -> Iterator[str]:
     """Yield a text behind its label, with each of its lines wrapped; long ones are cut."""
     lines: list[str] = []
     for line in content.splitlines() or [""]:
-        safe = one_line(line.expandtabs(4)) if line.strip() else ""
-        indent = " " * min(len(line) - len(line.lstrip(" ")), 8)
-        lines += [indent + one for one in wrap(safe, width - _LABEL - len(indent))] or [""]
-    if not wanted.is_whole and len(lines) > _MOST_LINES:
-        left_out = len(lines) - _MOST_LINES
-        lines = [*lines[:_MOST_LINES], f"… {left_out} more lines; --whole shows them"]
-    for number_of_line, line in enumerate(lines):
-        name = one_line(label)[: _LABEL - 1] if number_of_line == 0 else ""
-        yield f"{name:{_LABEL}}{line}".rstrip()
+        lines += _wrapped(line, width - _LABEL_WIDTH)
+    if not query.is_whole and len(lines) > _MAX_LINES:
+        hidden = len(lines) - _MAX_LINES
+        lines = [*lines[:_MAX_LINES], f"… {hidden} more lines; --whole shows them"]
+    label = one_line(label)[: _LABEL_WIDTH - 1]
+    for line in lines:
+        yield f"{label:{_LABEL_WIDTH}}{line}".rstrip()
+        label = ""
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """Return a line of any text as lines of this width, with the indent that it has."""
+    safe = one_line(line.expandtabs(4)) if line.strip() else ""
+    indent = " " * min(len(line) - len(line.lstrip(" ")), _MAX_INDENT)
+    lines = [indent + text for text in wrap(safe, width - len(indent))]
+    return lines or [""]
 
 
 def _part_text(part: Part, width: int) -> Iterator[str]:
     """Yield a part's text or table below its title."""
-    indent = " " * _LABEL
+    indent = " " * _LABEL_WIDTH
     if not part.table:
         yield fill(
             f"{part.title}: {one_line(part.text)}",
@@ -381,58 +413,63 @@ def _part_text(part: Part, width: int) -> Iterator[str]:
         return
     heading, columns, lines = _section(part)
     yield fill(heading, width, initial_indent=indent, subsequent_indent=indent)
-    for line in _table_text([columns, *lines], width - _LABEL):
+    for line in _table_text([columns, *lines], width - _LABEL_WIDTH):
         yield f"{indent}{line}".rstrip()
 
 
 def _table_text(lines: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     """Yield a table with a head, whose widest columns are wrapped until it fits the width."""
     sizes = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    while sum(sizes) + 2 * (len(sizes) - 1) > width and max(sizes) > _LEAST_COLUMN:
+    gaps = 2 * (len(sizes) - 1)
+    while sum(sizes) + gaps > width and max(sizes) > _MIN_COLUMN:
         sizes[sizes.index(max(sizes))] -= 1
-    for place, row in enumerate(lines):
+    for line_number, row in enumerate(lines):
         cells = [wrap(cell, size) or [""] for cell, size in zip(row, sizes, strict=True)]
         for texts in zip_longest(*cells, fillvalue=""):
-            padded = [f"{cell:{size}}" for cell, size in zip(texts, sizes, strict=True)]
+            padded = [f"{text:{size}}" for text, size in zip(texts, sizes, strict=True)]
             yield "  ".join(padded)
-        if place == 0:
-            yield "─" * (sum(sizes) + 2 * (len(sizes) - 1))
+        if line_number == 0:
+            yield "─" * (sum(sizes) + gaps)
 
 
 def _section(part: Part) -> tuple[str, list[str], list[list[str]]]:
     """Return a part's table with a first column that marks the rows that differ."""
     head, *body = part.table
-    columns = [one_line(cell, limit=60) for cell in head]
-    lines = [[one_line(cell, limit=60) for cell in row] for row in body]
+    columns = _short_cells(head)
+    lines = [_short_cells(row) for row in body]
     if part.marked:
         columns.insert(0, "")
-        for place, row in enumerate(lines):
-            row.insert(0, "≠" if place in part.marked else "")
+        for row_number, row in enumerate(lines):
+            row.insert(0, "≠" if row_number in part.marked else "")
     return one_line(part.title), columns, lines
+
+
+def _short_cells(row: Sequence[str]) -> list[str]:
+    return [one_line(cell, limit=_MAX_CELL) for cell in row]
 
 
 # For a document, and for programs.
 
 
-def _markdown(shown: Sequence[ShownPart], wanted: SampleQuery) -> Iterator[str]:
+def _markdown(shown: Sequence[ShownPart], query: SampleQuery) -> Iterator[str]:
     for part in shown:
-        first, *more = part.heading.splitlines()
-        yield f"## {escape_markdown(first)}"
+        title, *lines = part.heading.splitlines()
+        yield f"## {escape_markdown(title)}"
         yield ""
-        for line in more:
+        for line in lines:
             yield f"- {escape_markdown(line)}"
-        for place, sample in enumerate(part.samples, start=1):
-            yield from _sample_markdown(place, sample, wanted)
+        for position, sample in enumerate(part.samples, start=1):
+            yield from _sample_markdown(position, sample, query)
 
 
-def _sample_markdown(place: int, sample: ShownSample, wanted: SampleQuery) -> Iterator[str]:
+def _sample_markdown(position: int, sample: ShownSample, query: SampleQuery) -> Iterator[str]:
     document = sample.document
     name = one_line(document.id or _short(sample.key))
     yield ""
-    yield f"### {place}. {escape_markdown(name)}"
+    yield f"### {position}. {escape_markdown(name)}"
     yield from _block("Question", document.title)
     yield from _block("Gold", document.gold)
-    if wanted.is_whole:
+    if query.is_whole:
         for prompt in document.prompts:
             for turn in prompt:
                 yield from _block(turn.role.capitalize() or "Prompt", turn.text)
@@ -483,7 +520,7 @@ def _json_lines(task: str, shown: Sequence[ShownPart]) -> Iterator[str]:
                 "id": document.id,
                 "question": document.title,
                 "gold": document.gold,
-                "document": [_part_fields(one) for one in document.parts],
+                "document": [_part_fields(view_part) for view_part in document.parts],
                 "prompts": [[vars(turn) for turn in prompt] for prompt in document.prompts],
                 "models": [_answer_fields(answer) for answer in sample.answers],
             }

@@ -1,4 +1,4 @@
-"""What single samples are judged by: the scores behind a task's metrics."""
+"""Scores of single samples: what is behind a task's metrics."""
 
 import math
 from collections.abc import Mapping
@@ -38,14 +38,20 @@ class SampleScore:
     title: str
     kind: Kind
 
+    @property
+    def is_difference(self) -> bool:
+        """Whether a value is a difference, which is won or lost, or neither."""
+        return self.kind in ("gain", "loss")
+
     def outcome(self, value: float | None) -> Outcome:
         """Return whether a sample with this value is right."""
         if value is None or math.isnan(value):
             return "not scored"
-        if self.kind in ("gain", "loss"):
+        if self.is_difference:
             if abs(value) <= _NEARLY:
                 return "partly"
-            return "right" if (value > 0) == (self.kind == "gain") else "wrong"
+            is_won = value > 0 if self.kind == "gain" else value < 0
+            return "right" if is_won else "wrong"
         share = 1 - value if self.kind == "less" else value
         if share >= 1 - _NEARLY:
             return "right"
@@ -54,7 +60,7 @@ class SampleScore:
     def is_wrong(self, value: float | None) -> bool:
         """Return whether a sample is not entirely right; of a difference, whether it is lost."""
         outcome = self.outcome(value)
-        if self.kind in ("gain", "loss"):
+        if self.is_difference:
             return outcome == "wrong"
         return outcome in ("wrong", "partly")
 

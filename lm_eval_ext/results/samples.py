@@ -1,4 +1,4 @@
-"""How documents and answers are shown to people: what a benchmark's module ``view.py`` gives.
+"""Documents and answers as people see them: what a benchmark's module ``view.py`` gives.
 
 It has ``documents(docs, prompts)``: from documents as lm-eval logged them, each with its prompts,
 to a :class:`DocumentView` each; and ``answers(docs, answers)``: from the answers of one model, for
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 class Part:
     """A part of a view: a text, or a table with a head, under a title.
 
-    ``marked`` are places of rows, the first below the head being 0; a part of a document may stand
+    ``marked`` are numbers of rows, the first below the head being 0; a part of a document may stand
     ``beside`` those of the answers.
     """
 
@@ -26,7 +26,7 @@ class Part:
 
 @dataclass(frozen=True)
 class DocumentView:
-    """What all models were asked: a title of one line, the right answer, and parts to show.
+    """A document that all models were asked: a title of one line, the right answer, and parts.
 
     The page adds the prompts.
     """

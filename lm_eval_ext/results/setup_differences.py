@@ -1,8 +1,8 @@
 """What differs between the setups of two runs, in words."""
 
 from collections.abc import Mapping
-from typing import Any
 
+from lm_eval_ext.harness.lm_eval_types import Keys
 from lm_eval_ext.harness.signature import PROMPT_KEYS
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.text import one_line
@@ -45,41 +45,46 @@ def differences_in_words(first: Run, second: Run, parts: Mapping[str, tuple[str,
         parts: The parts of the signatures that differ, each with both values.
     """
     words = []
-    for name, (one, other) in parts.items():
+    for name, (value, other_value) in parts.items():
         if name in _YES_OR_NO:
-            words.append(_presence(_YES_OR_NO[name], one, other))
+            words.append(_presence(_YES_OR_NO[name], value, other_value))
         elif name == "config":
             settings = _settings(first.config, second.config)
-            words.extend(settings or [f"{_NAMES[name]} ({one} / {other})"])
+            words.extend(settings or [f"{_NAMES[name]} ({value} / {other_value})"])
         else:
-            words.append(f"{_NAMES.get(name, name)} {one} / {other}")
+            words.append(f"{_NAMES.get(name, name)} {value} / {other_value}")
     return ", ".join(words)
 
 
-def _presence(what: str, first: str, second: str) -> str:
-    """Return who has something; or that both have another one."""
+def _presence(subject: str, value: str, other_value: str) -> str:
+    """Return which run has something; or that both have another one."""
     absent = {"no", "none"}
-    if first in absent:
-        return f"without {what} / with"
-    if second in absent:
-        return f"with {what} / without"
-    return f"{what} ({first} / {second})"
+    if value in absent:
+        return f"without {subject} / with"
+    if other_value in absent:
+        return f"with {subject} / without"
+    return f"{subject} ({value} / {other_value})"
 
 
-def _settings(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+def _settings(config: Keys, other_config: Keys) -> list[str]:
     """Return the settings of lm-eval's task configuration that differ, each with both values."""
     words = []
     for key in PROMPT_KEYS:
-        one, other = first.get(key), second.get(key)
-        if one == other:
+        value, other_value = config.get(key), other_config.get(key)
+        if value == other_value:
             continue
-        if not (isinstance(one, dict) and isinstance(other, dict)):
-            words.append(f"{key} {_shown(one)} / {_shown(other)}")
-            continue
-        for name in dict.fromkeys([*one, *other]):
-            if one.get(name) != other.get(name):
-                words.append(f"{name} {_shown(one.get(name))} / {_shown(other.get(name))}")
+        if isinstance(value, dict) and isinstance(other_value, dict):
+            for name in dict.fromkeys([*value, *other_value]):
+                words += _setting(name, value.get(name), other_value.get(name))
+        else:
+            words += _setting(key, value, other_value)
     return words
+
+
+def _setting(name: str, value: object, other_value: object) -> list[str]:
+    if value == other_value:
+        return []
+    return [f"{name} {_shown(value)} / {_shown(other_value)}"]
 
 
 def _shown(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Reads the samples that lm-eval logged into the long table of scores.
+"""The long table of scores, from the samples that lm-eval logged.
 
 Columns: ``filter``; ``document`` (lm-eval's hash of it, and how often the same one came before),
 ``id``, ``cluster`` (with ``cluster_1``, ... for finer ones), and ``prompt``, ``target`` and
@@ -8,19 +8,20 @@ without rows, have a row for each document, with lm-eval's metrics as values.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic_core import from_json
 
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.harness.lm_eval_types import Keys
 from lm_eval_ext.harness.names import ROWS
 from lm_eval_ext.harness.signature import digest
 from lm_eval_ext.reading import lines_of
 from lm_eval_ext.results.files import Run, finite
-from lm_eval_ext.stats.table import Scored, frame
+from lm_eval_ext.stats.table import Row, Scored, frame
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
@@ -33,15 +34,15 @@ class NoSamplesError(DataError):
     reason = "no samples beside the results; run again with --log_samples"
 
 
-Sample = Mapping[str, Any]
+Sample: TypeAlias = Keys
 """A line of lm-eval's file of samples."""
 
 
 @dataclass(frozen=True)
 class KeyedSample:
-    """A logged sample, where it lies (file and line), and its key."""
+    """A logged sample, its location (file and line), and its key."""
 
-    place: str
+    location: str
     key: str
     content: Sample
 
@@ -56,13 +57,14 @@ def keyed_samples(run: Run) -> "Iterator[KeyedSample]":
         DataError: Samples were not logged, or a line cannot be read.
     """
     counts: Counter[tuple[str, str]] = Counter()
-    for place, sample in samples(run):
+    for location, sample in samples(run):
         try:
-            document = str(sample["filter"]), str(sample["doc_hash"])
+            filter_name, doc_hash = str(sample["filter"]), str(sample["doc_hash"])
         except (KeyError, TypeError) as error:
-            raise _no_sample(place, error) from None
-        yield KeyedSample(place, f"{document[1]}#{counts[document]}", sample)
-        counts[document] += 1
+            raise _no_sample(location, error) from None
+        count = counts[filter_name, doc_hash]
+        yield KeyedSample(location, f"{doc_hash}#{count}", sample)
+        counts[filter_name, doc_hash] += 1
 
 
 def rows(run: Run, *, items: tuple[str, ...] = (), is_part_allowed: bool = False) -> "DataFrame":
@@ -86,7 +88,7 @@ def rows(run: Run, *, items: tuple[str, ...] = (), is_part_allowed: bool = False
             if sample.content["metrics"]:  # otherwise an answer was missing
                 scored.append(_scored(run, sample, items))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise _no_sample(sample.place, error) from None
+            raise _no_sample(sample.location, error) from None
     documents, _ = run.documents
     count = min(counts.values(), default=0)
     if count < documents and not is_part_allowed:
@@ -97,9 +99,9 @@ def rows(run: Run, *, items: tuple[str, ...] = (), is_part_allowed: bool = False
     return frame(scored)
 
 
-def _no_sample(place: str, error: Exception) -> DataError:
+def _no_sample(location: str, error: Exception) -> DataError:
     problem = one_line(f"{type(error).__name__}: {error}", limit=200)
-    return DataError(f"{place}: not a sample that lm_eval logged ({problem})")
+    return DataError(f"{location}: not a sample that lm_eval logged ({problem})")
 
 
 def _scored(run: Run, keyed: KeyedSample, items: tuple[str, ...]) -> Scored:
@@ -109,43 +111,51 @@ def _scored(run: Run, keyed: KeyedSample, items: tuple[str, ...]) -> Scored:
     clusters: Sequence[str] = (keyed.key,)
     if card:
         clusters = card.cluster.names(doc, is_user_data=card.is_user_data(run.task))
-    # lm-eval's prompt_hash is that of a document's first request; here all of them count.
-    parts = [part for request in sample["arguments"].values() for part in request.values()]
-    texts = [part for part in parts if isinstance(part, str)]
-    always = {
-        "filter": str(sample["filter"]),
-        "prompt": digest([sample["prompt_hash"], *texts]),
-        "target": str(sample["target_hash"]),
-        "doc_hash": str(sample["doc_hash"]),
-    }
     document = keyed.key
     if items:
         document = "\n".join(str(doc.get(name, "")) for name in items)
-    metrics = sample["metrics"]
-    if run.is_current and card and ROWS not in metrics:
-        raise ValueError(f"no {ROWS} of scores, which {run.task} logs; run again")
-    # Without rows, lm-eval's metrics of a document are its values.
-    scored = [{name: finite(sample[name]) for name in metrics}]
-    if ROWS in metrics:
-        scored = sample[ROWS]
+    columns = {
+        "filter": str(sample["filter"]),
+        "prompt": _prompt_digest(sample),
+        "target": str(sample["target_hash"]),
+        "doc_hash": str(sample["doc_hash"]),
+    }
     id_ = str(doc.get("id", sample["doc_id"]))
-    return document, id_, clusters, [{**always, **row} for row in scored]
+    return document, id_, clusters, [{**columns, **row} for row in _score_rows(run, sample)]
+
+
+def _prompt_digest(sample: Sample) -> str:
+    """Return a digest of all requests; lm-eval's ``prompt_hash`` is that of the first one."""
+    texts: list[str] = []
+    for request in sample["arguments"].values():
+        texts += [argument for argument in request.values() if isinstance(argument, str)]
+    return digest([sample["prompt_hash"], *texts])
+
+
+def _score_rows(run: Run, sample: Sample) -> Sequence[Row]:
+    """Return the rows of scores; without any, a row with lm-eval's metrics of the document."""
+    metrics = sample["metrics"]
+    if ROWS in metrics:
+        rows: Sequence[Row] = sample[ROWS]
+        return rows
+    if run.is_current and run.card:
+        raise ValueError(f"no {ROWS} of scores, which {run.task} logs; run again")
+    return [{name: finite(sample[name]) for name in metrics}]
 
 
 def samples_file(run: Run) -> Path:
-    """The file beside the results in which lm-eval logs a task's samples."""
+    """Return the file beside the results in which lm-eval logs a task's samples."""
     date = run.file.path.stem.rpartition("_")[2]
-    name = f"samples_{run.task}_{date}.jsonl".replace(
-        "/", "_"
-    )  # a name from a file leads nowhere else
-    return run.file.path.with_name(name)
+    name = f"samples_{run.task}_{date}.jsonl"
+    # The name of a task in a results file must not lead to another folder.
+    return run.file.path.with_name(name.replace("/", "_"))
 
 
-def samples(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields a task's samples as lm-eval wrote them, each with its place (file and line).
+def samples(run: Run) -> Iterator[tuple[str, Sample]]:
+    """Yield a task's samples as lm-eval wrote them, each after its location (file and line).
 
     Raises:
-        DataError: If they were not logged, or a line cannot be read.
+        DataError: Samples were not logged, or a line cannot be read.
     """
     file = samples_file(run)
     if not file.is_file():
@@ -153,7 +163,7 @@ def samples(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
             f"{run.file.path}: no {file.name} beside it; this needs the samples that lm_eval "
             "writes with --log_samples"
         )
-    for place, line in lines_of(file):
+    for location, line in lines_of(file):
         try:
             sample = from_json(line)
         except ValueError as error:
@@ -161,12 +171,12 @@ def samples(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
             if sample is None:
                 problem = one_line(str(error), limit=200)
                 raise DataError(
-                    f"{place}: not JSON ({problem}); if the file is cut off here, run again"
+                    f"{location}: not JSON ({problem}); if the file is cut off here, run again"
                 ) from None
-        yield place, sample
+        yield location, sample
 
 
-def _with_half_pairs(line: str | bytes) -> dict[str, Any] | None:
+def _with_half_pairs(line: str | bytes) -> Sample | None:
     """Return a sample with half a surrogate pair, which pydantic refuses; None if it is no JSON."""
     try:
         sample = json.loads(line)

@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
 
 _OPENING = re.compile(
     r"<\|im_start\|>[ ]*(?P<chatml>\w+)\n"
@@ -29,7 +28,7 @@ _ROLES = {"model": "assistant", "inst": "user", "answer": "assistant"}
 
 @dataclass(frozen=True)
 class Turn:
-    """What one side says; ``role`` is "" for a prompt without a chat template."""
+    """A turn of one side; ``role`` is "" for a prompt without a chat template."""
 
     role: str
     text: str
@@ -78,11 +77,13 @@ def _messages(prompt: str) -> list[Turn]:
     if not prompt.lstrip().startswith("["):
         return []
     try:
-        messages: Any = json.loads(prompt)
+        messages: object = json.loads(prompt)
     except ValueError:
         return []
+    if not isinstance(messages, list):
+        return []
     turns = []
-    for message in messages if isinstance(messages, list) else []:
+    for message in messages:
         if not isinstance(message, dict) or "role" not in message:
             return []
         turns.append(Turn(str(message["role"]), str(message.get("content", ""))))
