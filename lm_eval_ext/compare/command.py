@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from itertools import compress, groupby
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.compare.comparison import Report, Table, compare
@@ -21,22 +20,22 @@ from lm_eval_ext.results.grid import (
     legend,
     markdown,
     matrix,
+    metric_heading,
     notes,
     text,
     value,
 )
-from lm_eval_ext.results.models import choose_tasks, read_models
+from lm_eval_ext.results.models import Model, choose_tasks, read_models
 from lm_eval_ext.results.overview import overview_rows, representatives
 from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.show import grouped, overview_table
-from lm_eval_ext.stats.intervals import Interval
 from lm_eval_ext.stats.statistics import NONE, Pair, number, probability
 from lm_eval_ext.text import names_in, one_line
 
 
 def run(
     paths: Sequence[Path],
-    asked: ScoreQuery,
+    query: ScoreQuery,
     *,
     tasks: str = "",
     between: str = "",
@@ -45,16 +44,16 @@ def run(
     format_: str = "text",
     out: Path | None = None,
 ) -> tuple[str, str]:
-    """Compares, and writes to the file ``out`` if it is named.
+    """Compare, and write to the file ``out`` if it is named.
 
     Args:
-        paths: Of results.
-        asked: The question.
+        paths: Results files or folders.
+        query: The question.
         tasks: Names, groups or patterns, separated by commas. Without any, and without a question,
             the task that stands for each benchmark.
         between: Two tasks, which are compared within each model.
-        seeds: Mean and spread of models that differ in their seed, without tests.
-        across_settings: Also runs with different prompts.
+        seeds: Whether to show mean and spread of models that differ in their seed, without tests.
+        across_settings: Whether to compare also runs with different prompts.
         format_: ``text``, ``markdown``, ``csv``, ``json`` or ``latex``.
         out: A file.
 
@@ -65,34 +64,50 @@ def run(
         OptionError: An option is invalid, or there is nothing to compare.
         DataError: A file cannot be read.
     """
-    named = names_in(tasks)
+    patterns = names_in(tasks)
     models = read_models(paths, joined=bool(between))
     if seeds:
-        report = compare(models, choose_tasks(models, named, min_models=1), asked, seeds=True)
+        chosen = choose_tasks(models, patterns, min_models=1)
+        report = compare(models, chosen, query, seeds=True)
     elif between:
-        both = names_in(between)
-        if len(both) != 2 or len(set(both)) != 2:  # noqa: PLR2004
-            raise OptionError(f"--between {between} must name two tasks, TASK,TASK")
-        report = compare(models, both, asked, within=True)
+        report = compare(models, _two_tasks(between), query, within=True)
     elif len(models) == 1:
         raise OptionError(
             f"one model alone ({models[0].label}) cannot be compared; name results of two models, "
             "or two tasks of one model with --between TASK,TASK"
         )
     else:
-        chosen = choose_tasks(models, named)
-        benchmarks = representatives(models)
-        if len(benchmarks) > 1 and not named and not asked.is_question:
-            chosen = [task for task in benchmarks.values() if task in chosen] or chosen
-        report = compare(models, chosen, asked, across_settings=across_settings)
+        chosen = _tasks_to_compare(models, patterns, query)
+        report = compare(models, chosen, query, across_settings=across_settings)
     refused = "; ".join(dict.fromkeys(report.refused))
     if not report.tables:
         raise DataError(refused)
-    return _written((rendered_seeds if seeds else rendered)(report, format_), out), refused
+    shown = rendered_seeds(report, format_) if seeds else rendered(report, format_)
+    return _write(shown, out), refused
+
+
+def _two_tasks(between: str) -> list[str]:
+    tasks = names_in(between)
+    if len(tasks) != 2 or len(set(tasks)) != 2:  # noqa: PLR2004
+        raise OptionError(f"--between {between} must name two tasks, TASK,TASK")
+    return tasks
+
+
+def _tasks_to_compare(
+    models: Sequence[Model], patterns: Sequence[str], query: ScoreQuery
+) -> list[str]:
+    """Return the tasks that are asked for; of several benchmarks one task each."""
+    chosen = choose_tasks(models, patterns)
+    if patterns or query.is_question:
+        return chosen
+    benchmarks = representatives(models)
+    if len(benchmarks) == 1:
+        return chosen
+    return [task for task in benchmarks.values() if task in chosen] or chosen
 
 
 def leaderboard(paths: Sequence[Path], out: Path) -> str:
-    """Writes the table of models by benchmarks in LaTeX."""
+    """Write the table of models by benchmarks in LaTeX."""
     rows = overview_rows(read_models(paths))
     caption, columns, lines = overview_table(rows)
     if any(row.scored < row.total for row in rows):
@@ -106,10 +121,11 @@ def leaderboard(paths: Sequence[Path], out: Path) -> str:
         explained=legend(row.standing for row in rows),
         comments=signatures,
     )
-    return _written(table, out)
+    return _write(table, out)
 
 
-def _written(text: str, out: Path | None) -> str:
+def _write(text: str, out: Path | None) -> str:
+    """Return the text; or the name of the file, after the text was written to it."""
     if out is None:
         return text
     with atomic_text(out) as file:
@@ -121,171 +137,262 @@ def _written(text: str, out: Path | None) -> str:
 
 LEVEL = "95 %"
 
-_INTERVALS = 4
+_MAX_COLUMNS_WITH_INTERVALS = 4
 """Columns of a paper's table up to which intervals stand below the values."""
 
 
 def rendered(report: Report, format_: str) -> str:
-    """A comparison as text."""
+    """Return a comparison as text in a format."""
     if format_ == "latex":
         return _latex(report)
-    pairs = [
-        {"task": one.task, "model": one.model, "title": one.title, "part": one.part, **vars(pair)}
-        for one in report.tables
-        for pair in one.pairs
-    ]
+    pairs = []
+    for table in report.tables:
+        subject = {
+            "task": table.task,
+            "model": table.model,
+            "title": table.title,
+            "part": table.part,
+        }
+        pairs += [{**subject, **vars(pair)} for pair in table.pairs]
     content = asdict(report)
-    for table in content["tables"]:
-        tests = table.pop("tests") or {}
-        table["p_above_chance"] = tests.get("p_values", {})
+    for table_content in content["tables"]:
+        tests = table_content.pop("tests") or {}
+        table_content["p_above_chance"] = tests.get("p_values", {})
     return _shown(_sections(report), pairs, content, format_)
 
 
-def rendered_seeds(report: Report, format_: str) -> str:
-    """Mean and spread over the seeds of each condition, and the interval of the mean.
+@dataclass(frozen=True)
+class _SeedRow:
+    """Mean and spread over the seeds of a condition, as CSV and JSON have them.
 
-    Rows have ``task``, ``title``, ``part``, ``condition``, ``unit``, ``seeds`` (how many),
-    ``mean``, ``sd`` (n - 1 below; None for one seed), and ``low`` and ``high``: documents are
-    averaged over seeds and clustered as the task's. None where there is none, as for what is no
-    mean of documents.
+    Attributes:
+        task: The task's name.
+        title: The question's title.
+        part: The part of the task.
+        condition: What the models share beside the seed.
+        unit: The unit of the values.
+        seeds: The number of seeds with a value.
+        mean: The mean of the values; None if there is none.
+        sd: The standard deviation, with n - 1 below; None for one seed.
+        low: The lower end of the interval of the mean; None if there is none.
+        high: The upper end.
+    """
+
+    task: str
+    title: str
+    part: str
+    condition: str
+    unit: str
+    seeds: int
+    mean: float | None
+    sd: float | None
+    low: float | None
+    high: float | None
+
+
+def rendered_seeds(report: Report, format_: str) -> str:
+    """Return mean and spread over the seeds of each condition, and the interval of the mean.
+
+    For the interval documents are averaged over seeds, and clustered as the task's. There is none
+    of what is no mean of documents.
 
     Raises:
-        OptionError: There is no such format of it.
+        OptionError: The format is LaTeX.
     """
     if format_ == "latex":
         raise OptionError("--by-seed has no format latex; use text, markdown, csv or json")
-    rows, lines = [], []
     report.tables.sort(key=attrgetter("task", "title", "part"))
-    heading, names = _named(report.tables)
-    for name, one in zip(names, report.tables, strict=True):
-        low, high, _ = one.pooled or Interval()
-        values = [own.value for own in one.figures.values() if own.value is not None]
-        mean = fmean(values) if values else None
-        sd = stdev(values) if len(values) > 1 else None
-        rows.append(
-            {
-                "task": one.task, "title": one.title, "part": one.part, "condition": one.model,
-                "unit": one.unit, "seeds": len(values), "mean": mean, "sd": sd,
-                "low": low, "high": high,
-            }
-        )  # fmt: skip
-        shown = value(mean, one.unit), number(sd, one.unit), interval(low, high, one.unit)
-        lines.append([name or one_line(one.model), str(len(values)), *shown])
-    found = heading, ("condition", "seeds", "mean", "sd", LEVEL), lines
-    return _shown([found, *_below(report, names)], rows, rows, format_)
+    naming = _Naming.of(report.tables)
+    names = naming.names(report.tables)
+    rows = [_seed_row(table) for table in report.tables]
+    lines = []
+    for name, row in zip(names, rows, strict=True):
+        shown = (
+            value(row.mean, row.unit),
+            number(row.sd, row.unit),
+            interval(row.low, row.high, row.unit),
+        )
+        lines.append([name or one_line(row.condition), str(row.seeds), *shown])
+    columns = ("condition", "seeds", "mean", "sd", LEVEL)
+    sections = [(naming.heading(report.tables), columns, lines), *_below(report, names)]
+    records = [asdict(row) for row in rows]
+    return _shown(sections, records, records, format_)
+
+
+def _seed_row(table: Table) -> _SeedRow:
+    values = [estimate.value for estimate in table.figures.values() if estimate.value is not None]
+    return _SeedRow(
+        task=table.task,
+        title=table.title,
+        part=table.part,
+        condition=table.model,
+        unit=table.unit,
+        seeds=len(values),
+        mean=fmean(values) if values else None,
+        sd=stdev(values) if len(values) > 1 else None,
+        low=table.pooled.low if table.pooled else None,
+        high=table.pooled.high if table.pooled else None,
+    )
 
 
 def _shown(
     sections: Iterable[Section],
-    rows: Sequence[Mapping[str, Any]],
+    records: Sequence[Mapping[str, object]],
     content: object,
     format_: str,
 ) -> str:
-    """For people; or for programs, with all digits."""
+    """Return sections for people; or for programs records or content, with all digits."""
     import pandas as pd
 
     if format_ == "json":
         return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     if format_ == "csv":
-        return csv(pd.DataFrame(rows))
+        return csv(pd.DataFrame(records))
     return text(sections) if format_ == "text" else markdown(sections)
 
 
 def _sections(report: Report) -> Iterator[Section]:
-    """Yields the parts of the text and Markdown output, from top to bottom."""
-    heading, names = _named(report.tables)
+    """Yield the sections of the text and Markdown output, from top to bottom."""
+    naming = _Naming.of(report.tables)
+    names = naming.names(report.tables)
+    heading = naming.heading(report.tables)
     if len(names) == 1:
-        yield from _one(report.tables[0], heading)
+        yield from _single_table(report.tables[0], heading)
     else:
-        yield heading, *_matrix(report, names)
+        columns, lines = _matrix(report, names)
+        yield heading, columns, lines
     yield from _below(report, names)
 
 
 def _below(report: Report, names: Sequence[str]) -> Iterator[Section]:
-    """Notes, and what could not be compared."""
+    """Yield notes, and what could not be compared."""
     yield notes([*_notes(report, names), *report.remarks])
-    yield notes(f"not compared: {one_line(why)}" for why in report.refused)
+    yield notes(f"not compared: {one_line(reason)}" for reason in report.refused)
 
 
-def _named(tables: Sequence[Table]) -> tuple[str, list[str]]:
-    """What all tables have in common, and what names each of them."""
-    keys = [(one.task, one.model, one.title, one.part) for one in tables]
-    tasks, models, _, parts = columns = list(zip(*keys, strict=True))
-    differ = [len(set(column)) > 1 for column in columns]
-    common = [one for one, many in zip(keys[0], differ, strict=True) if one and not many]
-    if len(set(zip(tasks, models, parts, strict=True))) == len(keys) > 1:
-        differ[2] = False  # where every task has its own metric, the task says enough
-    names = [
-        one_line(", ".join(filter(None, compress(key, differ)))) + LOWER * table.lower_is_better
-        for key, table in zip(keys, tables, strict=True)
-    ]
-    counts = {one.count for one in tables}
-    return one_line(" · ".join([*common, *(counts if len(counts) == 1 else ())])), names
+@dataclass(frozen=True)
+class _Naming:
+    """Which attributes tell the tables of a report apart; the others are in its heading."""
+
+    task: bool
+    model: bool
+    title: bool
+    part: bool
+
+    @classmethod
+    def of(cls, tables: Sequence[Table]) -> "_Naming":
+        """Return the naming of tables."""
+        return cls(
+            task=len({table.task for table in tables}) > 1,
+            model=len({table.model for table in tables}) > 1,
+            title=len({table.title for table in tables}) > 1,
+            part=len({table.part for table in tables}) > 1,
+        )
+
+    def heading(self, tables: Sequence[Table]) -> str:
+        """Return what all tables have in common, such as the task and the number of documents."""
+        shared = tables[0]
+        words = [
+            "" if self.task else shared.task,
+            "" if self.model else shared.model,
+            "" if self.title else shared.title,
+            "" if self.part else shared.part,
+        ]
+        if len({table.count for table in tables}) == 1:
+            words.append(shared.count)
+        return one_line(" · ".join(word for word in words if word))
+
+    def names(self, tables: Sequence[Table]) -> list[str]:
+        """Return what names each of the tables."""
+        subjects = {(table.task, table.model, table.part) for table in tables}
+        # Where every task has its own metric, the task says enough.
+        has_title = self.title and len(subjects) < len(tables)
+        names = []
+        for table in tables:
+            words = [
+                table.task if self.task else "",
+                table.model if self.model else "",
+                table.title if has_title else "",
+                table.part if self.part else "",
+            ]
+            name = one_line(", ".join(word for word in words if word))
+            names.append(metric_heading(name, lower_is_better=table.lower_is_better))
+        return names
 
 
-def _one(table: Table, heading: str) -> Iterator[Section]:
-    """A row for each system and published value, and below them all pairs."""
+def _single_table(table: Table, heading: str) -> Iterator[Section]:
+    """Yield a row for each system and published value, and below them all pairs."""
     unit = table.unit
-    rows = [
-        [one_line(name), value(one.value, unit, table.standings.get(name, "")),
-         interval(one.low, one.high, unit)]
-        for name, one in table.figures.items()
-    ]  # fmt: skip
-    rows += [
-        [f"{one_line(name)} (published)", value(one, unit), ""]
-        for name, one in table.published.items()
-    ]
-    yield heading, ("system", "value" + LOWER * table.lower_is_better, LEVEL), rows
+    rows = []
+    for name, estimate in table.figures.items():
+        shown = value(estimate.value, unit, table.standings.get(name, ""))
+        rows.append([one_line(name), shown, interval(estimate.low, estimate.high, unit)])
+    for name, amount in table.published.items():
+        rows.append([f"{one_line(name)} (published)", value(amount, unit), ""])
+    value_heading = metric_heading("value", lower_is_better=table.lower_is_better)
+    yield heading, ("system", value_heading, LEVEL), rows
     lines = []
-    for first, own in groupby(table.pairs, attrgetter("first")):
+    for first, pairs in groupby(table.pairs, attrgetter("first")):
         lines.append([one_line(first), "", "", "", ""])
-        lines += [[f"  less {one_line(one.second)}", *_pair(one, unit)] for one in own]
+        for pair in pairs:
+            lines.append([f"  less {one_line(pair.second)}", *_pair_cells(pair, unit).values()])
     if lines:
-        yield "differences", ("systems", "diff", LEVEL, "p", "p (Holm)"), lines
+        yield "differences", ("systems", *_PAIR_COLUMNS), lines
 
 
 def _matrix(
-    report: Report, names: Sequence[str], *, paper: bool = False
+    report: Report, names: Sequence[str], *, is_paper: bool = False
 ) -> tuple[list[str], list[list[str]]]:
-    """Questions by systems, with the difference of two; rows are what there is more of.
+    """Return questions by systems, with the difference of two; rows are what there is more of.
 
-    A ``paper`` has intervals below the values, if there is room.
+    In a paper intervals stand below the values, if there is room.
     """
-    tables, systems = report.tables, list(report.systems)
-    two = len(systems) == 2  # noqa: PLR2004
-    counts = {one.count for one in tables}
-    adjusted = any(one.p_holm != one.p for table in tables for one in table.pairs)
-    narrow = paper and min(len(names), len(systems)) <= _INTERVALS
+    systems = list(report.systems)
+    has_two_systems = len(systems) == 2  # noqa: PLR2004
+    has_counts = not is_paper and len({table.count for table in report.tables}) > 1
+    has_published = is_paper and len(report.signatures) == 1
+    is_adjusted = any(pair.p_holm != pair.p for table in report.tables for pair in table.pairs)
+    narrow = min(len(names), len(systems)) <= _MAX_COLUMNS_WITH_INTERVALS
     cells: dict[str, dict[str, str]] = {}
-    for name, table in zip(names, tables, strict=True):
-        unit = table.unit
-        own = cells[one_line(name)] = {}
+    for name, table in zip(names, report.tables, strict=True):
+        row: dict[str, str] = {}
         for system in systems:
-            shown = "-"
-            if one := table.figures.get(system):
-                shown = value(one.value, unit, table.standings.get(system, ""))
-                shown += f"\n{interval(one.low, one.high, unit)}".rstrip() * narrow
-            own[one_line(system)] = shown
-        if paper and len(report.signatures) == 1:
-            own |= {f"{who} (published)": value(of, unit) for who, of in table.published.items()}
-        for pair in table.pairs if two else ():
-            heads = ("diff", LEVEL, "p", "p (Holm)")[: 3 + adjusted]
-            own |= zip(heads, _pair(pair, unit), strict=False)
-        if len(counts) > 1 and not paper:
-            own["docs"] = table.count.partition(" ")[0]
-    return matrix(cells, turned=not two and len(names) <= len(systems))
+            row[one_line(system)] = _value_cell(table, system, has_interval=is_paper and narrow)
+        if has_published:
+            for publication, amount in table.published.items():
+                row[f"{publication} (published)"] = value(amount, table.unit)
+        if has_two_systems:
+            for pair in table.pairs:
+                row |= _pair_cells(pair, table.unit)
+            if not is_adjusted:
+                row.pop(_ADJUSTED, None)
+        if has_counts:
+            row["docs"] = table.count.partition(" ")[0]
+        cells[one_line(name)] = row
+    return matrix(cells, turned=not has_two_systems and len(names) <= len(systems))
+
+
+def _value_cell(table: Table, system: str, *, has_interval: bool) -> str:
+    """Return a system's value, if it has one; the interval is on a second line."""
+    estimate = table.figures.get(system)
+    if estimate is None:
+        return "-"
+    shown = value(estimate.value, table.unit, table.standings.get(system, ""))
+    ends = interval(estimate.low, estimate.high, table.unit)
+    return f"{shown}\n{ends}" if has_interval and ends else shown
 
 
 def _notes(report: Report, names: Sequence[str]) -> Iterator[str]:
     tables = report.tables
-    own = ((name, one.note) for name, one in zip(names, tables, strict=True))
-    yield from map(one_line, grouped(own, len(tables)))
-    tasks = {one.task: one.title for one in tables}
-    if len(set(tasks.values())) > 1:
-        yield from (one_line(f"{task}: {title}") for task, title in tasks.items())
-        if any(one.pairs for one in tables):
+    table_notes = [(name, table.note) for name, table in zip(names, tables, strict=True)]
+    yield from map(one_line, grouped(table_notes, len(tables)))
+    titles = {table.task: table.title for table in tables}
+    if len(set(titles.values())) > 1:
+        for task, title in titles.items():
+            yield one_line(f"{task}: {title}")
+        if any(table.pairs for table in tables):
             yield "all pairs of a task, and published values: --tasks TASK"
-    if any(one.lower_is_better for one in tables):
+    if any(table.lower_is_better for table in tables):
         yield f"{LOWER.strip()} lower is better"
     yield from _legend(tables)
 
@@ -295,31 +402,42 @@ def _legend(tables: Sequence[Table]) -> list[str]:
 
 
 def _latex(report: Report) -> str:
-    """One table: systems by questions, with the difference of two, and values published on one."""
-    for one in report.tables:
-        one.part = one.words
-    heading, names = _named(report.tables)
-    told = {one.task: f"{one.title} ({one.count})" for one in report.tables}
-    several = "; ".join(f"{task}: {title}" for task, title in told.items())
-    caption = several if len(told) > 1 else heading.replace(" · ", ", ")
-    columns, rows = _matrix(report, [name or "value" for name in names], paper=True)
-    alike = (set(told), {one.metric for one in report.tables})
-    label = "-".join(["compare", *(one for own in alike if len(own) == 1 for one in own)])
+    """Return one table: systems by questions, with the difference of two, and published values."""
+    tables = [replace(table, part=table.words) for table in report.tables]
+    naming = _Naming.of(tables)
+    names = [name or "value" for name in naming.names(tables)]
+    columns, rows = _matrix(replace(report, tables=tables), names, is_paper=True)
+    caption = naming.heading(tables).replace(" · ", ", ")
+    titles = {table.task: f"{table.title} ({table.count})" for table in tables}
+    if len(titles) > 1:
+        caption = "; ".join(f"{task}: {title}" for task, title in titles.items())
+    metrics = {table.metric for table in tables}
+    label = "compare"
+    if len(titles) == 1:
+        label += f"-{tables[0].task}"
+    if len(metrics) == 1:
+        label += f"-{tables[0].metric}"
     return latex(
         columns,
         rows,
         caption,
         label=label,
-        explained=_legend(report.tables),
+        explained=_legend(tables),
         comments=report.signatures.values(),
     )
 
 
-def _pair(one: Pair, unit: str) -> tuple[str, str, str, str]:
-    """The difference, its interval, and both p-values."""
-    return (
-        number(one.value, unit, signed=True),
-        interval(one.low, one.high, unit, signed=True) or NONE,
-        probability(one.p),
-        probability(one.p_holm),
+_ADJUSTED = "p (Holm)"
+
+_PAIR_COLUMNS = ("diff", LEVEL, "p", _ADJUSTED)
+
+
+def _pair_cells(pair: Pair, unit: str) -> dict[str, str]:
+    """Return the difference of two systems, its interval, and both p-values."""
+    cells = (
+        number(pair.value, unit, signed=True),
+        interval(pair.low, pair.high, unit, signed=True) or NONE,
+        probability(pair.p),
+        probability(pair.p_holm),
     )
+    return dict(zip(_PAIR_COLUMNS, cells, strict=True))

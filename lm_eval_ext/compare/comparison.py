@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
@@ -16,7 +15,7 @@ from lm_eval_ext.results.show import library_notes
 from lm_eval_ext.results.table import NoSamplesError
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS, Interval, interval, mean_estimate
 from lm_eval_ext.stats.marks import ColumnTests, Standing, column_tests, standings
-from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, Measure, Question
+from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, Question
 from lm_eval_ext.stats.statistics import (
     NONE,
     Estimate,
@@ -36,29 +35,29 @@ if TYPE_CHECKING:
 
 @dataclass
 class Table:
-    """What several systems have for one question, on the documents that all have a value for.
+    """The values of several systems for one question, on the documents that all have a value for.
 
     Attributes:
-        task: Its name; of two tasks both.
-        model: Where two tasks are compared; of seeds their condition.
-        title: Of the question.
-        part: Values of the facets of ``--by``.
+        task: The task's name; of two tasks both.
+        model: Where two tasks are compared, the model; of seeds their condition.
+        title: The question's title.
+        part: The values of the facets of ``--by``.
         words: The same in words.
-        metric: The measure.
-        unit: Of values.
-        lower_is_better: Of the measure.
-        documents: That were compared.
-        total: Documents of the task, where that is a trial.
-        clusters: Of the documents.
-        cluster: What a cluster is.
-        figures: By system, the best first.
+        metric: The measure's name.
+        unit: The unit of the values.
+        lower_is_better: Whether lower values are better.
+        documents: The number of documents that were compared.
+        total: The number of documents of the task, where that is a trial.
+        clusters: The number of clusters of the compared documents.
+        cluster: The word for a cluster.
+        figures: The estimates by system, the best first.
         pairs: Differences and tests of every two.
-        best: The systems that are marked as best.
-        standings: By system, how it stands (:mod:`lm_eval_ext.stats.marks`).
-        tests: Of the systems against the baseline and each other.
-        published: Values, by who published them.
+        published: Published values, by who published them.
         note: Why there is no value, test or interval.
         pooled: The interval of the mean over all systems, which are seeds of one condition.
+        tests: The tests of the systems against the baseline and each other.
+        best: The systems that are marked as best.
+        standings: By system, how it stands (:mod:`lm_eval_ext.stats.marks`).
     """
 
     task: str
@@ -84,11 +83,12 @@ class Table:
 
     @property
     def count(self) -> str:
-        """Documents and, unless each is one, clusters."""
+        """The number of documents and, unless each document is one, of clusters."""
         total = "" if self.total is None else f"/{self.total:,}"
-        told = f"{self.documents:,}{total} documents"
-        same = self.clusters in (0, self.documents)
-        return told if same else f"{told}, {counted(self.clusters, self.cluster)}"
+        documents = f"{self.documents:,}{total} documents"
+        if self.clusters in (0, self.documents):
+            return documents
+        return f"{documents}, {counted(self.clusters, self.cluster)}"
 
 
 @dataclass
@@ -96,10 +96,10 @@ class Report:
     """The results of a comparison.
 
     Attributes:
-        systems: In the order in which they were named.
+        systems: The systems, in the order in which they were named.
         tables: One for each question about each task, and part.
         refused: Why a task or a run could not be compared.
-        signatures: Of each task.
+        signatures: The signature of each task.
         without_samples: By model, the tasks whose samples were not logged.
         remarks: What a reader must know of the runs.
     """
@@ -112,19 +112,43 @@ class Report:
     remarks: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _Options:
+    """The options of :func:`compare`."""
+
+    across_settings: bool
+    within: bool
+    seeds: bool
+
+
+@dataclass(frozen=True)
+class _Case:
+    """Runs that are compared with each other.
+
+    Attributes:
+        task: The task's name; of two tasks both.
+        model: The model whose two tasks these are; or the condition whose seeds; otherwise "".
+        runs: By system, which is a model or a task.
+    """
+
+    task: str
+    model: str
+    runs: Mapping[str, Run]
+
+
 _SEED = re.compile(r"[\s,·_-]*\(?seed[\s_=:-]*(\d+)\)?$", re.IGNORECASE)
 
 
 def compare(
     models: Sequence[Model],
     tasks: Sequence[str],
-    asked: ScoreQuery,
+    query: ScoreQuery,
     *,
     across_settings: bool = False,
     within: bool = False,
     seeds: bool = False,
 ) -> Report:
-    """Compares models on every task; or ``within`` each model that has both, two tasks.
+    """Compare models on every task; or ``within`` each model that has both, two tasks.
 
     Of two tasks Holm's method adjusts for all models of a question. Models whose names differ in a
     seed alone are one condition; with ``seeds`` there is a table for each, without tests, with the
@@ -134,42 +158,30 @@ def compare(
         OptionError: No task has the metric or the facet, no model has both tasks, or no two models
             differ in their seed alone.
     """
-    groups: dict[str, list[Model]] = {}
-    for model in models:
-        groups.setdefault(_SEED.sub("", model.label) if seeds else "", []).append(model)
-    if seeds and len(groups) == len(models):
-        names = ", ".join(model.label for model in models)
-        raise OptionError(f'--by-seed: no two names differ only in "seed N" at the end: {names}')
-    cases = [
-        (task, group, own)
-        for task, (group, members) in product(tasks, groups.items())
-        if (own := runs_by_model(members, task))
-    ]
+    options = _Options(across_settings, within, seeds)
     if within:
-        cases = [
-            (", ".join(tasks), model.label, {task: model.runs[task] for task in tasks})
-            for model in models
-            if set(tasks) <= model.runs.keys()
-        ]
+        cases = _cases_within(models, tasks)
+    else:
+        conditions = _conditions(models) if seeds else {"": models}
+        cases = _cases_on(tasks, conditions)
     if not cases:
-        there = ", ".join(dict.fromkeys(task for model in models for task in model.runs))
-        raise OptionError(f"no model has results on {' and '.join(tasks)}; available: {there}")
+        available = ", ".join(dict.fromkeys(task for model in models for task in model.runs))
+        wanted = " and ".join(tasks)
+        raise OptionError(f"no model has results on {wanted}; available: {available}")
     report = Report(tasks if within else [model.label for model in models])
-    wrong: LmEvalExtError | None = None
+    last_error: LmEvalExtError | None = None
     for case in cases:
         try:
-            report.tables += _compared(
-                report, *case, asked, across_settings=across_settings, within=within, seeds=seeds
-            )
+            report.tables += list(_compare_case(case, query, options, report))
         except LmEvalExtError as error:
-            if isinstance(error, DataError) or not asked.is_question:
+            if isinstance(error, DataError) or not query.is_question:
                 report.refused.append(str(error))
             else:  # of many tasks only some have the metric or the facet
-                wrong = error
+                last_error = error
     for label, missing in report.without_samples.items():
         report.refused.append(f"{label}, {', '.join(missing)}: {NoSamplesError.reason}")
-    if wrong and not report.tables and not report.refused:
-        raise wrong
+    if last_error and not report.tables and not report.refused:
+        raise last_error
     if within:
         _adjust_over_models(report.tables)
     elif not seeds:
@@ -177,155 +189,228 @@ def compare(
     return report
 
 
-def _compared(
-    report: Report,
-    name: str,
-    group: str,
-    runs: Mapping[str, Run],
-    asked: ScoreQuery,
-    *,
-    across_settings: bool,
-    within: bool,
-    seeds: bool,
-) -> list[Table]:
-    """The tables of a task, or of two tasks within a model; runs that are left out are noted."""
+def _cases_within(models: Sequence[Model], tasks: Sequence[str]) -> list[_Case]:
+    """Return a case for each model that has all of the tasks."""
+    cases = []
+    for model in models:
+        if all(task in model.runs for task in tasks):
+            runs = {task: model.runs[task] for task in tasks}
+            cases.append(_Case(", ".join(tasks), model.label, runs))
+    return cases
+
+
+def _cases_on(tasks: Sequence[str], conditions: Mapping[str, Sequence[Model]]) -> list[_Case]:
+    """Return a case for each task and condition that has results on it."""
+    cases = []
+    for task in tasks:
+        for condition, models in conditions.items():
+            runs = runs_by_model(models, task)
+            if runs:
+                cases.append(_Case(task, condition, runs))
+    return cases
+
+
+def _conditions(models: Sequence[Model]) -> dict[str, list[Model]]:
+    """Return the models by their names without the seed."""
+    conditions: dict[str, list[Model]] = {}
+    for model in models:
+        conditions.setdefault(_SEED.sub("", model.label), []).append(model)
+    if len(conditions) == len(models):
+        names = ", ".join(model.label for model in models)
+        raise OptionError(f'--by-seed: no two names differ only in "seed N" at the end: {names}')
+    return conditions
+
+
+def _compare_case(
+    case: _Case, query: ScoreQuery, options: _Options, report: Report
+) -> Iterator[Table]:
+    """Yield the tables of a case; runs that are left out are noted in the report."""
     import pandas as pd
 
-    run = next(iter(runs.values())) if within else reference_run(runs)
-    wanted = asked.questions(run)
-    if within:
-        systems = align_tasks(runs)
-    else:
-        systems, refused = align(runs, across_settings=across_settings)
-        for label, error in refused.items():
-            if isinstance(error, NoSamplesError):
-                report.without_samples.setdefault(label, []).append(name)
-            else:
-                report.refused.append(str(error))
-        if len(systems) < min(2, len(runs)):
-            return []
-    together = pd.concat(list(systems.values()))
-    counts = [runs[label].documents for label in systems]
-    total = max(own for _, own in counts) if any(one < own for one, own in counts) else None
-    report.remarks += library_notes({label: runs[label] for label in systems})
-    for label in systems:
-        report.signatures.setdefault(runs[label].task, runs[label].signature)
-    found: list[Table] = []
-    for title, question in wanted:
-        check(name, together, question, asked.filter)
-        known = all(is_recomputable(runs[n], systems[n], question) for n in systems)
-        same = {"task": name, "model": group, "title": title, "total": total}
-        found += _tables(same, question, systems, run.card, known=known, pool=seeds)
-    return found
+    run = next(iter(case.runs.values())) if options.within else reference_run(case.runs)
+    questions = query.questions(run)
+    systems = _aligned(case, options, report)
+    if not systems:
+        return
+    joint_table = pd.concat(list(systems.values()))
+    counts = [case.runs[system].documents for system in systems]
+    total = None
+    if any(scored < documents for scored, documents in counts):
+        total = max(documents for _, documents in counts)
+    report.remarks += library_notes({system: case.runs[system] for system in systems})
+    for system in systems:
+        report.signatures.setdefault(case.runs[system].task, case.runs[system].signature)
+    for title, question in questions:
+        check(case.task, joint_table, question, query.filter)
+        comparison = _Comparison(
+            case=case,
+            title=title,
+            systems=systems,
+            card=run.card,
+            total=total,
+            has_file_values=all(
+                is_recomputable(case.runs[system], table, question)
+                for system, table in systems.items()
+            ),
+            is_by_seed=options.seeds,
+        )
+        for part, part_question in parts(joint_table, question):
+            yield comparison.table(part, part_question)
+
+
+def _aligned(case: _Case, options: _Options, report: Report) -> "dict[str, DataFrame]":
+    """Return the tables of the runs that can be compared; {} if there are too few."""
+    if options.within:
+        return align_tasks(case.runs)
+    systems, refused = align(case.runs, across_settings=options.across_settings)
+    for label, error in refused.items():
+        if isinstance(error, NoSamplesError):
+            report.without_samples.setdefault(label, []).append(case.task)
+        else:
+            report.refused.append(str(error))
+    return systems if len(systems) >= min(2, len(case.runs)) else {}
 
 
 def _adjust_over_models(tables: Sequence[Table]) -> None:
-    """Adjusts the p-values of two tasks for all models."""
-    tested: dict[tuple[str, str], list[Pair]] = {}
-    for one in tables:
-        tested.setdefault((one.title, one.part), []).extend(one.pairs)
-        one.published = {}  # of one table, and p-values are of several
-    for found in tested.values():
-        adjust(found)
+    """Adjust the p-values of two tasks for all models."""
+    pairs_of: dict[tuple[str, str], list[Pair]] = {}
+    for table in tables:
+        pairs_of.setdefault((table.title, table.part), []).extend(table.pairs)
+        table.published = {}  # of one table, and p-values are of several
+    for question_pairs in pairs_of.values():
+        adjust(question_pairs)
 
 
 def _mark(tables: Sequence[Table]) -> None:
     """Let each table say how its systems stand among all values of the report."""
-    tests = {place: table.tests for place, table in enumerate(tables) if table.tests}
+    tests = {number: table.tests for number, table in enumerate(tables) if table.tests}
     standing_in = standings(tests)
-    for place, table in enumerate(tables):
-        table.standings = standing_in.get(place, {})
+    for number, table in enumerate(tables):
+        table.standings = standing_in.get(number, {})
         table.best = [name for name in table.figures if table.standings.get(name) == "best"]
 
 
-def _tables(
-    same: dict[str, Any],
-    question: Question,
-    systems: "Mapping[str, DataFrame]",
-    card: Card | None,
-    *,
-    known: bool,
-    pool: bool,
-) -> Iterator[Table]:
-    """One for each part; ``known``: samples give the values of the results files."""
-    import pandas as pd
+@dataclass(frozen=True)
+class _Comparison:
+    """Systems that are compared on one question.
 
-    for part, own in parts(pd.concat(list(systems.values())), question):
-        measure = own.measure
-        common = set(next(iter(shared_documents(systems, own).values()))[DOCUMENT])
-        kept = {name: rows[rows[DOCUMENT].isin(common)] for name, rows in systems.items()}
-        found = {name: estimate(rows, own) for name, rows in kept.items()}
-        values = {name: one.value for name, one in found.items()}
-        sign = 1 if measure.lower_is_better else -1
-        ranked = sorted(found, key=lambda name: (values[name] is None, sign * (values[name] or 0)))
-        tested = pairs(kept, own) if known and not pool else []
-        some = found[ranked[0]]
-        unit = card.cluster.unit_at(some.level) if card else DOCUMENT
-        baseline = card.baseline(same["task"], own) if card else measure.baseline
-        yield Table(
-            **same,
+    Attributes:
+        case: The runs.
+        title: The question's title.
+        systems: The long tables of the systems.
+        card: The benchmark's card.
+        total: The number of documents of the task, where that is a trial.
+        has_file_values: Whether the samples give the values of the results files.
+        is_by_seed: Whether the systems are seeds of one condition, which are not tested.
+    """
+
+    case: _Case
+    title: str
+    systems: "Mapping[str, DataFrame]"
+    card: Card | None
+    total: int | None
+    has_file_values: bool
+    is_by_seed: bool
+
+    def table(self, part: Mapping[str, str], question: Question) -> Table:
+        """Return the table of one part."""
+        measure = question.measure
+        systems = self._on_shared_documents(question)
+        estimates = {name: estimate(table, question) for name, table in systems.items()}
+        values = {name: estimate_.value for name, estimate_ in estimates.items()}
+        ranked = _best_first(values, lower_is_better=measure.lower_is_better)
+        tested: list[Pair] = []
+        if self.has_file_values and not self.is_by_seed:
+            tested = pairs(systems, question)
+        baseline = measure.baseline
+        published: dict[str, float] = {}
+        words = ""
+        unit = DOCUMENT
+        best = estimates[ranked[0]]
+        if self.card:
+            baseline = self.card.baseline(self.case.task, question)
+            published = self.card.published(self.case.task, question)
+            words = ", ".join(map(self.card.word, part.values()))
+            unit = self.card.cluster.unit_at(best.level)
+        return Table(
+            task=self.case.task,
+            model=self.case.model,
+            title=self.title,
             part=", ".join(part.values()),
-            words=", ".join(map(card.word, part.values())) if card else "",
+            words=words,
             metric=measure.name,
             unit=measure.unit,
             lower_is_better=measure.lower_is_better,
-            documents=some.documents,
-            clusters=some.clusters,
+            documents=best.documents,
+            total=self.total,
+            clusters=best.clusters,
             cluster=unit,
-            figures={name: found[name] for name in ranked},
+            figures={name: estimates[name] for name in ranked},
             pairs=tested,
-            published=card.published(same["task"], own) if card else {},
-            note=_note(
-                found,
-                measure,
-                unit,
-                known=known,
-                tested=bool(tested),
-                has_baseline=baseline is not None,
-            ),
-            pooled=pooled(kept, own) if pool else None,
-            tests=column_tests(values, kept, own, tested, baseline),
+            published=published,
+            note=self._note(estimates, question, unit, tested, baseline),
+            pooled=pooled(systems, question) if self.is_by_seed else None,
+            tests=column_tests(values, systems, question, tested, baseline),
         )
 
+    def _on_shared_documents(self, question: Question) -> "dict[str, DataFrame]":
+        """Return the systems' tables with the documents that all have a value for."""
+        shared = shared_documents(self.systems, question)
+        documents = set(next(iter(shared.values()))[DOCUMENT])
+        return {
+            name: table[table[DOCUMENT].isin(documents)] for name, table in self.systems.items()
+        }
 
-def _note(
-    found: Mapping[str, Estimate],
-    measure: Measure,
-    unit: str,
-    *,
-    known: bool,
-    tested: bool,
-    has_baseline: bool,
-) -> str:
-    """Say why there is no value, interval, test or mark; "" if there are."""
-    some = next(iter(found.values()))
-    without = [name for name, estimate in found.items() if estimate.value is None]
-    note = ""
-    if not some.documents:
-        note = "no document has a value in all runs"
-    elif without:
-        note = f"{', '.join(without)}: {NONE}, since {measure.undefined}"
-    elif not known:
-        note = "no test: the results file has another value than the mean of its samples"
-    elif measure.statistic == "bootstrap":
-        note = "no test: the paper draws documents, with replacement"
-    elif some.clusters < LEAST_CLUSTERS:
-        note = f"no interval from {counted(some.clusters, unit)}, fewer than {LEAST_CLUSTERS}"
-        if tested:
-            note += "; p is never below 0.05"
-    elif tested and not has_baseline:
-        note = f"no mark: no chance level of {measure.title} is known"
-    return note
+    def _note(
+        self,
+        estimates: Mapping[str, Estimate],
+        question: Question,
+        unit: str,
+        tested: Sequence[Pair],
+        baseline: float | None,
+    ) -> str:
+        """Say why there is no value, interval, test or mark; "" if there are."""
+        reference = next(iter(estimates.values()))
+        without_value = [name for name in estimates if estimates[name].value is None]
+        if not reference.documents:
+            return "no document has a value in all runs"
+        if without_value:
+            return f"{', '.join(without_value)}: {NONE}, since {question.measure.undefined}"
+        if not self.has_file_values:
+            return "no test: the results file has another value than the mean of its samples"
+        if question.measure.statistic == "bootstrap":
+            return "no test: the paper draws documents, with replacement"
+        if reference.clusters < LEAST_CLUSTERS:
+            clusters = counted(reference.clusters, unit)
+            note = f"no interval from {clusters}, fewer than {LEAST_CLUSTERS}"
+            return f"{note}; p is never below 0.05" if tested else note
+        note = f"no mark: no chance level of {question.measure.title} is known"
+        return note if tested and baseline is None else ""
+
+
+def _best_first(values: Mapping[str, float | None], *, lower_is_better: bool) -> list[str]:
+    """Return the systems from the best to the worst, those without a value last."""
+
+    def rank(name: str) -> tuple[bool, float]:
+        value = values[name]
+        if value is None:
+            return True, 0.0
+        return False, value if lower_is_better else -value
+
+    return sorted(values, key=rank)
 
 
 def pooled(systems: "Mapping[str, DataFrame]", question: Question) -> Interval | None:
-    """That of the mean over documents, whose values are means over the systems."""
+    """Return the interval of the mean over documents, whose values are means over the systems.
+
+    None where documents have no value.
+    """
     import pandas as pd
 
     measure = question.measure
-    if measure.statistic not in ("mean", "contrast"):  # documents have no value
+    if measure.statistic not in ("mean", "contrast"):
         return None
-    kept = shared_documents(systems, question).values()
-    own = pd.concat([document_values(rows, measure) for rows in kept])
-    means = own.groupby([DOCUMENT, CLUSTER], sort=False).mean().reset_index()
+    tables = shared_documents(systems, question).values()
+    values = pd.concat([document_values(table, measure) for table in tables])
+    means = values.groupby([DOCUMENT, CLUSTER], sort=False).mean().reset_index()
     return interval(mean_estimate(means[measure.name], means[CLUSTER]), measure.limits)

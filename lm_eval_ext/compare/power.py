@@ -1,4 +1,4 @@
-"""How many items show a difference of two models, and what difference so many items show.
+"""Power: how many items show a difference of two models, and what so many items show.
 
 The spread comes from a pilot run, or from stated rates.
 """
@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -23,7 +22,7 @@ from lm_eval_ext.text import counted
 
 _log = get_logger(__name__)
 
-SAME = 1e-9
+NEGLIGIBLE = 1e-9
 """Differences below this are rounding."""
 
 RELIABLE_CLUSTERS = 16
@@ -31,13 +30,14 @@ RELIABLE_CLUSTERS = 16
 
 
 class PowerQuery(BaseModel):
-    """What is to be found out.
+    """A question about the size of a comparison.
 
     Attributes:
-        task: Its name.
-        difference: Between two models, in the metric's unit; None to ask only what items show.
+        task: The task's name.
+        difference: The difference between two models, in the metric's unit; None to ask only what
+            items show.
         items: A number of clusters; None to ask only how many are needed.
-        metric: Its name; "" for the one that stands for the task.
+        metric: The metric's name; "" for the one that stands for the task.
         power: How probable it shall be that the difference is found.
         models: How many are compared, each with each: the level of a pair is divided by the
             number of pairs, which is what Holm's method asks of the first.
@@ -64,8 +64,8 @@ class Spread:
     """How differences vary between clusters.
 
     Attributes:
-        metric: Its name; "" where a rate was stated.
-        unit: What a cluster is.
+        metric: The metric's name; "" where a rate was stated.
+        unit: The word for a cluster.
         variance: The variance of a cluster's mean difference.
         per_cluster: Documents per cluster.
         source: Where this comes from.
@@ -85,13 +85,13 @@ class PowerEstimate:
     """How many clusters are needed, what some show, and what that rests on.
 
     Attributes:
-        metric: Its name; "" where a rate was stated.
-        unit: What a cluster is.
+        metric: The metric's name; "" where a rate was stated.
+        unit: The word for a cluster.
         clusters: The number that is needed for the difference; None if it is more than a billion,
             or no difference is asked about.
-        documents: In so many clusters.
+        documents: The number of documents in so many clusters.
         spread: Standard deviation of a cluster's mean difference.
-        source: Where it comes from.
+        source: Where the spread comes from.
         available: The clusters that the task has; None if that is not known.
         items: The clusters that ``shows`` is about: those that are asked about, or all of the task.
         shows: The smallest difference that they show.
@@ -115,19 +115,19 @@ class PowerEstimate:
         return self.clusters is not None and self.clusters <= self.available
 
 
-def needed(paths: Sequence[Path], **options: Any) -> PowerEstimate:
+def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
     """Estimate from the results of a pilot, or without any from a stated rate.
 
     Args:
         paths: The pilot's results.
-        options: Those of :class:`PowerQuery`.
+        options: The attributes of :class:`PowerQuery`.
 
     Raises:
         OptionError: A value is not legal, or something is missing.
         DataError: Results cannot be read or used, or are of too few clusters.
     """
     try:
-        query = PowerQuery(**options)
+        query = PowerQuery.model_validate(options)
     except ValidationError as error:
         raise OptionError(f"--{first_problem(error).replace('_', '-')}") from None
     if query.difference is None and query.items is None:
@@ -138,7 +138,7 @@ def needed(paths: Sequence[Path], **options: Any) -> PowerEstimate:
     if bool(paths) == (query.rate is not None) or (paths and stated):
         raise OptionError("give results of a pilot run; or --rate, with --icc and --per-cluster")
     spread = _from_pilot(query, read_models(paths)) if paths else _from_rates(query)
-    if not spread.variance > SAME**2:
+    if not spread.variance > NEGLIGIBLE**2:
         raise DataError(
             f"{query.task}: nothing varies, so there is no spread; use a larger pilot, or --rate"
         )
@@ -167,13 +167,14 @@ def needed(paths: Sequence[Path], **options: Any) -> PowerEstimate:
 
 
 def _from_rates(query: PowerQuery) -> Spread:
-    card, rate = card_of(query.task), query.rate or 0.0
+    card = card_of(query.task)
+    if card is None:
+        our_tasks = [task for known_card in cards().values() for task in known_card.tasks]
+        hint = nearest(query.task, our_tasks, cutoff=0.8)
+        if hint:
+            raise OptionError(f"no task {query.task}{hint}")
     unit = card.cluster.unit if card else "cluster"
-    ours = [task for one in cards().values() for task in one.tasks]
-    hint = nearest(query.task, ours, cutoff=0.8)
-    if card is None and hint:
-        raise OptionError(f"no task {query.task}{hint}")
-    difference = query.difference or 0.0
+    rate, difference = query.rate or 0.0, query.difference or 0.0
     low, high = rate - difference / 2, rate + difference / 2
     if not 0 <= low <= high <= 1:
         raise OptionError(
@@ -192,9 +193,10 @@ def _from_rates(query: PowerQuery) -> Spread:
 
 def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
     """Return the spread of models on the same documents: the mean over all pairs."""
-    task, *others = choose_tasks(models, [query.task])
-    if others:
-        raise OptionError(f"{query.task} is {', '.join([task, *others])}; name one of them")
+    tasks = choose_tasks(models, [query.task])
+    if len(tasks) > 1:
+        raise OptionError(f"{query.task} is {', '.join(tasks)}; name one of them")
+    task = tasks[0]
     runs = runs_by_model(models, task)
     run = reference_run(runs)
     metric = query.metric or run.headline
@@ -210,22 +212,22 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
         if not report.tables:
             raise DataError(problem)
         _log.warning("left out: %s", problem)
-    (table,) = report.tables
+    table = report.tables[0]
     size = counted(table.clusters, table.cluster)
     names = [name for name in runs if name in table.figures]
     source = f"the differences of {len(names)} models, {', '.join(names)}"
-    known = [pair.stderr**2 for pair in table.pairs if pair.stderr is not None]
-    if known and table.clusters < LEAST_CLUSTERS:
+    squared_errors = [pair.stderr**2 for pair in table.pairs if pair.stderr is not None]
+    if squared_errors and table.clusters < LEAST_CLUSTERS:
         raise DataError(
             f"{task}, {metric}: the pilot has {size}, fewer than {LEAST_CLUSTERS}, which show no "
             "spread; take more documents, or state --rate"
         )
-    if not known:
+    if not squared_errors:
         raise DataError(f"{task}, {metric}: no standard error; {table.note}")
     if table.clusters < RELIABLE_CLUSTERS:
         source += f"; a pilot of {size} is small, and the number may be half or twice as large"
-    variance = math.fsum(known) / len(known) * table.clusters
+    variance = math.fsum(squared_errors) / len(squared_errors) * table.clusters
     per_cluster = table.documents / table.clusters
-    total = run.documents[1]
+    _, total = run.documents
     available = table.clusters if run.is_whole else round(total / per_cluster)
     return Spread(metric, table.cluster, variance, per_cluster, source, available)

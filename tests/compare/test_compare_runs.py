@@ -209,8 +209,12 @@ def test_what_is_no_mean_is_swapped_and_the_papers_bootstrap_is_not_tested(runs:
 def test_units_are_declared_not_guessed() -> None:
     """A relative performance below 1 keeps its unit, beside a large one."""
     figures = {"a": Estimate(53.4), "b": Estimate(0.8)}
-    about = ("t", "", "Relative performance", "", "", "r", "percent", False, 4, 20, 4, "database")
-    report = Report(["a", "b"], [Table(*about, figures, [], {}, "", None)])
+    table = Table(
+        task="t", model="", title="Relative performance", part="", words="", metric="r",
+        unit="percent", lower_is_better=False, documents=4, total=20, clusters=4,
+        cluster="database", figures=figures, pairs=[], published={}, note="", pooled=None,
+    )  # fmt: skip
+    report = Report(["a", "b"], [table])
     text = rendered(report, "text")
     assert {"53.4 %", "0.8 %"} <= set(re.findall(r"[0-9.]+ %", text))
     assert "0.800" not in text and "4/20 documents" in text
