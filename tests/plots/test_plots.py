@@ -14,16 +14,9 @@ from support.made_answers import MadeAnswers
 
 from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.plots.figures import (
-    PAPER,
-    Declared,
-    Figure,
-    declared,
-    figure_of,
-    figures,
-    listed,
-    write,
-)
+from lm_eval_ext.plots.charts import PAPER
+from lm_eval_ext.plots.declarations import Declared, declared
+from lm_eval_ext.plots.figures import Figure, figure_of, figures, listed, write
 from lm_eval_ext.results.models import Model, read_models
 from lm_eval_ext.results.query import ScoreQuery, estimates
 from lm_eval_ext.stats.measures import Measure, Question
