@@ -18,9 +18,9 @@ import yaml
 
 from lm_eval_ext.answers.reader import AnswerReader
 from lm_eval_ext.benchmarks.cogs.answers import READER as COGS_READER
-from lm_eval_ext.benchmarks.conceptual.reader import reader_for
+from lm_eval_ext.benchmarks.conceptual.answers import reader_for
 from lm_eval_ext.benchmarks.conceptual.records import Option, plain
-from lm_eval_ext.benchmarks.diner.extract import NAME_READER
+from lm_eval_ext.benchmarks.diner.answers import NAME_READER
 from lm_eval_ext.benchmarks.slog.answers import READERS as SLOG_READERS
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"

@@ -144,7 +144,7 @@ def json_text(content: object) -> str:
 
 def read_query(answer: str, engine: "EngineName") -> str | None:
     """Return the query in a model's answer by the rules of MAGNIFICo's tasks."""
-    from lm_eval_ext.benchmarks.magnifico.extract import query_in_dialect, query_of
+    from lm_eval_ext.benchmarks.magnifico.answers import query_in_dialect, query_of
 
     if engine == "sqlite":
         return query_of(answer)

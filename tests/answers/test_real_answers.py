@@ -13,10 +13,10 @@ import pytest
 
 from lm_eval_ext import load_documents
 from lm_eval_ext.answers.reader import AnswerReader
-from lm_eval_ext.benchmarks.conceptual.reader import reader_for
+from lm_eval_ext.benchmarks.conceptual.answers import reader_for
 from lm_eval_ext.benchmarks.conceptual.records import Option
 from lm_eval_ext.benchmarks.diner import mini
-from lm_eval_ext.benchmarks.diner.extract import NAME_READER
+from lm_eval_ext.benchmarks.diner.answers import NAME_READER
 from lm_eval_ext.benchmarks.slog.answers import READERS
 
 FILE = Path(__file__).with_name("real_answers.jsonl")

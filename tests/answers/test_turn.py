@@ -22,9 +22,9 @@ from lm_eval_ext.answers.reader import UNREAD, AnswerReader, ReadAnswer, ReaderO
 from lm_eval_ext.answers.reasoning import with_opened_thought
 from lm_eval_ext.answers.turn import MAX_CHARACTERS, said
 from lm_eval_ext.benchmarks.cogs.answers import READER as COGS_READER
-from lm_eval_ext.benchmarks.conceptual.reader import reader_for
+from lm_eval_ext.benchmarks.conceptual.answers import reader_for
 from lm_eval_ext.benchmarks.conceptual.records import Option
-from lm_eval_ext.benchmarks.diner.extract import NAME_READER
+from lm_eval_ext.benchmarks.diner.answers import NAME_READER
 from lm_eval_ext.benchmarks.slog.answers import READERS as SLOG_READERS
 
 CASES = yaml.safe_load(Path(__file__).with_name("turn_cases.yaml").read_text(encoding="utf-8"))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lm_eval_ext.benchmarks.conceptual import answers
+from lm_eval_ext.benchmarks.conceptual import matching
 from lm_eval_ext.benchmarks.conceptual.demonstrations import SAME_LABELS, SELECTIONS
 from lm_eval_ext.benchmarks.conceptual.prompt import SHOW_LABELS
 from lm_eval_ext.benchmarks.conceptual.records import Option
@@ -36,7 +36,7 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> list[Row]
             requests.append((template, gold, selection))
     rows: list[Row] = []
     for (template, gold, selection), answer in zip(requests, results, strict=True):
-        scores = answers.score(
+        scores = matching.score(
             answer, gold, options, doc["answer_label"], labels_shown=template in SHOW_LABELS
         )
         facets = {"template": template, "demonstrations": selection, "concept": doc["concept"]}
@@ -66,7 +66,7 @@ def copied(gold: str, shown: Sequence[str]) -> dict[str, float]:
     """
     columns = {"answer_share": shown.count(gold) / len(shown), "answer_shown": float(gold in shown)}
     for stand_in, answer in stand_ins(shown).items():
-        scores = answers.score(answer, gold)
-        for name in (answers.ROUGE_L, answers.ACCURACY):
+        scores = matching.score(answer, gold)
+        for name in (matching.ROUGE_L, matching.ACCURACY):
             columns[f"{name}_{stand_in}"] = scores[name]
     return columns

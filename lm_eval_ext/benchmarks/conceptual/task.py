@@ -7,10 +7,10 @@ from datasets import Dataset
 
 from lm_eval_ext.answers.reader import AnswerReader
 from lm_eval_ext.benchmarks.conceptual import demonstrations, openbookqa, score
+from lm_eval_ext.benchmarks.conceptual.answers import reader_for
 from lm_eval_ext.benchmarks.conceptual.demonstrations import SAME_LABELS, SELECTIONS
 from lm_eval_ext.benchmarks.conceptual.load import Options
 from lm_eval_ext.benchmarks.conceptual.prompt import ALL, framed, with_facts
-from lm_eval_ext.benchmarks.conceptual.reader import reader_for
 from lm_eval_ext.benchmarks.conceptual.records import Option
 from lm_eval_ext.harness import signature
 from lm_eval_ext.harness.fewshot import FewshotTask, Prompt, Turn

@@ -15,7 +15,7 @@ from typing import Annotated, Literal, NamedTuple, TypedDict
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.conceptual.answers import is_right
+from lm_eval_ext.benchmarks.conceptual.matching import is_right
 from lm_eval_ext.benchmarks.conceptual.prompt import framed
 from lm_eval_ext.errors import DataError, first_problem
 from lm_eval_ext.reading import Strict, embedded

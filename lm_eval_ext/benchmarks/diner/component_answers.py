@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from lm_eval_ext.answers.reader import AnswerReader, ReaderOptions
 from lm_eval_ext.answers.turn import Step
-from lm_eval_ext.benchmarks.diner.extract import (
+from lm_eval_ext.benchmarks.diner.answers import (
     NameGrammar,
     normal_characters,
     plain,

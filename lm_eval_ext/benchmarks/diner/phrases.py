@@ -1,6 +1,6 @@
 """Phrases around a dish's name, in Chinese: a table of patterns, beside a few English ones.
 
-They apply to text of simplified characters with the punctuation of ASCII (:func:`.extract.plain`).
+They apply to text of simplified characters with the punctuation of ASCII (:func:`.answers.plain`).
 """
 
 import re

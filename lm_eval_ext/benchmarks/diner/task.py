@@ -8,9 +8,9 @@ from datasets import Dataset
 
 from lm_eval_ext.answers.reader import AnswerReader
 from lm_eval_ext.atomic import sha256_of
+from lm_eval_ext.benchmarks.diner.answers import NAME_READER
 from lm_eval_ext.benchmarks.diner.component_answers import COMPONENT_READER, NAMED_LAST_READER
 from lm_eval_ext.benchmarks.diner.demonstrations import INSTRUCTION, ORACLE, choose
-from lm_eval_ext.benchmarks.diner.extract import NAME_READER
 from lm_eval_ext.benchmarks.diner.load import Options
 from lm_eval_ext.benchmarks.diner.prompt import name_prompt
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Recipe, Split

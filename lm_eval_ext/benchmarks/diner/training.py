@@ -15,12 +15,12 @@ from pydantic import Field, model_validator
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.benchmarks.diner import generated, load
+from lm_eval_ext.benchmarks.diner.answers import name_of
 from lm_eval_ext.benchmarks.diner.component_answers import (
     ComponentsById,
     components_in,
     read_answers,
 )
-from lm_eval_ext.benchmarks.diner.extract import name_of
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.prompt import (
     ASKED_KINDS,

@@ -7,9 +7,9 @@ from lm_eval.api.instance import Instance
 
 from lm_eval_ext.answers.reader import AnswerReader
 from lm_eval_ext.benchmarks.magnifico import score
+from lm_eval_ext.benchmarks.magnifico.answers import QueryReader
 from lm_eval_ext.benchmarks.magnifico.databases import ScoringDatabases
 from lm_eval_ext.benchmarks.magnifico.documents import Setting
-from lm_eval_ext.benchmarks.magnifico.extract import QueryReader
 from lm_eval_ext.benchmarks.magnifico.own import generated
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.filters import register_text_filter

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 from support.asking import ask
 
-from lm_eval_ext.benchmarks.conceptual.answers import is_right, score
-from lm_eval_ext.benchmarks.conceptual.reader import reader_for
+from lm_eval_ext.benchmarks.conceptual.answers import reader_for
+from lm_eval_ext.benchmarks.conceptual.matching import is_right, score
 from lm_eval_ext.benchmarks.conceptual.records import Option, words
 from lm_eval_ext.benchmarks.conceptual.score import SEEDS, copied, process_results, stand_ins
 from lm_eval_ext.cards import cards

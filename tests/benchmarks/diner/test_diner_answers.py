@@ -19,13 +19,13 @@ from support import diner_own
 from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.diner import component_answers, generated, load, mini, prompt, training
+from lm_eval_ext.benchmarks.diner.answers import MAX_CHARS, name_of
 from lm_eval_ext.benchmarks.diner.component_answers import (
     UNKNOWN,
     components_in,
     name_after_components,
     parts,
 )
-from lm_eval_ext.benchmarks.diner.extract import MAX_CHARS, name_of
 from lm_eval_ext.benchmarks.diner.glossary import Glossary, clean_name
 from lm_eval_ext.benchmarks.diner.records import Recipe
 from lm_eval_ext.errors import DataError, OptionError
@@ -273,9 +273,9 @@ def test_what_counts_as_learned() -> None:
     assert [score(*pair) for pair in (*right, *wrong)] == [1.0] * 3 + [0.0] * 3
 
 
-def answered(model: Path, prompts: Any, *, most: int) -> list[str]:
+def answered(model: Path, prompts: Any, *, max_gen_toks: int) -> list[str]:
     """A stand-in for a model, which names itself as the action and forgets the flavour."""
-    assert most == 16
+    assert max_gen_toks == 16
     answers = {"主要操作": model.name, "主要风味": "", "主要食材": "土豆, 鱼"}
     return [next(a for kind, a in answers.items() if f"{kind}是什么" in one) for one in prompts]
 

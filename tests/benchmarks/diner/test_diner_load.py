@@ -18,7 +18,7 @@ from support import diner_own
 from support.asking import pick
 
 from lm_eval_ext.benchmarks.diner import load, mini, score
-from lm_eval_ext.benchmarks.diner.extract import name_of
+from lm_eval_ext.benchmarks.diner.answers import name_of
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary, clean_name
 from lm_eval_ext.benchmarks.diner.records import CATEGORIES, PARTS, Categories, Recipe
 from lm_eval_ext.data import sources

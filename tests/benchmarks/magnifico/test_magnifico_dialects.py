@@ -2,7 +2,7 @@
 
 import pytest
 
-from lm_eval_ext.benchmarks.magnifico.extract import query_in_dialect, query_of
+from lm_eval_ext.benchmarks.magnifico.answers import query_in_dialect, query_of
 
 QUERIES = [
     "SELECT count(*)::int FROM mast",

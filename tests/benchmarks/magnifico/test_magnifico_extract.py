@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.databases import opened
 
 from lm_eval_ext.answers.tokens import remove_invisible
-from lm_eval_ext.benchmarks.magnifico.extract import (
+from lm_eval_ext.benchmarks.magnifico.answers import (
     MAX_CHARS,
     QueryReader,
     query_in_dialect,
