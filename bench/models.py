@@ -189,13 +189,13 @@ def _sharing(requests: list[Any], folder: str) -> float:
     """Returns the tokens for each distinct one."""
     import transformers
 
-    from lm_eval_ext.models.prefix.tree import grow, ratio
+    from lm_eval_ext.models.prefix.tree import build_tree, sharing_ratio
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     # The last token of a continuation is only predicted.
     end = -1 if requests[0][0] == "loglikelihood" else None
     tokens = [tokenizer.encode(_text(args))[:end] for _, args in requests]
-    return ratio(grow((number, one, 0) for number, one in enumerate(tokens)))
+    return sharing_ratio(build_tree((number, one, 0) for number, one in enumerate(tokens)))
 
 
 def _text(args: Any) -> str:

@@ -4,8 +4,8 @@ Causal models score and generate over trees; with generation settings that :mod:
 honour (:func:`settings_obstacle`), and for encoder-decoder models, ``hf`` does the work.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from lm_eval.api.instance import Instance
@@ -20,7 +20,10 @@ from tqdm import tqdm
 from lm_eval_ext.models.prefix.engine import Engine
 from lm_eval_ext.models.prefix.passes import Answer, Stops, generate, score
 from lm_eval_ext.models.prefix.sharing import Sharing, bound_bytes
-from lm_eval_ext.models.prefix.tree import grow
+from lm_eval_ext.models.prefix.tree import Leaf, build_tree
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig, PreTrainedModel
 
 PLAIN = frozenset({"until", "max_gen_toks", "do_sample", "temperature", "top_p", "top_k"})
 """Settings of a request that plain greedy decoding honours or, as transformers does, ignores."""
@@ -54,8 +57,8 @@ HARMLESS = frozenset(
 """Keys of a model's generation_config that don't change lm-eval's greedy decoding."""
 
 
-def settings_obstacle(request: dict[str, Any], config: Any) -> str:
-    """Returns why a request cannot be answered by plain greedy decoding, or an empty text.
+def settings_obstacle(request: Mapping[str, object], config: "GenerationConfig") -> str:
+    """Return why a request cannot be answered by plain greedy decoding, or an empty text.
 
     Args:
         request: Normalised generation settings of the request.
@@ -63,18 +66,22 @@ def settings_obstacle(request: dict[str, Any], config: Any) -> str:
     """
     if request.get("do_sample"):
         return "sampling"
-    other = sorted(set(request) - PLAIN)
     # A model may ask for a repetition penalty and the like; transformers applies it to greedy
     # decoding as well.
-    asked = {key for key, value in config.to_diff_dict().items() if value is not None}
-    other += sorted(asked - HARMLESS)
-    return f"the generation setting {', '.join(other)}" if other else ""
+    model_settings = {key for key, value in config.to_diff_dict().items() if value is not None}
+    obstacles = [*sorted(request.keys() - PLAIN), *sorted(model_settings - HARMLESS)]
+    if obstacles:
+        return f"the generation setting {', '.join(obstacles)}"
+    return ""
 
 
 TEXTS = 256
 """Texts in a call of the tokenizer, which takes a quarter of the time of single calls."""
 
-TokenRequest = tuple[Any, list[int], list[int]]
+TokenRequest: TypeAlias = "tuple[object, list[int], list[int]]"
+"""The key of lm-eval's cache (or None), and the tokens of a context and of its continuation."""
+
+AnswerT = TypeVar("AnswerT")
 
 
 class PrefixHFLM(HFLM):
@@ -84,63 +91,67 @@ class PrefixHFLM(HFLM):
         pretrained: As HFLM's.
         prefix_cache_mb: Bound on the memory for keys and values, in MiB; half of the memory
             that is free when None.
-        others: All other arguments of HFLM's.
+        options: All other arguments of HFLM's.
 
     Raises:
-        OptionError: For a bound that isn't a positive number.
+        OptionError: The bound isn't a positive number.
     """
 
     def __init__(
-        self, pretrained: Any, *, prefix_cache_mb: float | str | None = None, **others: Any
+        self,
+        pretrained: "str | PreTrainedModel",
+        *,
+        prefix_cache_mb: float | str | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(pretrained, **others)
+        super().__init__(pretrained, **options)
         bound = bound_bytes(prefix_cache_mb, self.device)
         engine = Engine(self.model, self.device, self.mixed_precision_dtype)
-        # Ranks choose batch sizes together, so none may leave them out.
-        together = self.world_size > 1 and self.batch_size == "auto"
-        self.sharing = Sharing(engine, bound, "batch_size=auto with several processes" * together)
-        self._tokens: dict[str, list[int]] = {}
+        obstacle = ""
+        if self.world_size > 1 and self.batch_size == "auto":
+            # Ranks choose batch sizes together, so none may leave them out.
+            obstacle = "batch_size=auto with several processes"
+        self.sharing = Sharing(engine, bound, obstacle)
+        self._encoded: dict[str, list[int]] = {}
 
     def loglikelihood(
         self,
         requests: list[Instance],
         disable_tqdm: bool = False,  # noqa: FBT001, FBT002 (lm-eval's signature)
     ) -> list[Answer]:
-        """Returns ``(log-probability, whether greedy)`` for each context and continuation."""
-        pairs = [request.args for request in requests]
-        self._encode(text for one, other in pairs for text in (one.rstrip(), one + other))
+        """Return ``(log-probability, whether greedy)`` for each context and continuation."""
+        texts = []
+        for request in requests:
+            context, continuation = request.args
+            texts += [context.rstrip(), context + continuation]
+        self._encode(texts)
         answers: list[Answer] = super().loglikelihood(requests, disable_tqdm=disable_tqdm)
         return answers
 
-    def tok_encode(
-        self,
-        string: str,
-        *settings: Any,
-        **others: Any,
-    ) -> list[int]:
-        """Returns the text's tokens, as HFLM's."""
-        if string in self._tokens and not settings and not others:
-            return list(self._tokens[string])
-        tokens: list[int] = super().tok_encode(string, *settings, **others)
+    def tok_encode(self, string: str, *args: Any, **options: Any) -> list[int]:
+        """Return the text's tokens, as HFLM's."""
+        if string in self._encoded and not args and not options:
+            return list(self._encoded[string])
+        tokens: list[int] = super().tok_encode(string, *args, **options)
         return tokens
 
     def _encode(self, texts: Iterable[str]) -> None:
-        """Encodes texts ahead, many in a call; those with a BOS of their own are left to HFLM."""
-        self._tokens = {}
+        """Encode texts ahead, many in a call; those with a BOS of their own are left to HFLM."""
+        self._encoded = {}
         if self.backend != "causal" or not getattr(self.tokenizer, "is_fast", False):
             return
-        beginnings = {self.tokenizer.decode(self.prefix_token_id), self.tokenizer.bos_token or ""}
-        wanted = [
-            text
-            for text in dict.fromkeys(texts)
-            if text and not text.startswith(tuple(beginnings - {""}))
+        bos_texts = (self.tokenizer.decode(self.prefix_token_id), self.tokenizer.bos_token)
+        beginnings = tuple(filter(None, bos_texts))
+        to_encode = [
+            text for text in dict.fromkeys(texts) if text and not text.startswith(beginnings)
         ]
-        special = self.add_bos_token
-        options = {} if special is None else {"add_special_tokens": special}
-        for begin in range(0, len(wanted), TEXTS):
-            part = wanted[begin : begin + TEXTS]
-            found = self.tokenizer(part, **options)["input_ids"]
-            self._tokens.update(zip(part, found, strict=True))
+        options = {}
+        if self.add_bos_token is not None:
+            options["add_special_tokens"] = self.add_bos_token
+        for begin in range(0, len(to_encode), TEXTS):
+            batch = to_encode[begin : begin + TEXTS]
+            ids = self.tokenizer(batch, **options)["input_ids"]
+            self._encoded.update(zip(batch, ids, strict=True))
 
     def _loglikelihood_tokens(
         self,
@@ -148,108 +159,142 @@ class PrefixHFLM(HFLM):
         disable_tqdm: bool = False,  # noqa: FBT001, FBT002 (lm-eval's signature)
         override_bs: int | None = None,
     ) -> list[Answer]:
-        self._tokens = {}
+        self._encoded = {}
+        leaves: list[Leaf] = []
         # lm-eval's rolling log-likelihood comes with a batch size of its own: its windows share
-        # nothing. What hf refuses is hf's, too.
-        legal = override_bs is None and all(
-            context and 0 < len(continuation) <= self.max_length
-            for _, context, continuation in requests
-        )
-        texts = [context + continuation for _, context, continuation in requests if legal]
-        continuations = [continuation for _, _, continuation in requests]
-        leaves = grow(  # the last token is only predicted
-            (number, text[:-1], len(text) - len(continuations[number]) - 1)
-            for number, text in enumerate(self._cut(texts, self.max_length + 1))
-        )
-        if not leaves or self.backend != "causal" or not self.sharing.pays(leaves):
-            found: list[Answer] = super()._loglikelihood_tokens(
+        # nothing.
+        if self.backend == "causal" and override_bs is None:
+            leaves = self._scored_leaves(requests)
+        if not leaves or not self.sharing.pays(leaves):
+            hf_answers: list[Answer] = super()._loglikelihood_tokens(
                 requests, disable_tqdm=disable_tqdm, override_bs=override_bs
             )
-            return found
-        answers: dict[int, Answer] = {}
+            return hf_answers
         scored = score(
-            self.sharing.engine, leaves, continuations, self.sharing.group, self.softmax_dtype
+            self.sharing.engine,
+            leaves,
+            [continuation for _, _, continuation in requests],
+            self.sharing.group_tokens,
+            self.softmax_dtype,
         )
-        for number, answer in self._shown(scored, len(requests), "loglikelihood", disable_tqdm):
+        answers: dict[int, Answer] = {}
+        for number, answer in self._compute(scored, len(requests), "loglikelihood", disable_tqdm):
             answers[number] = answer
-            if requests[number][0] is not None:
-                self.cache_hook.add_partial("loglikelihood", requests[number][0], answer)
+            cache_key = requests[number][0]
+            if cache_key is not None:
+                self.cache_hook.add_partial("loglikelihood", cache_key, answer)
         return [answers[number] for number in range(len(requests))]
+
+    def _scored_leaves(self, requests: list[TokenRequest]) -> list[Leaf]:
+        """Return the tree of the requests; it is empty if ``hf`` refuses any of them."""
+        texts = []
+        for _, context, continuation in requests:
+            if not context or not 0 < len(continuation) <= self.max_length:
+                return []
+            texts.append(context + continuation)
+        sequences = []
+        for number, text in enumerate(self._truncate(texts, self.max_length + 1)):
+            continuation = requests[number][2]
+            # The last token is only predicted.
+            sequences.append((number, text[:-1], len(text) - len(continuation) - 1))
+        return build_tree(sequences)
 
     def generate_until(
         self,
         requests: list[Instance],
         disable_tqdm: bool = False,  # noqa: FBT001, FBT002 (lm-eval's signature)
     ) -> list[str]:
-        """Returns the generated texts, in the order of the requests."""
+        """Return the generated texts, in the order of the requests."""
         groups: dict[str, dict[int, Instance]] = {}
         for number, request in enumerate(requests):
             groups.setdefault(repr(request.args[1]), {})[number] = request
         texts: dict[int, str] = {}
-        for alike in groups.values():
-            texts |= self._generate_alike(alike, disable_tqdm)
-        if left := [number for number in range(len(requests)) if number not in texts]:
-            others = super().generate_until(
-                [requests[number] for number in left], disable_tqdm=disable_tqdm
+        for group in groups.values():
+            texts |= self._generate_group(group, disable_tqdm=disable_tqdm)
+        missing = [number for number in range(len(requests)) if number not in texts]
+        if missing:
+            hf_texts = super().generate_until(
+                [requests[number] for number in missing], disable_tqdm=disable_tqdm
             )
-            texts.update(zip(left, others, strict=True))
+            texts.update(zip(missing, hf_texts, strict=True))
         return [texts[number] for number in range(len(requests))]
 
-    def _generate_alike(
-        self,
-        requests: dict[int, Instance],
-        disable_tqdm: bool,  # noqa: FBT001
+    def _generate_group(
+        self, requests: dict[int, Instance], *, disable_tqdm: bool
     ) -> dict[int, str]:
-        """The texts of requests with the same settings, or none where ``hf`` is to do it."""
-        (_, settings), *_ = (request.args for request in requests.values())
-        wanted: dict[str, Any] = dict(normalize_gen_kwargs(settings, self.max_gen_toks))
-        config = self.model.generation_config
-        obstacle = settings_obstacle(wanted, config)
-        if self.backend != "causal":
-            obstacle = "generation with an encoder-decoder"
-        elif self.think_end_token is not None:
-            obstacle = "think_end_token"
+        """Return the texts of requests with the same settings; none if ``hf`` is to do it."""
+        first_request = next(iter(requests.values()))
+        settings = dict(normalize_gen_kwargs(first_request.args[1], self.max_gen_toks))
+        obstacle = self._generation_obstacle(settings)
         if obstacle:
-            self.sharing.say(f"{obstacle}: left to hf")
+            self.sharing.warn(f"{obstacle}: left to hf")
             return {}
-        eos = self.tok_decode(self.eot_token_id, skip_special_tokens=False)
-        until = handle_stop_sequences(wanted["until"], eos=eos)
-        length = wanted["max_gen_toks"]
+        length = settings["max_gen_toks"]
         if not 0 < length < self.max_length:
             return {}  # hf says what is wrong
-        prompts = [request.args[0] for request in requests.values()]
-        self._encode(() if self.truncation else prompts)
-        encoded = [
-            self._tokens.get(prompt)
-            or self.tok_batch_encode([prompt], truncation=self.truncation)[0][0].tolist()
-            for prompt in prompts
-        ]
-        tokens = self._cut(encoded, self.max_length - length)
-        self._tokens = {}
-        leaves = grow(
-            (number, one, len(one) - 1) for number, one in zip(requests, tokens, strict=True)
-        )
-        if not all(tokens) or not self.sharing.pays(leaves, length):
+        leaves = self._prompt_leaves(requests, self.max_length - length)
+        if not leaves or not self.sharing.pays(leaves, length):
             return {}
-        ends = config.eos_token_id
-        stops = Stops(self.tokenizer, until, [] if ends is None else np.ravel(ends))
+        eos = self.tok_decode(self.eot_token_id, skip_special_tokens=False)
+        stop_sequences = handle_stop_sequences(settings["until"], eos=eos)
+        end_tokens = self.model.generation_config.eos_token_id
+        stops = Stops(
+            self.tokenizer, stop_sequences, [] if end_tokens is None else np.ravel(end_tokens)
+        )
+        generated = generate(self.sharing.engine, leaves, self.sharing.group_tokens, length, stops)
         texts: dict[int, str] = {}
-        found = generate(self.sharing.engine, leaves, self.sharing.group, length, stops)
-        for number, text in self._shown(found, len(requests), "generate_until", disable_tqdm):
-            texts[number] = postprocess_generated_text(self.tok_decode(text), until, None)
-            self.cache_hook.add_partial("generate_until", requests[number].args, texts[number])
+        for number, ids in self._compute(generated, len(requests), "generate_until", disable_tqdm):
+            text = postprocess_generated_text(self.tok_decode(ids), stop_sequences, None)
+            texts[number] = text
+            self.cache_hook.add_partial("generate_until", requests[number].args, text)
         return texts
 
-    def _cut(self, texts: list[list[int]], most: int) -> list[list[int]]:
-        """The texts' last tokens, as HFLM takes them."""
-        if longer := sum(len(text) > most for text in texts):
-            self.sharing.say(
-                f"{longer} of {len(texts)} texts are longer than {most} tokens: cut on the left"
-            )
-        return [text[-most:] for text in texts]
+    def _generation_obstacle(self, settings: Mapping[str, object]) -> str:
+        """Return why requests with these settings are left to ``hf``; "" if they are not."""
+        if self.backend != "causal":
+            return "generation with an encoder-decoder"
+        if self.think_end_token is not None:
+            return "think_end_token"
+        return settings_obstacle(settings, self.model.generation_config)
 
-    def _shown(self, found: Any, total: int, kind: str, disable: bool) -> Any:  # noqa: FBT001
-        """Yields what is found, with a progress bar."""
-        off = disable or self.rank != 0
+    def _prompt_leaves(self, requests: dict[int, Instance], max_tokens: int) -> list[Leaf]:
+        """Return the tree of the prompts; it is empty if one of them has no token."""
+        prompts = [request.args[0] for request in requests.values()]
+        self._encode([] if self.truncation else prompts)
+        sequences = []
+        for prompt in prompts:
+            ids = self._encoded.get(prompt)
+            if not ids:
+                batch, _ = self.tok_batch_encode([prompt], truncation=self.truncation)
+                ids = batch[0].tolist()
+            sequences.append(ids)
+        self._encoded = {}
+        sequences = self._truncate(sequences, max_tokens)
+        if not all(sequences):
+            return []
+        return build_tree(
+            (number, ids, len(ids) - 1) for number, ids in zip(requests, sequences, strict=True)
+        )
+
+    def _truncate(self, texts: list[list[int]], max_tokens: int) -> list[list[int]]:
+        """Return the texts' last tokens, as HFLM takes them."""
+        longer = sum(len(text) > max_tokens for text in texts)
+        if longer:
+            self.sharing.warn(
+                f"{longer} of {len(texts)} texts are longer than {max_tokens} tokens: cut on the "
+                "left"
+            )
+        return [text[-max_tokens:] for text in texts]
+
+    def _compute(
+        self,
+        answers: Iterator[tuple[int, AnswerT]],
+        total: int,
+        request_type: str,
+        disable_tqdm: bool,  # noqa: FBT001
+    ) -> Iterator[tuple[int, AnswerT]]:
+        """Yield the answers as they are computed with our attention, with a progress bar."""
+        is_hidden = disable_tqdm or self.rank != 0
+        description = f"Running {request_type} requests"
         with self.sharing.engine.attention():
-            yield from tqdm(found, total=total, desc=f"Running {kind} requests", disable=off)
+            yield from tqdm(answers, total=total, desc=description, disable=is_hidden)

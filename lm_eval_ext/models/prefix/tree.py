@@ -2,21 +2,22 @@
 
 The tree is a sorted list. Sequences that begin alike are neighbours, and the list is the tree in
 depth-first order: each sequence adds the tokens that it does not share with the one before it.
-:func:`cut` divides the leaves into groups that fit into memory; :func:`lay_out` gives every token
-of a group one slot, in the same order. So the descendants of a slot are the slots that follow it,
-up to some end, and a token attends to exactly those slots before it whose descendants it is among.
+:func:`group_leaves` divides the leaves into groups that fit into memory; :func:`lay_out` gives
+every token of a group one slot, in the same order. So the descendants of a slot are the slots that
+follow it, up to some end, and a token attends to exactly those slots before it whose descendants it
+is among.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from operator import and_, eq
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Tokens = tuple[int, ...]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+Tokens: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -25,55 +26,75 @@ class Leaf:
 
     Attributes:
         tokens: The sequence, not empty.
-        common: How many tokens it shares with the leaf before it, 0 for the first.
-        first: The first position whose prediction is needed.
-        keys: Of the requests that have this sequence, in their order.
+        shared: How many tokens it shares with the leaf before it, 0 for the first.
+        first_needed: The first position whose prediction is needed.
+        keys: The keys of the requests that have this sequence, in their order.
     """
 
     tokens: Tokens
-    common: int
-    first: int
+    shared: int
+    first_needed: int
     keys: tuple[int, ...]
 
+    @property
+    def added(self) -> int:
+        """The number of tokens that it adds to the tree."""
+        return len(self.tokens) - self.shared
 
-def grow(requests: Iterable[tuple[int, Sequence[int], int]]) -> list[Leaf]:
-    """Builds the tree of ``(key, tokens, first needed position)``; equal sequences are one leaf."""
-    wanted: dict[Tokens, tuple[int, list[int]]] = {}
-    for key, tokens, first in requests:
-        so_far, keys = wanted.setdefault(tuple(tokens), (first, []))
-        keys.append(key)
-        wanted[tuple(tokens)] = (min(so_far, first), keys)
+
+def build_tree(requests: Iterable[tuple[int, Sequence[int], int]]) -> list[Leaf]:
+    """Build the tree of ``(key, tokens, first needed position)``; equal sequences are one leaf."""
+    first_needed: dict[Tokens, int] = {}
+    keys: dict[Tokens, list[int]] = {}
+    for key, sequence, position in requests:
+        tokens = tuple(sequence)
+        first_needed[tokens] = min(position, first_needed.get(tokens, position))
+        keys.setdefault(tokens, []).append(key)
     leaves: list[Leaf] = []
     before: Tokens = ()
-    for tokens in sorted(wanted):
-        first, keys = wanted[tokens]
-        common = sum(accumulate(map(eq, before, tokens), and_))
-        leaves.append(Leaf(tokens, common, first, tuple(keys)))
+    for tokens in sorted(keys):
+        shared = _shared_beginning(before, tokens)
+        leaves.append(Leaf(tokens, shared, first_needed[tokens], tuple(keys[tokens])))
         before = tokens
     return leaves
 
 
-def ratio(leaves: Sequence[Leaf], generated: int = 0) -> float:
-    """Returns the tokens for each distinct one, with those that each leaf may generate.
+def _shared_beginning(before: Tokens, tokens: Tokens) -> int:
+    """Return how many tokens two sequences share at their beginning."""
+    shared = 0
+    for token_before, token in zip(before, tokens, strict=False):
+        if token_before != token:
+            break
+        shared += 1
+    return shared
+
+
+def sharing_ratio(leaves: Sequence[Leaf], generated: int = 0) -> float:
+    """Return the tokens for each distinct one, with those that each leaf may generate.
 
     Equal sequences count only then: ``hf`` scores them once, too.
     """
-    every = sum(
-        (len(leaf.keys) if generated else 1) * (len(leaf.tokens) + generated) for leaf in leaves
-    )
-    return every / sum(len(leaf.tokens) - leaf.common + generated for leaf in leaves)
+    all_tokens = 0
+    distinct_tokens = 0
+    for leaf in leaves:
+        copies = len(leaf.keys) if generated else 1
+        all_tokens += copies * (len(leaf.tokens) + generated)
+        distinct_tokens += leaf.added + generated
+    return all_tokens / distinct_tokens
 
 
-def cut(leaves: Sequence[Leaf], most: int, generated: int = 0) -> Iterator[list[Leaf]]:
-    """Yields neighbouring leaves that add, and may generate, at most so many tokens together.
+def group_leaves(
+    leaves: Sequence[Leaf], max_tokens: int, generated: int = 0
+) -> Iterator[list[Leaf]]:
+    """Yield neighbouring leaves that add, and may generate, at most so many tokens together.
 
     One leaf is always a group, however long.
     """
     group: list[Leaf] = []
     size = 0
     for leaf in leaves:
-        added = len(leaf.tokens) - leaf.common + generated
-        if group and size + added > most:
+        added = leaf.added + generated
+        if group and size + added > max_tokens:
             yield group
             group, size = [], 0
         group.append(leaf)
@@ -87,7 +108,7 @@ class Pack:
     """The slots of a group.
 
     Attributes:
-        kept: How many are there already: the beginning of the first leaf.
+        kept: How many are computed already: the beginning of the first leaf.
         tokens: The token in each slot.
         positions: Its depth in the tree.
         ends: The slot after its last descendant.
@@ -96,42 +117,42 @@ class Pack:
     """
 
     kept: int
-    tokens: Array
-    positions: Array
-    ends: Array
-    paths: list[Array]
+    tokens: IntArray
+    positions: IntArray
+    ends: IntArray
+    paths: list[IntArray]
     starts: list[int]
 
-    def attended(self, begin: int, end: int) -> Array:
-        """Returns the slots that those from ``begin`` to ``end`` attend to, in ascending order."""
+    def attended(self, begin: int, end: int) -> IntArray:
+        """Return the slots that those from ``begin`` to ``end`` attend to, in ascending order."""
         before = np.flatnonzero(self.ends[:begin] > begin)
         return np.concatenate([before, np.arange(begin, end)])
 
-    def mask(self, queries: Array, slots: Array) -> Array:
-        """Returns which of some slots (columns) each query (rows, slots too) attends to."""
+    def mask(self, queries: IntArray, slots: IntArray) -> BoolArray:
+        """Return which of some slots (columns) each query (rows, slots too) attends to."""
         row, column = queries[..., None], slots[..., None, :]
-        found: Array = (column <= row) & (row < self.ends[column])
-        return found
+        mask: BoolArray = (column <= row) & (row < self.ends[column])
+        return mask
 
 
 def lay_out(leaves: Sequence[Leaf], kept: int = 0) -> Pack:
-    """Gives every token of a group a slot; the first ``kept`` of them are the first leaf's."""
+    """Give every token of a group a slot; the first ``kept`` of them are the first leaf's."""
     path = np.arange(kept)
     tokens = list(leaves[0].tokens[:kept])
     positions = [path]
-    paths: list[Array] = []
+    paths: list[IntArray] = []
     starts = [kept]
     ends = np.zeros(kept + sum(len(leaf.tokens) for leaf in leaves), dtype=np.int64)
     for number, leaf in enumerate(leaves):
-        common = leaf.common if number else kept
-        begin, end = starts[-1], starts[-1] + len(leaf.tokens) - common
-        ends[path[common:]] = begin
-        path = np.concatenate([path[:common], np.arange(begin, end)])
-        tokens.extend(leaf.tokens[common:])
-        positions.append(np.arange(common, len(leaf.tokens)))
+        shared = leaf.shared if number else kept
+        begin = starts[-1]
+        end = begin + len(leaf.tokens) - shared
+        ends[path[shared:]] = begin
+        path = np.concatenate([path[:shared], np.arange(begin, end)])
+        tokens.extend(leaf.tokens[shared:])
+        positions.append(np.arange(shared, len(leaf.tokens)))
         paths.append(path)
         starts.append(end)
-    ends[path] = starts[-1]
-    return Pack(
-        kept, np.array(tokens), np.concatenate(positions), ends[: starts[-1]], paths, starts
-    )
+    slot_count = starts[-1]
+    ends[path] = slot_count
+    return Pack(kept, np.array(tokens), np.concatenate(positions), ends[:slot_count], paths, starts)

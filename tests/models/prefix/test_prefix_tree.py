@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.models.prefix.passes import READ, runs_of
-from lm_eval_ext.models.prefix.tree import Leaf, cut, grow, lay_out, ratio
+from lm_eval_ext.models.prefix.passes import READ, divide_into_runs
+from lm_eval_ext.models.prefix.tree import Leaf, build_tree, group_leaves, lay_out, sharing_ratio
 
 # Two tokens make many shared beginnings, duplicates and sequences that begin others.
 sequences = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=9), min_size=1, max_size=14)
@@ -19,7 +19,7 @@ def prefixes(tokens: list[list[int]]) -> set[tuple[int, ...]]:
 
 
 def tree(tokens: list[list[int]]) -> list[Leaf]:
-    return grow((number, one, len(one) - 1) for number, one in enumerate(tokens))
+    return build_tree((number, one, len(one) - 1) for number, one in enumerate(tokens))
 
 
 @given(sequences, st.integers(0, 3))
@@ -29,7 +29,7 @@ def test_tree_has_every_prefix_once(tokens: list[list[int]], generated: int) -> 
     counted = tokens if generated else distinct  # hf scores equal ones once
     every = sum(len(one) + generated for one in counted)
     expected = every / (len(prefixes(tokens)) + generated * len(distinct))
-    assert ratio(leaves, generated) == expected
+    assert sharing_ratio(leaves, generated) == expected
     assert sorted(key for leaf in leaves for key in leaf.keys) == list(range(len(tokens)))
     for leaf in leaves:
         assert all(tuple(tokens[key]) == leaf.tokens for key in leaf.keys)
@@ -40,9 +40,9 @@ def test_groups_hold_all_leaves_in_order(
     tokens: list[list[int]], most: int, generated: int
 ) -> None:
     leaves = tree(tokens)
-    groups = list(cut(leaves, most, generated))
+    groups = list(group_leaves(leaves, most, generated))
     assert [leaf for group in groups for leaf in group] == leaves
-    sizes = [[len(leaf.tokens) - leaf.common + generated for leaf in group] for group in groups]
+    sizes = [[len(leaf.tokens) - leaf.shared + generated for leaf in group] for group in groups]
     assert all(sum(group) <= most or len(group) == 1 for group in sizes)
     assert all(sum(one) + other[0] > most for one, other in pairwise(sizes))
 
@@ -85,7 +85,7 @@ def test_no_other_runs_have_less_work(tokens: list[list[int]]) -> None:
             for first, end in runs
         )
 
-    assert work(runs_of(pack, 4, 999)) == min(
+    assert work(divide_into_runs(pack, 4, 999)) == min(
         work(pairwise((0, *some, places[-1])))
         for size in places
         for some in combinations(places[1:-1], size)
