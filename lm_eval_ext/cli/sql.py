@@ -11,16 +11,14 @@ from lm_eval_ext.cli.sql_options import (
     BuildSuiteOption,
     ByOption,
     DatabasesOption,
-    ExplainCommand,
     ExtractOption,
+    JudgeFlags,
     NoQuotesOption,
     SemanticsOption,
     SuiteOption,
     TimeoutOption,
     WorkersOption,
     json_text,
-    read_query,
-    suite_source,
 )
 from lm_eval_ext.cli.sql_score import sql_score
 from lm_eval_ext.errors import OptionError
@@ -127,26 +125,17 @@ def compare(
     from lm_eval_ext.cli import resumable
     from lm_eval_ext.cli.sql_screens import comparison_screen
     from lm_eval_ext.sql.comparing import compare_files
-    from lm_eval_ext.sql.scoring import JudgeOptions
 
-    options = JudgeOptions(
-        databases,
-        semantics,
-        suite_source(suite, build=build_suite, databases=databases),
-        timeout,
-        workers,
-        quotes=not no_quotes,
-        read_query=read_query if extract else None,
-    )
+    flags = JudgeFlags(databases, semantics, suite, build_suite, extract, no_quotes)
+    options = flags.judge_options(timeout, workers)
     with resumable():
         comparison = compare_files(
             (file_a, file_b), options, by=names_in(by), match=names_in(match), out=out
         )
     if as_json:
         typer.echo(json_text(comparison.as_dict()))
-        return
-    command = ExplainCommand(databases, file_a, semantics, suite, build_suite, extract, no_quotes)
-    typer.echo(comparison_screen(comparison, command), nl=False)
+    else:
+        typer.echo(comparison_screen(comparison, file_a, flags), nl=False)
 
 
 @app.command("explain")
@@ -172,21 +161,13 @@ def explain(
 ) -> None:
     """Show what a prediction and its gold return, and the smallest rows on which they differ."""
     from lm_eval_ext.cli.sql_screens import explanation_screen
-    from lm_eval_ext.sql.scoring import JudgeOptions
     from lm_eval_ext.sql.values import Prediction
 
     if results is not None:
         explained = _explained_sample(results, doc, task, model)
     else:
-        options = JudgeOptions(
-            databases,
-            semantics,
-            suite_source(suite, build=build_suite, databases=databases),
-            timeout,
-            workers=1,
-            quotes=not no_quotes,
-            read_query=read_query if extract else None,
-        )
+        flags = JudgeFlags(databases, semantics, suite, build_suite, extract, no_quotes)
+        options = flags.judge_options(timeout, workers=1)
         explained = _explained(options, predictions, row, Prediction(db_id, gold, predicted))
     if as_json:
         typer.echo(json_text(explained.as_dict()))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from lm_eval_ext.sql.scoring import JudgeOptions
     from lm_eval_ext.sql.suite_choice import SuiteSource
     from lm_eval_ext.sql.values import EngineName
 
@@ -103,32 +104,53 @@ def suite_source(suite: Path | None, *, build: bool, databases: str) -> "SuiteSo
 
 
 @dataclass(frozen=True)
-class ExplainCommand:
-    """The command that explains a row of a file under the options of another command."""
+class JudgeFlags:
+    """The options by which a command judges, as they were given.
+
+    Attributes:
+        databases: As ``--databases``.
+        semantics: As ``--semantics``.
+        suite: As ``--suite``.
+        build_suite: As ``--build-suite``.
+        extract: As ``--extract``.
+        no_quotes: As ``--no-quotes``.
+    """
 
     databases: str
-    predictions: Path
     semantics: str
     suite: Path | None
     build_suite: bool
     extract: bool
     no_quotes: bool
 
-    def text(self, row: int) -> str:
-        """Return the command for the row with this number."""
+    def judge_options(self, timeout: float | None, workers: int) -> "JudgeOptions":
+        """Return how predictions are judged."""
+        from lm_eval_ext.sql.scoring import JudgeOptions
+
+        return JudgeOptions(
+            self.databases,
+            self.semantics,
+            suite_source(self.suite, build=self.build_suite, databases=self.databases),
+            timeout,
+            workers,
+            quotes=not self.no_quotes,
+            read_query=read_query if self.extract else None,
+        )
+
+    def explain_command(self, predictions: Path, row: int) -> str:
+        """Return the command that explains a row of a file under the same options."""
         words = ["lm-eval-ext", "sql", "explain", "--databases", self.databases]
-        words += ["--predictions", str(self.predictions), "--row", str(row)]
+        words += ["--predictions", str(predictions), "--row", str(row)]
         if self.semantics != DEFAULT_SEMANTICS:
             words += ["--semantics", self.semantics]
         if self.suite is not None:
             words += ["--suite", str(self.suite)]
-        for flag, is_set in (
-            ("--build-suite", self.build_suite),
-            ("--extract", self.extract),
-            ("--no-quotes", self.no_quotes),
-        ):
-            if is_set:
-                words.append(flag)
+        if self.build_suite:
+            words.append("--build-suite")
+        if self.extract:
+            words.append("--extract")
+        if self.no_quotes:
+            words.append("--no-quotes")
         return shlex.join(words)
 
 

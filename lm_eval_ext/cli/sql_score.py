@@ -11,16 +11,14 @@ from lm_eval_ext.cli.sql_options import (
     BuildSuiteOption,
     ByOption,
     DatabasesOption,
-    ExplainCommand,
     ExtractOption,
+    JudgeFlags,
     NoQuotesOption,
     SemanticsOption,
     SuiteOption,
     TimeoutOption,
     WorkersOption,
     json_text,
-    read_query,
-    suite_source,
 )
 
 
@@ -55,26 +53,15 @@ def sql_score(
     from lm_eval_ext.sql.scoring import score_file
     from lm_eval_ext.text import names_in
 
+    flags = JudgeFlags(databases, semantics, suite, build_suite, extract, no_quotes)
+    options = flags.judge_options(timeout, workers)
     with resumable():
-        summary = score_file(
-            predictions,
-            databases,
-            out,
-            semantics=semantics,
-            suite=suite_source(suite, build=build_suite, databases=databases),
-            timeout_s=timeout,
-            workers=workers,
-            quotes=not no_quotes,
-            read_query=read_query if extract else None,
-            by=names_in(by),
-        )
+        summary = score_file(predictions, options, out, by=names_in(by))
     if as_json:
         typer.echo(json_text(summary.as_dict()))
         return
     typer.echo(score_screen(summary), nl=False)
     if summary.wrong_row is not None:
-        command = ExplainCommand(
-            databases, predictions, semantics, suite, build_suite, extract, no_quotes
-        )
+        command = flags.explain_command(predictions, summary.wrong_row)
         # For people, so not on stdout; in one line, however long, so that it can be copied.
-        typer.echo(f"see why a row is wrong: {command.text(summary.wrong_row)}", err=True)
+        typer.echo(f"see why a row is wrong: {command}", err=True)

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
-from lm_eval_ext.cli.sql_options import ExplainCommand
+from lm_eval_ext.cli.sql_options import JudgeFlags
 from lm_eval_ext.results.grid import Section, interval, notes, text, value
 from lm_eval_ext.sql.comparing import Comparison
 from lm_eval_ext.sql.explaining import ExplainedRow
@@ -125,13 +126,14 @@ def _part_name(part: Mapping[str, str]) -> str:
 # Two systems.
 
 
-def comparison_screen(comparison: Comparison, command: ExplainCommand) -> str:
-    """Return the result of ``sql compare``; the command explains a row of A's file."""
+def comparison_screen(comparison: Comparison, file_a: Path, flags: JudgeFlags) -> str:
+    """Return the result of ``sql compare``, with the command that explains a row of A's file."""
     screen = text(_comparison_sections(comparison))
     differing = comparison.only_b() or comparison.only_a()
     if differing:
         # In one line, however long, so that it can be copied.
-        screen += f"\nsee one of them: {command.text(differing[0].row_a.row.number)}\n"
+        command = flags.explain_command(file_a, differing[0].row_a.row.number)
+        screen += f"\nsee one of them: {command}\n"
     return screen
 
 

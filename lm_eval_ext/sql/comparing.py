@@ -30,7 +30,7 @@ from lm_eval_ext.sql.summary import (
     PairedRows,
     check_columns,
     paired_accuracy,
-    part_of,
+    split,
 )
 from lm_eval_ext.text import counted
 
@@ -139,7 +139,9 @@ def compare_files(
         names=names,
         pairs=pairs,
         total=paired_accuracy(pairs),
-        parts=_parts(pairs, by),
+        parts=[
+            PartComparison(part, paired_accuracy(members)) for part, members in split(pairs, by)
+        ],
         signature=open_judge.signature,
         remarks=remarks,
     )
@@ -152,18 +154,6 @@ class _System:
     name: str
     file: OpenFile
     rows: Sequence[JudgedRow]
-
-
-def _parts(pairs: Sequence[PairedRows], by: Sequence[str]) -> list[PartComparison]:
-    if not by:
-        return []
-    members: dict[tuple[str, ...], list[PairedRows]] = {}
-    for pair in pairs:
-        members.setdefault(part_of(pair.row_a, by), []).append(pair)
-    return [
-        PartComparison(dict(zip(by, values, strict=True)), paired_accuracy(part))
-        for values, part in members.items()
-    ]
 
 
 def system_names(files: tuple[Path, Path]) -> tuple[str, str]:

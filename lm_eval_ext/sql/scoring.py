@@ -188,15 +188,9 @@ def opened_judge(options: JudgeOptions, predictions: Sequence[Prediction]) -> It
 
 def score_file(
     predictions: Path,
-    databases: Path | str,
+    options: JudgeOptions,
     out: Path,
     *,
-    semantics: str = "reference",
-    suite: SuiteSource | None = None,
-    timeout_s: float | None = None,
-    workers: int = DEFAULT_WORKERS,
-    quotes: bool = True,
-    read_query: QueryReader | None = None,
     by: Sequence[str] = (),
 ) -> Summary:
     """Write a file's rows with their verdicts, in the same order, and return a summary.
@@ -207,23 +201,16 @@ def score_file(
 
     Args:
         predictions: A .csv, .tsv or .jsonl file with db_id, gold_sql and predicted_sql.
-        databases: As :attr:`JudgeOptions.databases`.
+        options: How predictions are judged.
         out: The file to write, in any of these formats; may be ``predictions`` itself.
-        semantics: As :attr:`JudgeOptions.semantics`.
-        suite: As :attr:`JudgeOptions.suite`.
-        timeout_s: As :attr:`JudgeOptions.timeout_s`.
-        workers: As :attr:`JudgeOptions.workers`.
-        quotes: As :attr:`JudgeOptions.quotes`.
-        read_query: As :attr:`JudgeOptions.read_query`.
         by: Columns whose combinations of values are summarized, too.
 
     Raises:
         OptionError: An argument is invalid.
         DataError: A file cannot be read or written.
     """
-    options = JudgeOptions(databases, semantics, suite, timeout_s, workers, quotes, read_query)
     kind = check_output(out)
-    find_semantics(semantics)
+    find_semantics(options.semantics)
     file = read_file(predictions, options)
     check_columns(by, file.columns)
     with opened_judge(options, file.predictions) as open_judge:
@@ -233,7 +220,7 @@ def score_file(
         seconds = time.perf_counter() - started
     _write_rows(out, kind, file, rows, options, has_suite=open_judge.has_suite)
     partial.remove()
-    remarks = [*file.remarks(extracted=read_query is not None), *open_judge.remarks]
+    remarks = [*file.remarks(extracted=options.read_query is not None), *open_judge.remarks]
     return summary_of(
         rows,
         by,

@@ -5,8 +5,9 @@ Questions about one database are not independent, so intervals and tests are clu
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import TypeVar
 
 from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.sql.predictions import DB_ID, PredictionRow
@@ -35,6 +36,16 @@ class JudgedRow:
     def cluster(self) -> str:
         """The database, whose case does not matter."""
         return self.judged.db_id.casefold()
+
+    def values_of(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return the values of some columns as text; "" for one that the row lacks."""
+        values = []
+        for column in columns:
+            value = self.row.record.get(column)
+            if column == DB_ID:
+                value = self.judged.db_id
+            values.append("" if value is None else str(value))
+        return tuple(values)
 
 
 @dataclass(frozen=True)
@@ -177,24 +188,20 @@ def check_columns(by: Sequence[str], columns: Sequence[str]) -> None:
             )
 
 
-def part_of(row: JudgedRow, by: Sequence[str]) -> tuple[str, ...]:
-    """Return the values of some columns as text; "" for one that the row lacks."""
-    values = []
-    for column in by:
-        value = row.row.record.get(column)
-        if column == DB_ID:
-            value = row.judged.db_id
-        values.append("" if value is None else str(value))
-    return tuple(values)
+RowT = TypeVar("RowT", "JudgedRow", "PairedRows")
 
 
-def split(rows: Sequence[JudgedRow], by: Sequence[str]) -> dict[tuple[str, ...], list[JudgedRow]]:
-    """Return the rows of each combination of values, in the order of the file."""
-    parts: dict[tuple[str, ...], list[JudgedRow]] = {}
-    if by:
-        for row in rows:
-            parts.setdefault(part_of(row, by), []).append(row)
-    return parts
+def split(
+    rows: Sequence[RowT], by: Sequence[str]
+) -> Iterator[tuple[Mapping[str, str], list[RowT]]]:
+    """Yield the values of some columns with the rows that share them, in the order of the file."""
+    if not by:
+        return
+    parts: dict[tuple[str, ...], list[RowT]] = {}
+    for row in rows:
+        parts.setdefault(row.values_of(by), []).append(row)
+    for values, members in parts.items():
+        yield dict(zip(by, values, strict=True)), members
 
 
 def summary_of(
@@ -208,10 +215,6 @@ def summary_of(
 ) -> Summary:
     """Return the summary of all rows of a file."""
     counts = Counter(row.verdict.status for row in rows)
-    parts = [
-        PartAccuracy(dict(zip(by, values, strict=True)), accuracy_of(members))
-        for values, members in split(rows, by).items()
-    ]
     original_correct = None
     if has_suite:
         original_correct = sum(row.verdict.original_status == "correct" for row in rows)
@@ -219,7 +222,7 @@ def summary_of(
         total=accuracy_of(rows),
         original_correct=original_correct,
         counts={status: counts[status] for status in STATUSES},
-        parts=parts,
+        parts=[PartAccuracy(part, accuracy_of(members)) for part, members in split(rows, by)],
         wrong_row=_first_wrong(rows),
         seconds=seconds,
         signature=signature,
@@ -251,6 +254,10 @@ class PairedRows:
     def correct(self) -> tuple[bool, bool]:
         """Whether A has it right, and whether B has."""
         return self.row_a.verdict.correct, self.row_b.verdict.correct
+
+    def values_of(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return the values of some columns of A's file; see :meth:`JudgedRow.values_of`."""
+        return self.row_a.values_of(columns)
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ def test_flaws_of_added_rows(kind: str, row: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_shipped_suites_judge_both_ways(real_data: Path, tmp_path: Path) -> None:
-    path, golds = populating.wanted(real_data / "spider_databases")["dorm_1"]
+    path, golds = populating.databases_with_golds(real_data / "spider_databases")["dorm_1"]
     suite = populate("dorm_1", path, golds, tmp_path, read_shipped(corpora.SHIPPED))
     original = Original(path, golds)
     assert not flaws(path, suite, original)
@@ -157,6 +157,6 @@ def test_seeds_ship_for_all_golds(real_data: Path) -> None:
     """Without them a user's own machine searches, for minutes."""
     for end in ("", "-v2"):
         shipped = read_shipped(corpora.SHIPPED, end)
-        for path, golds in populating.wanted(real_data / "spider_databases").values():
+        for path, golds in populating.databases_with_golds(real_data / "spider_databases").values():
             digest = sha256_of(path)
             assert key_of(digest, sorted(golds), shipped.rows[digest]) in shipped.seeds, path

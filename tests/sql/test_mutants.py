@@ -120,7 +120,7 @@ def test_real_golds_and_their_mutants_written_again(real_data: Path) -> None:
     What cannot be read is what SQLite cannot read either.
     """
     count = 0
-    for path, golds in populating.wanted(real_data / "spider_databases").values():
+    for path, golds in populating.databases_with_golds(real_data / "spider_databases").values():
         uri = f"{path.as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             register(connection)

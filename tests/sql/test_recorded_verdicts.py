@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lm_eval_ext.sql.predictions import read_predictions
-from lm_eval_ext.sql.scoring import score_file
+from lm_eval_ext.sql.scoring import JudgeOptions, score_file
 
 CHANGED_BY_THE_AUTHORS = {"hr_1", "college_1", "college_2", "college_3", "wine_1"}
 """Databases to which the authors had added rows that they did not publish."""
@@ -20,7 +20,8 @@ def scored(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[
     predictions = shared_data / "magnifico/recorded_predictions/runs.tsv"
     out = tmp_path_factory.mktemp("recorded") / "out.tsv"
     # Seconds enough: one prediction would need more than any.
-    summary = score_file(predictions, shared_data / "spider_databases", out, timeout_s=3)
+    options = JudgeOptions(shared_data / "spider_databases", timeout_s=3)
+    summary = score_file(predictions, options, out)
     rows = [dict(row.record) for row in read_predictions(out)]
     original_rows = [dict(row.record) for row in read_predictions(predictions)]
     assert summary.rows == len(rows) == 5_923

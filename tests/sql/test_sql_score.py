@@ -20,7 +20,7 @@ from lm_eval_ext.cli.sql_score import sql_score
 from lm_eval_ext.errors import DataError, LmEvalExtError
 from lm_eval_ext.sql import Example, Executor, Prediction, Verdict, databases_at
 from lm_eval_ext.sql.partial import PartialOutput
-from lm_eval_ext.sql.scoring import score_file
+from lm_eval_ext.sql.scoring import JudgeOptions, score_file
 from lm_eval_ext.sql.values import STATUSES
 
 pytestmark = pytest.mark.slow
@@ -155,9 +155,10 @@ SCRIPT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
-from lm_eval_ext.sql.scoring import score_file
+from lm_eval_ext.sql.scoring import JudgeOptions, score_file
 print("ready", flush=True)
-score_file(*map(Path, sys.argv[1:]), timeout_s=5000)
+path, databases, out = map(Path, sys.argv[1:])
+score_file(path, JudgeOptions(databases, timeout_s=5000), out)
 """
 
 
@@ -207,7 +208,7 @@ def test_whatever_ends_it_the_same_command_goes_on(
     assert len(list(tmp_path.iterdir())) == 2
 
     scorer = Scorer(monkeypatch)
-    score_file(path, databases, out, timeout_s=5000)
+    score_file(path, JudgeOptions(databases, timeout_s=5000), out)
     assert scorer.asked == [SLOW, "SELECT 3 + 3"]
     assert statuses(out) == ["wrong", "correct", "wrong", "wrong"]
     assert sorted(tmp_path.iterdir()) == [path, out]
@@ -228,11 +229,11 @@ def test_statuses_are_kept_for_the_same_rows_databases_and_options(
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         scorer.ends_after = 2
         with pytest.raises(type(scorer.end), match=said):
-            score_file(path, database, out)
+            score_file(path, JudgeOptions(database), out)
         assert not out.exists()
         change()
         scorer.ends_after = 99
-        summary = score_file(path, database, out, **options)
+        summary = score_file(path, JudgeOptions(database, **options), out)
         assert statuses(out) == ["wrong"] * summary.rows
         assert not list(tmp_path.glob("*.part"))
         out.unlink()
