@@ -66,7 +66,7 @@ def score(
 
     from lm_eval_ext.api.frames import Results
     from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE
-    from lm_eval_ext.models.given import GivenLM
+    from lm_eval_ext.models.precomputed import PrecomputedLM
     from lm_eval_ext.results.models import read_models
 
     loaded = load_task(task, metadata)
@@ -74,7 +74,7 @@ def score(
     places = sorted(given)
     some = None if len(places) == len(loaded.eval_docs) else {task: places}
     content = evaluate(
-        GivenLM([given[place] for place in places]),
+        PrecomputedLM([given[place] for place in places]),
         {"tasks": {task: loaded}, "groups": {}},
         samples=some,
         bootstrap_iters=0,

@@ -1,4 +1,4 @@
-"""``--model recorded``: answers from files instead of a model.
+"""``--model recorded`` takes answers from files instead of a model.
 
 Published outputs can be replayed against our metrics, and old runs scored again when a metric
 changes. docs/chat.md#recorded-responses describes the files;
@@ -6,7 +6,8 @@ changes. docs/chat.md#recorded-responses describes the files;
 """
 
 from collections import Counter
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
@@ -22,8 +23,11 @@ from lm_eval_ext.harness.missing import (
 )
 from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.models.recorded_files import MatchBy, canonical, read_answers
+from lm_eval_ext.models.recorded_files import MatchBy, Recorded, Response, canonical, read_answers
 from lm_eval_ext.reading import Strict, checked
+
+if TYPE_CHECKING:
+    from lm_eval.api.model import CacheHook
 
 logger = get_logger(__name__)
 
@@ -35,47 +39,47 @@ class AnswerError(LmEvalExtError):
     """The files have no answer to a request, or several different ones."""
 
 
-class Options(Strict):
+class RecordedOptions(Strict):
     """The arguments of ``--model recorded``.
 
     Attributes:
         path: A file, a folder (all its ``.jsonl``), a glob pattern, or a list of these.
-        missing: What to do about a request that no file holds: ``error`` ends the run and
+        missing: The treatment of a request that no file holds: ``error`` ends the run and
             quotes it; ``skip`` leaves its document out of every metric and counts it.
         match: How a request finds its answer: by ``arguments`` (prompt and continuation,
             exactly) or by ``doc`` (the document and the request's place in it), for
             prompts that were formatted by a chat template that is not available here.
-        conflict: What to do where the same request of the same document has several
-            different answers: an ``error``, or the ``first`` or ``last`` in the order of
+        conflict: The treatment of several different answers to the same request of the same
+            document: an ``error``, or the ``first`` or ``last`` in the order of
             files and rows.
         batch_size: lm-eval passes it, ``max_batch_size`` and ``device``; they change nothing.
     """
 
-    path: Any = ""
+    path: object = ""
     missing: Literal["error", "skip"] = "error"
     match: MatchBy = "arguments"
     conflict: Literal["error", "first", "last"] = "error"
-    batch_size: Any = None
-    max_batch_size: Any = None
-    device: Any = None
+    batch_size: object = None
+    max_batch_size: object = None
+    device: object = None
 
 
 class RecordedLM(LM):
-    """Answers requests from recorded files. Takes :class:`Options`.
+    """Answers requests from recorded files. Takes :class:`RecordedOptions`.
 
     Raises:
-        OptionError: For an unknown option or value, or a path where there is no file.
-        DataError: For a row that cannot be read; file and line are named.
+        OptionError: An option or value is unknown, or there is no file at the path.
+        DataError: A row cannot be read; the line has the file and the row.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__()
-        self.options = checked(Options, options, "--model recorded")
+        self.options = checked(RecordedOptions, options, "--model recorded")
         self.answers = read_answers(self.options.path, self.options.match)
 
     @property
     def tokenizer_name(self) -> str:
-        """Names the (absent) chat template, as lm-eval asks for one."""
+        """Name the (absent) chat template, as lm-eval asks for one."""
         return "recorded"
 
     def apply_chat_template(
@@ -83,7 +87,7 @@ class RecordedLM(LM):
         chat_history: list[dict[str, str]],
         add_generation_prompt: bool = True,  # noqa: FBT001, FBT002 (lm-eval's signature)
     ) -> str:
-        """Refuses, unless documents are matched, when the prompt's form does not matter."""
+        """Refuse, unless documents are matched, when the prompt's form does not matter."""
         if self.options.match != "doc":
             raise OptionError(
                 "--model recorded cannot apply the chat template that the answers were made "
@@ -92,11 +96,11 @@ class RecordedLM(LM):
         return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in chat_history)
 
     def chat_template(self, chat_template: bool | str = False) -> str:  # noqa: FBT001, FBT002
-        """Reports an unknown chat template to lm-eval, and so to the signature."""
+        """Report an unknown chat template to lm-eval, and so to the signature."""
         return UNKNOWN_TEMPLATE
 
-    def set_cache_hook(self, cache_hook: Any) -> None:
-        """Refuses: lm-eval would store placeholders of missing answers as answers.
+    def set_cache_hook(self, cache_hook: "CacheHook") -> None:
+        """Refuse: lm-eval would store placeholders of missing answers as answers.
 
         Raises:
             OptionError: Always; lm-eval calls this under ``--use_cache`` only.
@@ -107,85 +111,109 @@ class RecordedLM(LM):
         )
 
     def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
-        """Returns the recorded ``(log-probability, is greedy)`` of each request."""
+        """Return the recorded ``(log-probability, is greedy)`` of each request."""
         return self._answer_all(requests, MissingLogprob())
 
     def loglikelihood_rolling(self, requests: list[Instance]) -> list[float]:
-        """Returns the recorded log-probability of each text."""
+        """Return the recorded log-probability of each text."""
         return self._answer_all(requests, MissingNumber())
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
-        """Returns the recorded text of each prompt."""
+        """Return the recorded text of each prompt."""
         return self._answer_all(requests, MissingText())
 
     def _answer_all(self, requests: list[Instance], placeholder: MissingAnswer) -> list[Any]:
+        """Return an answer for each request, or the placeholder for a missing one.
+
+        Raises:
+            AnswerError: No request has an answer, or an option makes a problem an error.
+        """
         # A request that is to be answered n times comes n times, as the same object.
-        repeat: Counter[int] = Counter()
-        answers = []
-        absent = 0
-        self._differing: set[int] = set()
+        repeats: Counter[int] = Counter()
+        conflicts: set[int] = set()
+        answers: list[Response | MissingAnswer] = []
+        missing = 0
         for request in tqdm(requests, desc="recorded answers", delay=1):
-            responses = self._responses(request)
-            if responses is None:
-                absent += 1
+            candidates = self.answers.find(request)
+            if not candidates:
+                self._check_missing(request)
+                missing += 1
                 answers.append(placeholder)
-            else:
-                answers.append(responses[repeat[id(request)] % len(responses)])
-                repeat[id(request)] += 1
-        if absent and absent == len(requests):
+                continue
+            if self._is_conflict(request, candidates):
+                conflicts.add(id(request))
+            responses = candidates[-1 if self.options.conflict == "last" else 0].responses
+            answers.append(responses[repeats[id(request)] % len(responses)])
+            repeats[id(request)] += 1
+        if missing and missing == len(requests):
             raise AnswerError(
-                f"no answer is recorded for any of the {absent} requests; {self.answers.summary}: "
-                "are these the answers to this task?"
+                f"no answer is recorded for any of the {missing} requests; "
+                f"{self.answers.summary}: are these the answers to this task?"
             )
-        if absent:
+        if missing:
             logger.warning(
                 "%d of %d requests have no recorded answer; their documents are left out "
                 "(missing=skip), see n-samples in the results",
-                absent,
+                missing,
                 len(requests),
             )
-        if self._differing:
+        if conflicts:
             logger.warning(
                 "%d of %d requests have different recorded answers, and the %s one counts; "
                 "without conflict=%s the first of them is an error",
-                len(self._differing),
+                len(conflicts),
                 len(requests),
                 self.options.conflict,
                 self.options.conflict,
             )
         return answers
 
-    def _responses(self, request: Instance) -> list[Any] | None:
-        """The recorded answers, one per repeat, or None where the request is left out."""
-        found = self.answers.find(request)
-        if not found:
-            what = f"the {request.request_type} request {_quote(request)}"
-            asked = f"no answer is recorded for {what} of task {request.task_name}"
-            if self.options.missing == "error":
-                raise AnswerError(
-                    f"{asked}; {self.answers.summary}; add missing=skip to --model_args to leave "
-                    "such documents out"
-                )
-            if not is_allowed(request):
-                raise AnswerError(
-                    f"{asked}, and lm-eval can leave documents out of lm-eval-ext's own tasks "
-                    "only: it would score this one as wrong; record all answers to this task"
-                )
-            return None
-        different = len({canonical(one.responses) for one in found})
-        if different > 1 and self.options.conflict == "error":
+    def _check_missing(self, request: Instance) -> None:
+        """Check that a request may lack an answer.
+
+        Raises:
+            AnswerError: It may not.
+        """
+        problem = (
+            f"no answer is recorded for the {request.request_type} request {_quote(request)} of "
+            f"task {request.task_name}"
+        )
+        if self.options.missing == "error":
             raise AnswerError(
-                f"{different} different answers are recorded for the request "
-                f"{_quote(request)} ({found[0].place} and {found[-1].place}); add "
+                f"{problem}; {self.answers.summary}; add missing=skip to --model_args to leave "
+                "such documents out"
+            )
+        if not is_allowed(request):
+            raise AnswerError(
+                f"{problem}, and lm-eval can leave documents out of lm-eval-ext's own tasks "
+                "only: it would score this one as wrong; record all answers to this task"
+            )
+
+    def _is_conflict(self, request: Instance, candidates: Sequence[Recorded]) -> bool:
+        """Return whether the recorded answers to a request differ.
+
+        Raises:
+            AnswerError: They do, and no option says which one counts.
+        """
+        different = {canonical(candidate.responses) for candidate in candidates}
+        if len(different) == 1:
+            return False
+        if self.options.conflict == "error":
+            raise AnswerError(
+                f"{len(different)} different answers are recorded for the request "
+                f"{_quote(request)} ({candidates[0].position} and {candidates[-1].position}); add "
                 "conflict=first or conflict=last to --model_args, or drop one file"
             )
-        if different > 1:
-            self._differing.add(id(request))
-        return found[-1 if self.options.conflict == "last" else 0].responses
+        return True
 
 
 def _quote(request: Instance) -> str:
-    texts = [text for text in request.args if isinstance(text, str)]
-    return " + ".join(
-        repr(text if len(text) <= QUOTE_LENGTH else "…" + text[-QUOTE_LENGTH:]) for text in texts
-    )
+    """Return the texts of a request for an error; of long ones their end."""
+    quotes = []
+    for text in request.args:
+        if not isinstance(text, str):
+            continue
+        if len(text) > QUOTE_LENGTH:
+            text = "…" + text[-QUOTE_LENGTH:]  # noqa: PLW2901
+        quotes.append(repr(text))
+    return " + ".join(quotes)

@@ -18,15 +18,26 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.missing import was_missing
 from lm_eval_ext.reading import lines_of
 from lm_eval_ext.text import one_line
 
+if TYPE_CHECKING:
+    from lm_eval.api.instance import Instance
+
 MatchBy = Literal["arguments", "doc"]
-Key: TypeAlias = tuple[str, ...]
+
+RequestKey: TypeAlias = tuple[str, ...]
+"""Identifies a request among those that were recorded."""
+
+Response: TypeAlias = str | float | tuple[float, bool]
+"""A generated text, the log-probability of a text, or ``(log-probability, is greedy)``."""
+
+Row: TypeAlias = Mapping[str, Any]
+"""A line of a file, as JSON has it."""
 
 
 @dataclass(frozen=True)
@@ -35,94 +46,107 @@ class Recorded:
 
     Attributes:
         responses: One per repeat of the request, usually one.
-        place: ``file:line``, for messages.
+        position: ``file:line``, for messages.
         doc: The document that was asked about, if the row has it.
     """
 
-    responses: list[Any]
-    place: str
-    doc: Any = None
+    responses: list[Response]
+    position: str
+    doc: object = None
 
 
 class Answers:
     """All that was recorded.
 
     Attributes:
-        match: What requests are looked up by.
-        files: What was read.
+        match: Whether requests are looked up by their arguments or by their document.
+        files: The files that were read.
     """
 
     def __init__(self, match: MatchBy, files: Sequence[Path]) -> None:
         self.match = match
         self.files = files
         self._count = 0
-        self._by_key: dict[Key, list[Recorded]] = defaultdict(list)
-        self._ambiguous: set[Key] = set()
-        # By the fields that rows name; each row with its place in the order of all.
-        self._by_part: dict[tuple[str, ...], dict[Key, list[tuple[int, Recorded]]]] = defaultdict(
-            lambda: defaultdict(list)
+        self._by_key: dict[RequestKey, list[Recorded]] = defaultdict(list)
+        self._conflicting_keys: set[RequestKey] = set()
+        # For each choice of fields that rows name, the rows by the values of these fields; each
+        # row with its number among all.
+        self._by_fields: dict[tuple[str, ...], dict[RequestKey, list[tuple[int, Recorded]]]] = (
+            defaultdict(lambda: defaultdict(list))
         )
 
     @property
     def summary(self) -> str:
         """How much was read and from where, for messages."""
-        more = len(self.files) - 1
-        others = f" and {more} more" if more else ""
-        return f"{self._count} answers were read from {self.files[0]}{others}"
+        text = f"{self._count} answers were read from {self.files[0]}"
+        if len(self.files) > 1:
+            text += f" and {len(self.files) - 1} more"
+        return text
 
     def add(
-        self, request_type: str, arguments: Sequence[Any], idx: int, recorded: Recorded
+        self, request_type: str, arguments: Sequence[object], idx: int, recorded: Recorded
     ) -> None:
-        """Adds the answers to one request."""
-        key = self._key(request_type, arguments, recorded.doc, idx)
-        known = self._by_key[key]
-        if known and known[0].responses != recorded.responses:
-            self._ambiguous.add(key)
-        known.append(recorded)
+        """Add the answers to one request."""
+        key = self._request_key(request_type, arguments, recorded.doc, idx)
+        same_request = self._by_key[key]
+        if same_request and same_request[0].responses != recorded.responses:
+            self._conflicting_keys.add(key)
+        same_request.append(recorded)
         self._count += 1
 
-    def add_part(
-        self, request_type: str, part: Mapping[str, Any], idx: Any, recorded: Recorded
+    def add_for_fields(
+        self, request_type: str, fields: Mapping[str, object], idx: int, recorded: Recorded
     ) -> None:
-        """Adds answers for every document that has these fields."""
-        key = (request_type, canonical(part), str(idx))
-        self._by_part[tuple(sorted(part))][key].append((self._count, recorded))
+        """Add answers for every document that has these fields."""
+        key = (request_type, canonical(fields), str(idx))
+        names = tuple(sorted(fields))
+        self._by_fields[names][key].append((self._count, recorded))
         self._count += 1
 
-    def find(self, request: Any) -> list[Recorded]:
-        """Returns what is recorded for a request, in the order of files and rows.
+    def find(self, request: "Instance") -> list[Recorded]:
+        """Return the rows for a request, in the order of files and rows.
 
-        Of different answers to the same request, those to the same document count. Rows that name a
-        part of a document are used if no row has the whole request.
+        If there are different answers to the same request, those to the same document count. Rows
+        that name some fields of a document are used if no row has the whole request.
         """
-        key = self._key(request.request_type, request.args, request.doc, request.idx)
-        known = self._by_key.get(key)
-        if known is None:
-            return self._by_document_part(request)
-        if key not in self._ambiguous:
-            return known[:1]
+        key = self._request_key(request.request_type, request.args, request.doc, request.idx)
+        same_request = self._by_key.get(key)
+        if same_request is None:
+            return self._find_by_fields(request)
+        if key not in self._conflicting_keys:
+            return same_request[:1]
         doc = canonical(request.doc)
-        return [one for one in known if canonical(one.doc) == doc] or known
+        same_document = [recorded for recorded in same_request if canonical(recorded.doc) == doc]
+        return same_document or same_request
 
-    def _key(self, request_type: str, arguments: Sequence[Any], doc: Any, idx: int) -> Key:
+    def _request_key(
+        self, request_type: str, arguments: Sequence[object], doc: object, idx: int
+    ) -> RequestKey:
         if self.match == "doc":
             return (request_type, canonical(doc), str(idx))
-        texts = arguments[:1] if request_type == "generate_until" else arguments
-        return (request_type, *(t if isinstance(t, str) else canonical(t) for t in texts))
+        if request_type == "generate_until":
+            arguments = arguments[:1]  # without the generation settings
+        texts = []
+        for argument in arguments:
+            texts.append(argument if isinstance(argument, str) else canonical(argument))
+        return (request_type, *texts)
 
-    def _by_document_part(self, request: Any) -> list[Recorded]:
+    def _find_by_fields(self, request: "Instance") -> list[Recorded]:
+        """Return the rows whose fields the request's document has."""
         doc = request.doc
-        found: list[tuple[int, Recorded]] = []
-        if isinstance(doc, Mapping):
-            for fields, rows in self._by_part.items():
-                if all(name in doc for name in fields):
-                    part = canonical({name: doc[name] for name in fields})
-                    found += rows.get((request.request_type, part, str(request.idx)), [])
-        return [recorded for _, recorded in sorted(found, key=lambda numbered: numbered[0])]
+        if not isinstance(doc, Mapping):
+            return []
+        numbered: list[tuple[int, Recorded]] = []
+        for names, rows in self._by_fields.items():
+            if all(name in doc for name in names):
+                fields = canonical({name: doc[name] for name in names})
+                numbered += rows.get((request.request_type, fields, str(request.idx)), [])
+        numbered.sort(key=lambda entry: entry[0])
+        return [recorded for _, recorded in numbered]
 
 
-def canonical(value: Any) -> str:
-    """One text for equal JSON values, whatever the order of their keys."""
+def canonical(value: object) -> str:
+    """Return one text for equal JSON values, whatever the order of their keys."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
 
 
@@ -133,37 +157,42 @@ ABOVE_ONE = 1e-3
 REQUEST_TYPES = ("loglikelihood", "loglikelihood_rolling", "generate_until")
 
 
-def read_answers(path: str | Sequence[str], match: MatchBy) -> Answers:
-    """Reads every row of every file that ``path`` names.
+def read_answers(path: object, match: MatchBy) -> Answers:
+    """Read every row of every file that ``path`` names.
 
     Raises:
-        OptionError: If ``path`` names no file.
-        DataError: If a row cannot be read; file and line are named.
+        OptionError: ``path`` names no file.
+        DataError: A row cannot be read; the line has the file and the row.
     """
     answers = Answers(match, find_files(path))
     for file in answers.files:
-        for place, line in lines_of(file):
+        for position, line in lines_of(file):
             try:
                 row = json.loads(line)
-                add_sample = isinstance(row, dict) and "resps" in row
-                _add_sample(answers, row, place) if add_sample else _add_row(answers, row, place)
+                if isinstance(row, dict) and "resps" in row:
+                    _add_sample(answers, row, position)
+                else:
+                    _add_row(answers, row, position)
             except json.JSONDecodeError as error:
-                raise DataError(f"{place}: not JSON ({error.msg}, column {error.colno})") from None
+                raise DataError(
+                    f"{position}: not JSON ({error.msg}, column {error.colno})"
+                ) from None
             except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
                 raise DataError(
-                    f"{place}: not a recorded answer ({_short(error)}); a row needs response and "
-                    "arguments or doc, or to be a row of lm-eval's samples_*.jsonl "
+                    f"{position}: not a recorded answer ({_short(error)}); a row needs response "
+                    "and arguments or doc, or to be a row of lm-eval's samples_*.jsonl "
                     "(docs/chat.md#recorded-responses)"
                 ) from None
     return answers
 
 
-def _add_row(answers: Answers, row: Mapping[str, Any], place: str) -> None:
+def _add_row(answers: Answers, row: Row, position: str) -> None:
+    """Add a row of ours: one request."""
     response = row["response"]
     request_type = row.get("request_type") or _type_of_response(response)
     if request_type not in REQUEST_TYPES:
         raise ValueError(f"unknown request_type {request_type!r}; use {', '.join(REQUEST_TYPES)}")
-    recorded = Recorded([parse_response(request_type, response)], place)
+    recorded = Recorded([parse_response(request_type, response)], position)
     if "arguments" in row and answers.match == "arguments":
         arguments = row["arguments"]
         if not isinstance(arguments, list) or not arguments:
@@ -176,107 +205,126 @@ def _add_row(answers: Answers, row: Mapping[str, Any], place: str) -> None:
         idx = row.get("idx", 0)
         if type(idx) is not int or idx < 0:
             raise ValueError(f"idx must be a whole number, 0 or more, not {_short(idx)}")
-        answers.add_part(request_type, doc, idx, recorded)
+        answers.add_for_fields(request_type, doc, idx, recorded)
     else:
         raise KeyError("doc" if answers.match == "doc" else "arguments")
 
 
-def _add_sample(answers: Answers, row: Mapping[str, Any], place: str) -> None:
-    """A row of lm-eval's: a document with all its requests, once per filter."""
-    doc, arguments = row["doc"], row["arguments"]
-    if isinstance(arguments, Mapping):  # as written; a list as lm-eval holds it in memory
-        arguments = [
-            [arguments[name][f"arg_{i}"] for i in range(len(arguments[name]))]
-            for name in sorted(arguments, key=lambda name: int(name.rpartition("_")[2]))
-        ]
-    unscored = row.get("metrics") == []
-    for index, (texts, responses) in enumerate(zip(arguments, row["resps"], strict=True)):
-        if unscored and any(was_missing(response) for response in responses):
+def _add_sample(answers: Answers, row: Row, position: str) -> None:
+    """Add a row of lm-eval's: a document with all its requests, once per filter."""
+    is_unscored = row.get("metrics") == []
+    requests = zip(_sample_arguments(row), row["resps"], strict=True)
+    for index, (arguments, responses) in enumerate(requests):
+        if is_unscored and any(was_missing(response) for response in responses):
             continue  # that run had no answer either
         if not responses:
             raise ValueError(f"request {index} has no response")
-        request_type = _type_of_arguments(texts)
-        parsed = [parse_response(request_type, one) for one in responses]
-        answers.add(request_type, texts, index, Recorded(parsed, place, doc))
+        request_type = _type_of_arguments(arguments)
+        parsed = [parse_response(request_type, response) for response in responses]
+        answers.add(request_type, arguments, index, Recorded(parsed, position, row["doc"]))
 
 
-def _type_of_response(response: Any) -> str:
+def _sample_arguments(row: Row) -> list[list[object]]:
+    """Return the arguments of each request of a row of lm-eval's."""
+    arguments = row["arguments"]
+    if not isinstance(arguments, Mapping):  # as lm-eval holds them in memory
+        in_memory: list[list[object]] = arguments
+        return in_memory
+    requests = []
+    for name in sorted(arguments, key=lambda name: int(name.rpartition("_")[2])):
+        by_name = arguments[name]
+        requests.append([by_name[f"arg_{number}"] for number in range(len(by_name))])
+    return requests
+
+
+def _type_of_response(response: object) -> str:
     if isinstance(response, str):
         return "generate_until"
-    number = isinstance(response, (int, float)) and not isinstance(response, bool)
-    return "loglikelihood_rolling" if number else "loglikelihood"
-
-
-def _type_of_arguments(texts: Sequence[Any]) -> str:
-    if len(texts) == 1:
+    if isinstance(response, (int, float)) and not isinstance(response, bool):
         return "loglikelihood_rolling"
-    return "loglikelihood" if isinstance(texts[1], str) else "generate_until"
+    return "loglikelihood"
 
 
-def parse_response(request_type: str, response: Any) -> Any:
-    """Turns a logged response into what the request's method returns.
+def _type_of_arguments(arguments: Sequence[object]) -> str:
+    if len(arguments) == 1:
+        return "loglikelihood_rolling"
+    if isinstance(arguments[1], str):
+        return "loglikelihood"
+    return "generate_until"
+
+
+def parse_response(request_type: str, response: object) -> Response:
+    """Turn a logged response into what the request's method returns.
 
     lm-eval logs log-probabilities as text (``["-12.5", "False"]``). NaN is what the model gave, so
     it is kept.
 
     Raises:
-        ValueError: If it is not a response of this type.
+        ValueError: It is not a response of this type.
     """
     if request_type == "generate_until":
         if not isinstance(response, str):
             raise ValueError(f"expected a generated text, not {_short(response)}")
         return response
     if request_type == "loglikelihood_rolling":
-        return _logprob(response[0] if isinstance(response, list) and response else response)
+        if isinstance(response, list) and response:
+            response = response[0]
+        return _log_probability(response)
     if not isinstance(response, (list, tuple)) or len(response) != PAIR:
         raise ValueError(f"expected [log-probability, is greedy], not {_short(response)}")
-    logprob, greedy = response
-    if str(greedy).lower() not in {"true", "false"}:
+    value, greedy = response
+    is_greedy = str(greedy).lower()
+    if is_greedy not in {"true", "false"}:
         raise ValueError(f"is greedy must be true or false, not {_short(greedy)}")
-    return _logprob(logprob), str(greedy).lower() == "true"
+    return _log_probability(value), is_greedy == "true"
 
 
-def _logprob(value: Any) -> float:
-    logprob = float(value)
-    if logprob > ABOVE_ONE:
-        raise ValueError(f"{logprob} is not a log-probability: the probability would be above 1")
-    return logprob
+def _log_probability(value: Any) -> float:
+    """Convert a logged log-probability, a number or a text."""
+    number = float(value)
+    if number > ABOVE_ONE:
+        raise ValueError(f"{number} is not a log-probability: the probability would be above 1")
+    return number
 
 
-def find_files(path: str | Sequence[str]) -> list[Path]:
-    """Resolves a file, a folder, a glob pattern or a list of these, in a fixed order.
+def find_files(path: object) -> list[Path]:
+    """Return the files of a path, in a fixed order.
+
+    Args:
+        path: A file, a folder, a glob pattern, or a list of these.
 
     Raises:
-        OptionError: If one of them names nothing.
+        OptionError: It is none of these, or one names nothing.
     """
-    names = [path] if isinstance(path, str) else path
-    if (
-        not isinstance(names, (list, tuple))
-        or not names
-        or not all(isinstance(n, str) and n for n in names)
-    ):
+    entries = list(path) if isinstance(path, (list, tuple)) else [path]
+    names = [entry for entry in entries if isinstance(entry, str) and entry]
+    if not names or len(names) < len(entries):
         raise OptionError(
             f"--model recorded: path={_short(path)} is not a path; write --model_args path=FILE "
             "(or a folder, a pattern, or a list in JSON: '{\"path\": [...]}')"
         )
-    files: list[Path] = []
+    files: dict[Path, None] = {}
     for name in names:
-        place = Path(name).expanduser()
-        matches = [str(place)]
-        if not place.exists():
-            matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207
-        found = [
-            file
-            for match in map(Path, matches)
-            for file in (sorted(match.rglob("*.jsonl")) if match.is_dir() else [match])
-            if file.is_file()
-        ]
-        if not found:
+        named_files = _files_of_name(name)
+        if not named_files:
             raise OptionError(f"--model recorded: no recorded answers at {name}")
-        files += found
-    return list(dict.fromkeys(files))
+        files.update(dict.fromkeys(named_files))
+    return list(files)
+
+
+def _files_of_name(name: str) -> list[Path]:
+    """Return the files of one name: a file, a folder or a pattern."""
+    path = Path(name).expanduser()
+    paths = [path]
+    if not path.exists():
+        paths = [Path(match) for match in sorted(glob.glob(name, recursive=True))]  # noqa: PTH207
+    files: list[Path] = []
+    for path in paths:
+        files += sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+    return [file for file in files if file.is_file()]
 
 
 def _short(value: object) -> str:
-    kind = f"{type(value).__name__}: {value}" if isinstance(value, Exception) else repr(value)
-    return one_line(kind, limit=200)
+    """Return a value, or an error with its type, on one short line."""
+    text = f"{type(value).__name__}: {value}" if isinstance(value, Exception) else repr(value)
+    return one_line(text, limit=200)
