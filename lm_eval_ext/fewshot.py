@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, pairwise, repeat
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lm_eval_ext.errors import DataError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Row: TypeAlias = tuple[NDArray[np.intp], NDArray[np.float64]]
-    """Places in the pool, without repeats and in any order, and the score of each."""
+    """Positions in the pool, without repeats and in any order, and the score of each."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Item:
         copy_key: Equal for items that are copies of each other, such as the question in
             lower case without punctuation. No sample is shown a copy of itself, nor two
             demonstrations that are copies of each other.
-        features: What it may have in common with others.
+        features: The features that it may have in common with other items.
     """
 
     id: str
@@ -56,11 +57,15 @@ class Pool(tuple[Item, ...]):
     __slots__ = ()
 
     def __new__(cls, items: Iterable[Item]) -> "Pool":
-        """Sorts the items; raises a DataError if two have the same id."""
-        ordered = sorted(items, key=lambda item: item.id)
-        for one, other in pairwise(ordered):
-            if one.id == other.id:
-                raise DataError(f"two possible demonstrations have the id {one.id!r}; rename one")
+        """Sort the items.
+
+        Raises:
+            DataError: Two items have the same id.
+        """
+        ordered = sorted(items, key=attrgetter("id"))
+        for item, next_item in pairwise(ordered):
+            if item.id == next_item.id:
+                raise DataError(f"two possible demonstrations have the id {item.id!r}; rename one")
         return super().__new__(cls, ordered)
 
 
@@ -77,8 +82,8 @@ class Choice:
     """The demonstrations of one sample.
 
     Attributes:
-        picked: In the order of picking; a prompt that shows them in this order shows the
-            best first where a selection ranks.
+        picked: The demonstrations in the order of picking; a prompt that shows them in this order
+            shows the best first where a selection ranks.
     """
 
     picked: tuple[Picked, ...]
@@ -86,7 +91,7 @@ class Choice:
     @property
     def ids(self) -> tuple[str, ...]:
         """The ids of the demonstrations."""
-        return tuple(one.id for one in self.picked)
+        return tuple(demonstration.id for demonstration in self.picked)
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ class Choices:
 
     Attributes:
         by_sample: The choices, by id of the sample: k demonstrations each.
-        not_enough: Samples without k demonstrations: how many there would have been.
+        not_enough: Samples without k demonstrations: the number that was found.
     """
 
     by_sample: Mapping[str, Choice]
@@ -107,32 +112,41 @@ Stream: TypeAlias = Iterator[tuple[Item, str]]
 
 
 def selected(rows: Iterable[tuple[Item, Iterable[Stream]]], k: int) -> Choices:
-    """Gives every sample k demonstrations: at each place the first of a stream that is no copy.
+    """Give every sample k demonstrations: at each position the first of a stream that is no copy.
 
     Args:
-        rows: The samples, each with a stream for each place. Places may share one
+        rows: The samples, each with a stream for each position. Positions may share a stream
             (:func:`itertools.repeat`): then each goes on where the last one ended.
         k: Demonstrations per sample.
     """
-    full: dict[str, Choice] = {}
-    short: dict[str, int] = {}
+    by_sample: dict[str, Choice] = {}
+    not_enough: dict[str, int] = {}
     for sample, streams in rows:
-        picked, keys = list[Picked](), {sample.copy_key}
-        for stream in islice(streams, k):
-            item, why = next((one for one in stream if one[0].copy_key not in keys), (None, ""))
-            if item is None:
-                break
-            keys.add(item.copy_key)
-            picked.append(Picked(item.id, why))
+        picked = _pick(sample, islice(streams, k))
         if len(picked) == k:
-            full[sample.id] = Choice(tuple(picked))
+            by_sample[sample.id] = Choice(tuple(picked))
         else:
-            short[sample.id] = len(picked)
-    return Choices(full, short)
+            not_enough[sample.id] = len(picked)
+    return Choices(by_sample, not_enough)
+
+
+def _pick(sample: Item, streams: Iterable[Stream]) -> list[Picked]:
+    """Pick from each stream, up to the first that has nothing left."""
+    picked: list[Picked] = []
+    copy_keys = {sample.copy_key}
+    for stream in streams:
+        for item, why in stream:
+            if item.copy_key not in copy_keys:
+                copy_keys.add(item.copy_key)
+                picked.append(Picked(item.id, why))
+                break
+        else:
+            return picked
+    return picked
 
 
 def shuffled(count: int, *key: object) -> Iterator[int]:
-    """Yields the numbers below ``count`` in an order drawn from the key.
+    """Yield the numbers below ``count`` in an order drawn from the key.
 
     Lazily, by swaps as in the Fisher-Yates shuffle: the first few of a million cost a few steps.
     Every order is equally likely up to 2**-64 times ``count``. The draws are BLAKE2 of the key,
@@ -140,16 +154,17 @@ def shuffled(count: int, *key: object) -> Iterator[int]:
     a seed, not the same samples, and its ``hash`` differs between processes.
 
     Args:
-        count: How many numbers.
-        key: What the order depends on, such as seed, name of the selection and sample id.
+        count: The number of numbers.
+        key: All that the order depends on, such as seed, name of the selection and sample id.
     """
-    start = hashlib.blake2b("\x1f".join(map(str, key)).encode("utf-8", "surrogatepass")).digest()
-    moved: dict[int, int] = {}
-    for place in range(count):
-        drawn = hashlib.blake2b(place.to_bytes(8, "big"), key=start, digest_size=8)
-        other = place + int.from_bytes(drawn.digest(), "big") % (count - place)
-        yield moved.get(other, other)
-        moved[other] = moved.pop(place, place)
+    key_text = "\x1f".join(map(str, key))
+    key_digest = hashlib.blake2b(key_text.encode("utf-8", "surrogatepass")).digest()
+    swapped: dict[int, int] = {}  # the numbers at positions that are not their own
+    for position in range(count):
+        draw = hashlib.blake2b(position.to_bytes(8, "big"), key=key_digest, digest_size=8)
+        partner = position + int.from_bytes(draw.digest(), "big") % (count - position)
+        yield swapped.get(partner, partner)
+        swapped[partner] = swapped.pop(position, position)
 
 
 def _shared(sample: Item, item: Item) -> str:
@@ -157,69 +172,81 @@ def _shared(sample: Item, item: Item) -> str:
 
 
 def at_random(pool: Pool, samples: Iterable[Item], k: int, seed: int) -> Choices:
-    """Gives every sample k demonstrations of the pool, each as likely as any other.
+    """Give every sample k demonstrations of the pool, each as likely as any other.
 
     Features play no part: whether a demonstration shares one with the sample is left to
     chance.
     """
 
     def drawn(sample: Item) -> Stream:
-        order = shuffled(len(pool), seed, "random", sample.id)
-        return ((pool[place], "at random") for place in order)
+        for position in shuffled(len(pool), seed, "random", sample.id):
+            yield pool[position], "at random"
 
     return selected(((sample, repeat(drawn(sample))) for sample in samples), k)
 
 
 def sharing(pool: Pool, samples: Iterable[Item], k: int, seed: int) -> Choices:
-    """Gives every sample k demonstrations that share at least one feature with it.
+    """Give every sample k demonstrations that share at least one feature with it.
 
     How many are shared does not matter: all that share one are equally likely. For items with
     one feature each this is "the same concept".
     """
-    owners: defaultdict[str, list[int]] = defaultdict(list)
-    for place, item in enumerate(pool):
-        for feature in item.features:
-            owners[feature].append(place)
+    positions_of = _positions_by_feature(pool)
 
     def drawn(sample: Item) -> Stream:
-        places = sorted({place for name in sample.features for place in owners.get(name, ())})
-        for number in shuffled(len(places), seed, "sharing", sample.id):
-            item = pool[places[number]]
+        sharing_positions: set[int] = set()
+        for feature in sample.features:
+            sharing_positions.update(positions_of.get(feature, ()))
+        positions = sorted(sharing_positions)
+        for number in shuffled(len(positions), seed, "sharing", sample.id):
+            item = pool[positions[number]]
             yield item, f"shares: {_shared(sample, item)}"
 
     return selected(((sample, repeat(drawn(sample))) for sample in samples), k)
 
 
+def _positions_by_feature(items: Sequence[Item]) -> dict[str, list[int]]:
+    """Return the positions of the items that have each feature."""
+    positions_of = defaultdict[str, list[int]](list)
+    for position, item in enumerate(items):
+        for feature in item.features:
+            positions_of[feature].append(position)
+    return dict(positions_of)
+
+
 Rule: TypeAlias = Callable[[Item, int, Item], str | None]
-"""From a sample, a place among its demonstrations and an item: why it may stand there, or None."""
+"""Says why an item may be a demonstration, or None.
+
+It is given the sample, the position among its demonstrations, and the item.
+"""
 
 
 def fitting(pool: Pool, samples: Iterable[Item], k: int, seed: int, rule: Rule) -> Choices:
-    """Gives every sample k demonstrations: for each place, one at random of those that fit."""
+    """Give every sample k demonstrations: for each position, an item at random that fits."""
 
     def drawn(sample: Item, number: int) -> Stream:
-        for place in shuffled(len(pool), seed, "fitting", sample.id, number):
-            why = rule(sample, number, pool[place])
+        for position in shuffled(len(pool), seed, "fitting", sample.id, number):
+            why = rule(sample, number, pool[position])
             if why is not None:
-                yield pool[place], why
+                yield pool[position], why
 
     return selected(((sample, map(partial(drawn, sample), range(k))) for sample in samples), k)
 
 
 Why: TypeAlias = Callable[[Item, Item, float], str]
-"""From a sample, a demonstration and its score: why it was picked."""
+"""Says why a demonstration was picked, given the sample, the demonstration and its score."""
 
 
 def ranked(pool: Pool, rows: "Iterable[tuple[Item, Row]]", k: int, seed: int, why: Why) -> Choices:
-    """Gives every sample the k demonstrations with the highest scores.
+    """Give every sample the k demonstrations with the highest scores.
 
     Equal scores are ordered by the seed. Retrieval uses this: its index scores the pool for each
     sample.
 
     Args:
         pool: The possible demonstrations.
-        rows: The samples, each with the places in the pool that may be shown to it and their
-            scores; other places are never shown.
+        rows: The samples, each with the positions in the pool that may be shown to it and their
+            scores; other positions are never shown.
         k: Demonstrations per sample.
         seed: Orders equal scores.
         why: Puts the reason into words.
@@ -227,9 +254,10 @@ def ranked(pool: Pool, rows: "Iterable[tuple[Item, Row]]", k: int, seed: int, wh
     import numpy as np
 
     def best(sample: Item, row: "Row") -> Stream:
-        places, scores = row
+        positions, scores = row
         for score in map(float, np.unique(scores)[::-1]):
-            tied = np.sort(places[scores == score])
+            has_score = scores == score
+            tied = np.sort(positions[has_score])
             for number in shuffled(len(tied), seed, "ranked", sample.id, score):
                 item = pool[int(tied[number])]
                 yield item, why(sample, item, score)
@@ -238,7 +266,7 @@ def ranked(pool: Pool, rows: "Iterable[tuple[Item, Row]]", k: int, seed: int, wh
 
 
 def overlapping(pool: Pool, samples: Iterable[Item], k: int, seed: int, least: int = 1) -> Choices:
-    """Gives every sample the k demonstrations with which it shares the most features.
+    """Give every sample the k demonstrations with which it shares the most features.
 
     All pairs are counted by one product of sparse matrices. An item with fewer than ``least``
     common features (1 or more) is never picked.
@@ -253,68 +281,80 @@ def overlapping(pool: Pool, samples: Iterable[Item], k: int, seed: int, least: i
 def _overlaps(pool: Pool, samples: Sequence[Item], least: int) -> "Iterator[tuple[Item, Row]]":
     import numpy as np
 
-    names = sorted({name for item in pool for name in item.features})
-    columns = {name: column for column, name in enumerate(names)}
-    product: Any = _matrix(samples, columns) @ _matrix(pool, columns).T
+    features: set[str] = set()
+    for item in pool:
+        features |= item.features
+    column_of = {feature: column for column, feature in enumerate(sorted(features))}
+    product: Any = _matrix(samples, column_of) @ _matrix(pool, column_of).T
     product.sum_duplicates()
     for row, sample in enumerate(samples):
-        part = slice(product.indptr[row], product.indptr[row + 1])
-        enough = product.data[part] >= least
-        places, counts = product.indices[part][enough], product.data[part][enough]
-        yield sample, (places.astype(np.intp), counts.astype(np.float64))
+        entries = slice(product.indptr[row], product.indptr[row + 1])
+        positions = product.indices[entries]
+        counts = product.data[entries]
+        is_enough = counts >= least
+        yield (
+            sample,
+            (positions[is_enough].astype(np.intp), counts[is_enough].astype(np.float64)),
+        )
 
 
-def _matrix(items: Sequence[Item], columns: dict[str, int]) -> Any:
-    """One row per item, with a one in the column of each of its features."""
+def _matrix(items: Sequence[Item], column_of: Mapping[str, int]) -> Any:
+    """Return a row for each item, with a one in the column of each of its features."""
     import numpy as np
     from scipy.sparse import csr_array
 
-    known = [[columns[name] for name in item.features if name in columns] for item in items]
-    ends = np.cumsum([0, *map(len, known)])
-    places = np.array([place for row in known for place in row], dtype=np.int64)
-    ones = np.ones(len(places), dtype=np.int32)
-    return csr_array((ones, places, ends), shape=(len(items), len(columns)))
+    columns: list[int] = []
+    ends = [0]
+    for item in items:
+        columns += [column_of[feature] for feature in item.features if feature in column_of]
+        ends.append(len(columns))
+    ones = np.ones(len(columns), dtype=np.int32)
+    content = (ones, np.array(columns, dtype=np.int64), np.array(ends))
+    return csr_array(content, shape=(len(items), len(column_of)))
 
 
 def clustered(pool: Pool, k: int, seed: int) -> Choices:
-    """Divides the pool into clusters of k + 1; each member is shown the others.
+    """Divide the pool into clusters of k + 1; each member is shown the others.
 
-    Greedily: the first item that is left opens a cluster and takes, one after the other, the k
-    items that are left with the most features in common with the cluster so far, be it none at
-    all. The seed orders the items, and with that breaks ties. Fewer than k + 1 items are left over
-    in the end. No two items of a cluster are copies.
+    Greedily: the first remaining item opens a cluster and takes, one after the other, the k
+    remaining items with the most features in common with the cluster so far, be it none at all.
+    The seed orders the items, and with that breaks ties. Fewer than k + 1 items remain in the end.
+    No two items of a cluster are copies.
     """
 
-    def others(item: Item, cluster: Sequence[Item]) -> Stream:
-        for other in cluster:
-            yield other, f"same cluster; shares: {_shared(item, other) or 'nothing'}"
+    def members(item: Item, cluster: Sequence[Item]) -> Stream:
+        for member in cluster:
+            yield member, f"same cluster; shares: {_shared(item, member) or 'nothing'}"
 
-    clusters = _clusters([pool[place] for place in shuffled(len(pool), seed, "clustered")], k)
-    members = ((item, cluster) for cluster in clusters for item in cluster)
-    return selected(((item, repeat(others(item, cluster))) for item, cluster in members), k)
+    items = [pool[position] for position in shuffled(len(pool), seed, "clustered")]
+    rows = []
+    for cluster in _clusters(items, k):
+        for item in cluster:
+            rows.append((item, repeat(members(item, cluster))))
+    return selected(rows, k)
 
 
 def _clusters(items: list[Item], k: int) -> Iterator[list[Item]]:
-    """The last ones may be too small."""
+    """Yield the clusters; the last ones may be too small."""
     import numpy as np
 
-    owners, copies = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
-    for number, item in enumerate(items):
-        copies[item.copy_key].append(number)
-        for feature in item.features:
-            owners[feature].append(number)
-    left = np.ones(len(items), dtype=bool)
-    while left.any():
+    positions_of = _positions_by_feature(items)
+    copies = defaultdict[str, list[int]](list)
+    for position, item in enumerate(items):
+        copies[item.copy_key].append(position)
+    is_remaining = np.ones(len(items), dtype=bool)
+    while is_remaining.any():
         cluster: list[Item] = []
         features: set[str] = set()
-        free, common = left.copy(), np.zeros(len(items), dtype=np.int64)
-        while len(cluster) <= k and free.any():
-            number = int(np.argmax(np.where(free, common, -1)))
-            item = items[number]
+        is_candidate = is_remaining.copy()
+        common_features = np.zeros(len(items), dtype=np.int64)
+        while len(cluster) <= k and is_candidate.any():
+            position = int(np.argmax(np.where(is_candidate, common_features, -1)))
+            item = items[position]
             cluster.append(item)
-            left[number] = False
-            free[copies[item.copy_key]] = False
+            is_remaining[position] = False
+            is_candidate[copies[item.copy_key]] = False
             for feature in item.features - features:
-                common[owners[feature]] += 1
+                common_features[positions_of[feature]] += 1
             features |= item.features
         yield cluster
