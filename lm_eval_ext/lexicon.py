@@ -14,7 +14,7 @@ syllables and is never drawn as one of letters.
 import math
 import random
 import string
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Literal
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 def is_english(word: str) -> bool:
-    """Returns whether pyspellchecker's English list (some 160,000 words) holds a word.
+    """Return whether pyspellchecker's English list (some 160,000 words) holds a word.
 
-    A library's list, not a system's file, so that the answer is the same on every machine.
+    The list is a library's, not a system's file, so that the answer is the same on every machine.
     """
     return word.lower() in _checker()
 
 
 def is_common(word: str) -> bool:
-    """Whether people use an English word, rather than that it is in the list: "lat" is rare."""
+    """Return whether people use an English word; "lat" is in the list, and rare."""
     return bool(_checker().word_frequency[word.lower()] >= _COMMON)
 
 
@@ -50,10 +50,10 @@ def _checker() -> "SpellChecker":
 
 
 CONSONANTS, VOWELS = "bcdfghjklmnpqrstvwxyz", "aeiou"
-"""What syllables are made of; y counts as a consonant."""
+"""The letters of syllables; y counts as a consonant."""
 
 ATTEMPTS = 1000
-"""How often a word is drawn again before the shape counts as exhausted."""
+"""Draws of one word before its shape counts as exhausted."""
 
 
 FRESH = "fresh"
@@ -67,12 +67,12 @@ CELLS = 1_000_003
 
 _SPREAD = 2**61 - 1
 """A prime by which numbers of words are multiplied, so that short words of one seed are not
-neighbours of the next one's. It divides no number of words, so no two become one."""
+neighbours of the next seed's. It divides no number of words, so no two words become one."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What drawn words look like.
+    """The shape of drawn words.
 
     Attributes:
         letters: ``any`` letter anywhere, or ``syllables``: consonants and vowels in turn.
@@ -93,16 +93,29 @@ SHAPES = {
 
 
 WORDLIKE = Shape("syllables", range(6, 10))
-"""As long as common words, to replace one. Not a shape of the paper."""
+"""The shape of words that replace a common word; it is none of the paper's."""
 
 
 def draw(shape: Shape, rng: random.Random) -> str:
-    """Draws one word of a shape."""
+    """Draw one word of a shape."""
     length = rng.choice(shape.lengths)
     if shape.letters == "any":
         # Upper-case letters are drawn and lowered, as in the published strings.
         return "".join(rng.choice(string.ascii_letters) for _ in range(length)).lower()
-    return "".join(rng.choice(VOWELS if i % 2 else CONSONANTS) for i in range(length))
+    return "".join(rng.choice(letters) for letters in _syllables(length))
+
+
+def _syllables(length: int) -> list[str]:
+    """Return the letters that may stand at each position of a word of syllables."""
+    letters = []
+    for position in range(length):
+        letters.append(VOWELS if position % 2 else CONSONANTS)
+    return letters
+
+
+def _refuse_none(word: str) -> bool:
+    del word
+    return False
 
 
 def draw_words(
@@ -110,22 +123,22 @@ def draw_words(
     count: int,
     rng: random.Random,
     taken: Collection[str] = (),
-    refused: Callable[[str], bool] = lambda word: False,
+    refused: Callable[[str], bool] = _refuse_none,
     *,
     draw_one: Callable[[Shape, random.Random], str] = draw,
 ) -> list[str]:
-    """Draws different words, none of them taken.
+    """Draw different words, none of them taken.
 
     Args:
-        shape: What they look like.
-        count: How many.
+        shape: The shape of the words.
+        count: The number of words.
         rng: The words depend on its state and on nothing else.
         taken: Words that must not be drawn, in lower case.
         refused: Returns whether a word must not be drawn either, such as :func:`is_english`.
         draw_one: Draws one word.
 
     Raises:
-        ValueError: If the shape has too few words left.
+        ValueError: The shape has too few words.
     """
     words: list[str] = []
     for _ in range(count):
@@ -140,10 +153,10 @@ def draw_words(
 
 
 def check_seed(seed: object) -> int:
-    """The seed, if it is legal.
+    """Return the seed, if it is legal.
 
     Raises:
-        OptionError: If it is no whole number from 0 to 999,999.
+        OptionError: The seed is no whole number from 0 to 999,999.
     """
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < SEEDS:
         raise OptionError(f"{FRESH} is {seed!r}; use a whole number from 0 to {SEEDS - 1}")
@@ -159,15 +172,15 @@ def fresh_words(
     taken: Collection[str] = (),
     refused: Callable[[str], bool],
 ) -> list[str]:
-    """Draws different words of a seed; as :func:`draw_words`.
+    """Draw different words of a seed, as :func:`draw_words` does.
 
     Args:
-        shape: What they look like.
-        count: How many.
-        seed: From 0 to 999,999.
-        use: What the words are for, such as a benchmark's name: each use has its own sequence.
-        taken: As in ``draw_words``.
-        refused: As in ``draw_words``.
+        shape: The shape of the words.
+        count: The number of words.
+        seed: The seed, from 0 to 999,999.
+        use: The use of the words, such as a benchmark's name: each has its own sequence.
+        taken: Words that must not be drawn, in lower case.
+        refused: Returns whether a word must not be drawn either.
     """
     rng = random.Random(f"{use}, {FRESH} {seed}")
     draw_one = partial(_draw_fresh, check_seed(seed))
@@ -177,20 +190,27 @@ def fresh_words(
 def _draw_fresh(seed: int, shape: Shape, rng: random.Random) -> str:
     while True:
         length = rng.choice(shape.lengths)
-        letters = [string.ascii_lowercase] * length
         if shape.letters == "syllables":
-            letters = [VOWELS if i % 2 else CONSONANTS for i in range(length)]
+            letters = _syllables(length)
+        else:
+            letters = [string.ascii_lowercase for _ in range(length)]
         count = math.prod(map(len, letters))
         number = (rng.randrange(count // CELLS) * CELLS + seed) * _SPREAD % count
-        word = []
-        for choices in reversed(letters):
-            number, place = divmod(number, len(choices))
-            word.append(choices[place])
-        found = "".join(reversed(word))
-        if shape.letters == "syllables" or not is_of_syllables(found):
-            return found
+        word = _word_at(number, letters)
+        if shape.letters == "syllables" or not is_of_syllables(word):
+            return word
+
+
+def _word_at(number: int, letters: Sequence[str]) -> str:
+    """Return the word with a number, given the letters that may stand at each position."""
+    word = ""
+    for choices in reversed(letters):
+        number, digit = divmod(number, len(choices))
+        word = choices[digit] + word
+    return word
 
 
 def is_of_syllables(word: str) -> bool:
-    """Whether consonants and vowels take turns, a consonant first."""
-    return all(letter in (VOWELS if i % 2 else CONSONANTS) for i, letter in enumerate(word))
+    """Return whether consonants and vowels take turns, a consonant first."""
+    positions = zip(word, _syllables(len(word)), strict=True)
+    return all(letter in letters for letter, letters in positions)

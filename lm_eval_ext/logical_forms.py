@@ -12,8 +12,10 @@ the size of the gold form.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 _MARK = re.compile(r"([().,;*]|\[w_[0-9]{1,2}\])", re.ASCII)
 """Tokens that COGS always puts between spaces; no word of any lexicon contains one."""
@@ -30,9 +32,12 @@ _CONJUNCT = re.compile(r"(\* )?(\S+(?: \. \S+)*) \( (.+?) \)")
 
 
 class Atom(NamedTuple):
-    """One conjunct; ``definite`` if it has a star.
+    """One conjunct.
 
-    ``give . recipient`` is a predicate; terms are variables (``x _ 3``, or bound) and names.
+    Attributes:
+        definite: Whether it has a star.
+        predicate: The predicate, such as ``give . recipient``.
+        terms: Variables (``x _ 3``, or bound) and names.
     """
 
     definite: bool
@@ -45,8 +50,8 @@ class LogicalForm(NamedTuple):
 
     Attributes:
         binders: Variables of LAMBDA, outermost first; their order is part of the meaning.
-        atoms: In the order of the text; empty for a single name.
-        name: For a primitive that is a single name, otherwise None.
+        atoms: The conjuncts in the order of the text; empty for a single name.
+        name: The name, if the form is a single name.
     """
 
     binders: tuple[str, ...]
@@ -59,7 +64,7 @@ class NotAFormError(ValueError):
 
 
 def normalise(text: str) -> str:
-    """Puts single spaces between tokens; changes whitespace only.
+    """Put single spaces between tokens; only whitespace changes.
 
     The marks ``( ) , . ; *`` and novel tokens such as ``[w_0]`` are tokens even without spaces
     around them, because decoding can drop or add spaces there (Kim, Linzen and Smolensky 2022,
@@ -69,7 +74,7 @@ def normalise(text: str) -> str:
 
 
 def parse(text: str) -> LogicalForm:
-    """Parses a logical form.
+    """Parse a logical form.
 
     Raises:
         NotAFormError: The text is not a logical form.
@@ -82,8 +87,10 @@ def parse(text: str) -> LogicalForm:
     binders = tuple(_BINDER.findall(text))
     if len(set(binders)) != len(binders):
         raise NotAFormError("a variable is bound twice")
-    conjuncts = _CONJUNCT.findall(text, sum(len(f"LAMBDA {one} . ") for one in binders))
-    atoms = (Atom(bool(star), name, tuple(terms.split(" , "))) for star, name, terms in conjuncts)
+    start_of_atoms = sum(len(f"LAMBDA {binder} . ") for binder in binders)
+    atoms = []
+    for star, predicate, terms in _CONJUNCT.findall(text, start_of_atoms):
+        atoms.append(Atom(bool(star), predicate, tuple(terms.split(" , "))))
     return LogicalForm(binders, tuple(atoms))
 
 
@@ -96,8 +103,10 @@ def is_part(part: str, form: str) -> bool:
     Stars do not matter, since an explanation leaves them out.
     """
     conjuncts = _conjuncts(part)
-    whole = _conjuncts(form)
-    return conjuncts < whole or (conjuncts == whole and len(part) < len(form) and "*" not in part)
+    form_conjuncts = _conjuncts(form)
+    if conjuncts == form_conjuncts:
+        return len(part) < len(form) and "*" not in part
+    return conjuncts < form_conjuncts
 
 
 def _conjuncts(text: str) -> set[str]:
@@ -106,79 +115,144 @@ def _conjuncts(text: str) -> set[str]:
 
 
 def equivalent(prediction: str, gold: str) -> bool:
-    """Whether two texts are equivalent logical forms; False if the prediction is not a form.
+    """Return whether two texts are equivalent logical forms; False if the prediction is no form.
 
     Raises:
         NotAFormError: The gold is not a logical form.
     """
-    right = parse(gold)
+    gold_form = parse(gold)
     try:
-        left = parse(prediction)
+        form = parse(prediction)
     except NotAFormError:
         return False
-    if left.name is not None or right.name is not None:
-        return left.name == right.name
-    # If these are equal, the prediction is no larger than the gold, which bounds the cost below.
-    shapes = [
-        Counter((atom.definite, atom.predicate, len(atom.terms)) for atom in form.atoms)
-        for form in (left, right)
-    ]
-    if len(left.binders) != len(right.binders) or shapes[0] != shapes[1]:
+    if form.name is not None or gold_form.name is not None:
+        return form.name == gold_form.name
+    if len(form.binders) != len(gold_form.binders):
         return False
-    # Each bound variable has its own colour; all others share one.
+    # If these are equal, the prediction is no larger than the gold, which bounds the cost below.
+    if _predicates(form) != _predicates(gold_form):
+        return False
+    left = _ColouredForm(form.atoms, _first_colours(form))
+    right = _ColouredForm(gold_form.atoms, _first_colours(gold_form))
+    return _renaming_exists(left, right)
+
+
+def _predicates(form: LogicalForm) -> Counter[tuple[bool, str, int]]:
+    """Count the conjuncts, regardless of which terms they have."""
+    return Counter((atom.definite, atom.predicate, len(atom.terms)) for atom in form.atoms)
+
+
+Pattern: TypeAlias = tuple[bool, str, tuple[object, ...]]
+"""A conjunct with colours for variables."""
+
+
+@dataclass(frozen=True)
+class _ColouredForm:
+    """The conjuncts of a form, and a colour for each of its variables.
+
+    Variables of two forms can be renamed to each other only if they have the same colour.
+    """
+
+    atoms: Sequence[Atom]
+    colours: Mapping[str, int]
+
+    @cached_property
+    def patterns(self) -> list[Pattern]:
+        """The pattern of each conjunct."""
+        patterns: list[Pattern] = []
+        for atom in self.atoms:
+            terms = tuple(self.colours.get(term, term) for term in atom.terms)
+            patterns.append((atom.definite, atom.predicate, terms))
+        return patterns
+
+    def occurrences(self) -> Mapping[str, Counter[tuple[int, Pattern]]]:
+        """Return the positions and patterns in which each term occurs."""
+        occurrences: dict[str, Counter[tuple[int, Pattern]]] = defaultdict(Counter)
+        for atom, pattern in zip(self.atoms, self.patterns, strict=True):
+            for position, term in enumerate(atom.terms):
+                occurrences[term][position, pattern] += 1
+        return occurrences
+
+    def variables_by_colour(self) -> dict[int, list[str]]:
+        """Return the variables of each colour."""
+        by_colour: dict[int, list[str]] = {}
+        for variable, colour in self.colours.items():
+            by_colour.setdefault(colour, []).append(variable)
+        return by_colour
+
+    def recoloured(self, variable: str, colour: int) -> "_ColouredForm":
+        """Return the form with another colour of one variable."""
+        return _ColouredForm(self.atoms, {**self.colours, variable: colour})
+
+
+def _first_colours(form: LogicalForm) -> dict[str, int]:
+    """Give each bound variable a colour of its own, and all other variables one colour."""
     colours = {}
-    for side, form in enumerate((left, right)):
-        for term in (term for atom in form.atoms for term in atom.terms):
+    for atom in form.atoms:
+        for term in atom.terms:
             if term.startswith("x _ "):
-                colours[side, term] = 0
-        colours |= {(side, binder): place for place, binder in enumerate(form.binders, start=1)}
-    return _renaming_exists((left, right), colours)
+                colours[term] = 0
+    for number, binder in enumerate(form.binders, start=1):
+        colours[binder] = number
+    return colours
 
 
-def _renaming_exists(
-    forms: tuple[LogicalForm, LogicalForm], colours: Mapping[tuple[int, str], int]
-) -> bool:
-    """Whether variables of both forms can be renamed to each other, within their colours.
+_NEW_COLOUR = -1
+"""A colour that no variable has: refined colours are numbered from 0."""
+
+
+def _renaming_exists(left: _ColouredForm, right: _ColouredForm) -> bool:
+    """Return whether variables of both forms can be renamed to each other, within their colours.
 
     Variables are recoloured by their occurrences until no colour splits any more. If variables of
     a form still share one, each possible partner of one of them is tried, so depth and width are
     bounded by the gold's number of variables. A difference almost always shows without that.
 
     Args:
-        forms: With the same predicates.
-        colours: By side (0 or 1) and variable.
+        left: A form.
+        right: A form with the same predicates.
     """
-    while True:
-        bags: tuple[Counter[object], Counter[object]] = (Counter(), Counter())
-        places: dict[tuple[int, str], Counter[object]] = defaultdict(Counter)
-        for side, form in enumerate(forms):
-            for atom in form.atoms:
-                terms = tuple(colours.get((side, term), term) for term in atom.terms)
-                pattern = (atom.definite, atom.predicate, terms)
-                bags[side][pattern] += 1
-                for place, term in enumerate(atom.terms):
-                    places[side, term][place, pattern] += 1
-        if bags[0] != bags[1]:
+    is_stable = False
+    while not is_stable:
+        if Counter(left.patterns) != Counter(right.patterns):
             return False
-        numbers: dict[object, int] = {}
-        refined = {
-            one: numbers.setdefault((colour, frozenset(places[one].items())), len(numbers))
-            for one, colour in colours.items()
-        }
-        stable = len(numbers) == len(set(colours.values()))
-        colours = refined  # numbered from 0, so that -1 is a new colour below
-        if stable:
-            break
-    classes = defaultdict[int, tuple[list[str], list[str]]](lambda: ([], []))
-    for (side, variable), colour in colours.items():
-        classes[colour][side].append(variable)
-    if any(len(left) != len(right) for left, right in classes.values()):
+        colour_count = _count_colours(left, right)
+        left, right = _refined(left, right)
+        is_stable = _count_colours(left, right) == colour_count
+    left_variables = left.variables_by_colour()
+    right_variables = right.variables_by_colour()
+    if left_variables.keys() != right_variables.keys():
         return False
-    shared = [one for one in classes.values() if len(one[0]) > 1]
-    if not shared:
+    shared_colours = []
+    for colour, variables in left_variables.items():
+        if len(variables) != len(right_variables[colour]):
+            return False
+        if len(variables) > 1:
+            shared_colours.append(colour)
+    if not shared_colours:
         return True
-    partners, (chosen, *_) = min(shared, key=lambda one: len(one[0]))
-    return any(
-        _renaming_exists(forms, {**colours, (0, partner): -1, (1, chosen): -1})
-        for partner in partners
-    )
+    rarest = min(shared_colours, key=lambda colour: len(left_variables[colour]))
+    right = right.recoloured(right_variables[rarest][0], _NEW_COLOUR)
+    for partner in left_variables[rarest]:
+        if _renaming_exists(left.recoloured(partner, _NEW_COLOUR), right):
+            return True
+    return False
+
+
+def _count_colours(left: _ColouredForm, right: _ColouredForm) -> int:
+    return len({*left.colours.values(), *right.colours.values()})
+
+
+def _refined(left: _ColouredForm, right: _ColouredForm) -> tuple[_ColouredForm, _ColouredForm]:
+    """Give variables different colours if they had different ones, or occur differently."""
+    numbers: dict[object, int] = {}
+    refined = []
+    for form in (left, right):
+        occurrences = form.occurrences()
+        colours = {}
+        for variable, colour in form.colours.items():
+            occurrences_of_variable = frozenset(occurrences.get(variable, {}).items())
+            key = (colour, occurrences_of_variable)
+            colours[variable] = numbers.setdefault(key, len(numbers))
+        refined.append(_ColouredForm(form.atoms, colours))
+    return refined[0], refined[1]
