@@ -25,7 +25,7 @@ from lm_eval_ext.stats.measures import Measure, Question
 PART = "/"
 """The separator of a measure and the part that a metric is about, as in ``direct/existence``."""
 
-MOST_METRICS = 12
+MAX_METRICS = 12
 """The number of metrics that a task may have in lm-eval's results. All else is a question to the
 table of scores."""
 
@@ -215,7 +215,7 @@ class TaskFacts(Exact):
 
 
 class Metric(Exact):
-    """A metric of lm-eval: what it asks beyond its measure.
+    """A metric of lm-eval, where it differs from its measure.
 
     Attributes:
         where: The rows that count, by facet, as in a question.
@@ -238,7 +238,7 @@ class Reference(Exact):
         metric: The measure that the parts belong to.
         where: The documents, as in a question.
         by: The facet that has the parts.
-        trivial: Whether this is what an answer scores that takes no skill, such as a copy of the
+        trivial: Whether the values are those of answers that take no skill, such as copies of the
             last demonstration's: a model is marked as best only if it is better.
     """
 
@@ -324,7 +324,9 @@ class Card(Exact):
             KeyError: There is neither.
         """
         entry = self.metrics.get(metric, Metric())
-        measure_name = metric.partition(PART)[0] if metric in self.metrics else metric
+        measure_name = metric
+        if metric in self.metrics:
+            measure_name = metric.partition(PART)[0]
         changes: dict[str, object] = {"name": measure_name}
         if entry.value:
             changes["value"] = (entry.value,)
@@ -341,14 +343,18 @@ class Card(Exact):
 
     def title_of(self, metric: str) -> str:
         """Return a metric in words: ``Relative performance, foreign``."""
+        if metric in self.measures and metric not in self.metrics:
+            return self.measures[metric].title
         if metric not in self.metrics:
-            return self.measures[metric].title if metric in self.measures else metric
+            return metric
         entry = self.metrics[metric]
-        measure_name, _, part = metric.partition(PART)
         if entry.title:
             return entry.title
+        measure_name, _, facet_value = metric.partition(PART)
         title = self.measures[measure_name].title
-        return f"{title}, {self.word(part)}" if part else title
+        if facet_value:
+            title += f", {self.word(facet_value)}"
+        return title
 
     @property
     def short_title(self) -> str:
@@ -369,12 +375,12 @@ class Card(Exact):
         """Return published values of a question about a task, by label."""
         if question.by:
             return {}
-        found = {}
+        by_label = {}
         for reference in self.references:
             value = self._value_of(reference, task, question)
             if value is not None:
-                found[reference.label] = value
-        return found
+                by_label[reference.label] = value
+        return by_label
 
     def baseline(self, task: str, question: Question) -> float | None:
         """Return the value that a model has to exceed to show anything; None if none is known.
@@ -382,12 +388,16 @@ class Card(Exact):
         It is the measure's (chance, or 0 for a gain), or what the best trivial answer scores.
         """
         measure = question.measure
-        trivial = [reference for reference in self.references if reference.trivial]
-        values = [self._value_of(reference, task, question) for reference in trivial]
-        known = [value for value in (measure.baseline, *values) if value is not None]
-        if not known:
+        values = []
+        if measure.baseline is not None:
+            values.append(measure.baseline)
+        for reference in self.references:
+            value = self._value_of(reference, task, question)
+            if reference.trivial and value is not None:
+                values.append(value)
+        if not values:
             return None
-        return min(known) if measure.lower_is_better else max(known)
+        return min(values) if measure.lower_is_better else max(values)
 
     def _value_of(self, reference: Reference, task: str, question: Question) -> float | None:
         """Return the value that a reference has for a question without parts."""
@@ -432,7 +442,8 @@ def _card_content(config: TaskFileContent) -> dict[str, Any]:
     facts = {}
     for name, task in tasks.items():
         facts[name] = (task or {}).get("about") or {}
-    default_metrics: dict[str, object] = {name: {} for name in sorted(card.get("measures") or {})}
+    measure_names = sorted(card.get("measures") or {})
+    default_metrics: dict[str, object] = {name: {} for name in measure_names}
     return {"metrics": default_metrics, **card, "tasks": facts}
 
 

@@ -66,11 +66,11 @@ def _load_yaml(path: Path) -> Any:
     return yaml.load(path.read_text(encoding="utf-8"), _Loader)
 
 
-def _all_of_it(content: Any) -> Any:
+def _unchanged(content: Any) -> Any:
     return content
 
 
-def read_yaml(path: Path, model: TypeAdapter[T], select: Callable[[Any], object] = _all_of_it) -> T:
+def read_yaml(path: Path, model: TypeAdapter[T], select: Callable[[Any], object] = _unchanged) -> T:
     """Read a YAML file, or a part of it, as its model has it.
 
     Args:
@@ -147,7 +147,8 @@ def checked(schema: type[SchemaT], content: Mapping[str, Any], location: str) ->
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         text = first_problem(error)
-        if problem["type"] == "value_error" and isinstance(problem["input"], Mapping):  # long
+        # The input would be the whole content.
+        if problem["type"] == "value_error" and isinstance(problem["input"], Mapping):
             key = ".".join(map(str, problem["loc"]))
             text = f"{key}: {problem['ctx']['error']}".lstrip(": ")
         if problem["type"] == "extra_forbidden":

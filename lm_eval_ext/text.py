@@ -5,11 +5,11 @@ import re
 
 
 def broken(text: str, width: int) -> str:
-    """Breaks a name into lines where it is long: at spaces and after signs, not inside a word.
+    """Break a name into lines where it is long: at spaces and after signs, not inside a word.
 
     Args:
-        text: On one line.
-        width: Most characters of a line; a single word may be longer.
+        text: The name, on one line.
+        width: Maximum number of characters of a line; a single word may be longer.
     """
     lines = [""]
     for piece in re.findall(r"[^-/:,_ ]+[-/:,_ ]?|[-/:,_ ]", text):
@@ -35,25 +35,27 @@ _VOWELS = tuple("aeiou")
 
 
 def names_in(text: str) -> list[str]:
-    """What an option names, separated by commas."""
-    return [*filter(None, map(str.strip, text.split(",")))]
+    """Return the names in an option, which commas separate."""
+    names = [name.strip() for name in text.split(",")]
+    return [name for name in names if name]
 
 
 def one_line(text: str, *, limit: int | None = None) -> str:
-    """Returns the text on one line, without control characters.
+    """Return the text on one line, without control characters.
 
     Names, paths, servers and models may contain line breaks, terminal escapes and direction
     marks, which would garble a table or the last line of a failed run.
 
     Args:
-        text: Anything.
-        limit: Most characters; a longer text loses its middle.
+        text: Any text.
+        limit: Maximum number of characters; a longer text loses its middle.
     """
     if limit is not None and len(text) > 4 * limit:
         # Before looking at each character: there may be millions.
         text = text[: 2 * limit] + "…" + text[-2 * limit :]
     if not text.isprintable():
-        text = "".join(c if c.isprintable() else " " for c in text)
+        characters = [character if character.isprintable() else " " for character in text]
+        text = "".join(characters)
     line = " ".join(text.split())
     if limit is not None and len(line) > limit:
         half = (limit - 1) // 2
@@ -66,15 +68,29 @@ _UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 
 
 def quantity(value: object) -> float | None:
-    """A number, or a text such as 350M or 7B (also k and T); None if it is neither."""
+    """Return a number, or that of a text such as 350M or 7B (also k and T); None for others."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value) if math.isfinite(value) else None
-    found = _QUANTITY.fullmatch(value.strip()) if isinstance(value, str) else None
-    return float(found[1]) * _UNITS[found[2].casefold()] if found else None
+    if not isinstance(value, str):
+        return None
+    match = _QUANTITY.fullmatch(value.strip())
+    if match is None:
+        return None
+    number, unit = match.groups()
+    return float(number) * _UNITS[unit.casefold()]
+
+
+_SHOWN_AS_ONE = 0.9995
+"""A number from here on is 1 in three digits."""
 
 
 def size_text(size: float) -> str:
-    """The same from 1 up, with three digits, such as 6.74B."""
-    every = reversed(_UNITS.items())
-    unit, one = next((unit, one) for unit, one in every if size >= 0.9995 * one)  # shown as 1
-    return f"{size / one:.3g}{unit.upper()}"
+    """Return a quantity of 1 or more with three digits, such as 6.74B.
+
+    Raises:
+        ValueError: It is less than 1.
+    """
+    for unit, factor in reversed(_UNITS.items()):
+        if size >= _SHOWN_AS_ONE * factor:
+            return f"{size / factor:.3g}{unit.upper()}"
+    raise ValueError(f"{size} is less than 1")

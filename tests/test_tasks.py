@@ -21,7 +21,7 @@ from support.own_data import HOTPOTQA, brought
 from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.conceptual import load as conceptual
-from lm_eval_ext.cards import MOST_METRICS, TaskFacts, card_of, cards
+from lm_eval_ext.cards import MAX_METRICS, TaskFacts, card_of, cards
 from lm_eval_ext.harness.missing import MissingLogprob, MissingText, is_allowed
 from lm_eval_ext.runs.tasks import our_task_manager
 from lm_eval_ext.task_folder import tasks_folder
@@ -197,7 +197,7 @@ def test_it_prints_at_most_twelve_metrics_the_headline_first(
     writes = "pytablewriter.MarkdownTableWriter.dumps"
     monkeypatch.setattr(writes, lambda table: table.value_matrix)
     printed = [row[4] for row in make_table(found)]
-    assert 1 <= len(printed) <= MOST_METRICS, printed
+    assert 1 <= len(printed) <= MAX_METRICS, printed
     card = card_of(name)
     assert card is not None
     assert printed[0] == card.headline_of(printed)
