@@ -56,8 +56,8 @@ def watch(name: str, hook: Callable[[ModuleType], None], remedy: str) -> None:
 
     Args:
         name: The module.
-        hook: What runs after its import, given the module.
-        remedy: What to do if the hook fails, for the message.
+        hook: Runs after the import, given the module.
+        remedy: The advice in the message if the hook fails.
     """
     _HOOKS[name] = (hook, remedy)
     if is_active() and name in sys.modules:
@@ -234,4 +234,4 @@ _HOOKS: dict[str, tuple[Callable[[ModuleType], None], str]] = {
     ),
     "lm_eval._cli.harness": (_guard_command_line, "errors will come with a traceback"),
 }
-"""What runs after each module of lm-eval's that is watched, and what to do if that fails."""
+"""The hook of each module of lm-eval's that is watched, and the remedy if it fails."""

@@ -308,8 +308,8 @@ def _matrix(items: Sequence[Item], column_of: Mapping[str, int]) -> Any:
     for item in items:
         columns += [column_of[feature] for feature in item.features if feature in column_of]
         ends.append(len(columns))
-    ones = np.ones(len(columns), dtype=np.int32)
-    content = (ones, np.array(columns, dtype=np.int64), np.array(ends))
+    entries = np.ones(len(columns), dtype=np.int32)
+    content = (entries, np.array(columns, dtype=np.int64), np.array(ends))
     return csr_array(content, shape=(len(items), len(column_of)))
 
 

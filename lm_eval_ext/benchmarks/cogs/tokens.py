@@ -62,8 +62,9 @@ NOTATION = _notation()
 
 RANDOM, AVERAGE, UNUSED = "random", "average", "unused"
 INITS = (RANDOM, AVERAGE, UNUSED)
-"""How embeddings start (paper, section 4.1): drawn as the model draws its own initial weights; the
-mean of the old tokens' embeddings plus noise; or rows of the embedding matrix without a token."""
+"""The initial embeddings (paper, section 4.1): drawn as the model draws its own initial weights;
+the mean of the old tokens' embeddings plus noise; or rows of the embedding matrix that no token
+has."""
 
 NOISE = 1e-5
 """The covariance of the noise of ``average``, as a multiple of the embeddings' covariance: that of

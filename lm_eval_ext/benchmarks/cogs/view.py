@@ -1,4 +1,4 @@
-"""How reports show a sample: sentence, logical form, and why demonstrations were chosen."""
+"""Shows samples in reports: sentence, logical form, and why demonstrations were chosen."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -15,10 +15,10 @@ from lm_eval_ext.benchmarks.conceptual.records import Option
 from lm_eval_ext.stats.table import Row
 
 CONTROL_METRICS = ("gain_from_concept", "gain_from_labels", "score/same_labels")
-"""The metrics of a task that asks a third time, with the control's demonstrations."""
+"""The metrics of a task with a third prompt, after the control's demonstrations."""
 
 SEEDS = {"random": 0, "concept": 1, SAME_LABELS: 2}
-"""Of the bootstrap's independent draws."""
+"""The seeds of the bootstrap's independent draws."""
 
 
 def selections_of(doc: Mapping[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""How reports show a sample: all answers, and why each demonstration was chosen."""
+"""Shows samples in reports: all answers, and why each demonstration was chosen."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -64,14 +64,14 @@ MAX_PLAIN = 20
 """Longest line, in characters, that may be a name without an announcement."""
 
 MOST_AROUND = 3
-"""How many of 一道, 的做法, 吧 and the like are removed from around a name."""
+"""The number of words such as 一道, 的做法 and 吧 that are removed from around a name."""
 
 NAME_CHARACTERS = re.compile(rf"(?:{CHINESE.pattern})+")
 
 _CLAUSE_END = re.compile(r"[,.;。\n]")
 
 BETWEEN_NAMES = "或"
-"""What joins several names that are offered."""
+"""The word between several names that are offered."""
 
 
 class NameGrammar:

@@ -14,7 +14,7 @@ from lm_eval_ext.benchmarks.diner.glossary import Component
 from lm_eval_ext.reading import embedded
 
 STAPLE_WITH_FLAVOUR = 0.3
-"""How often the name of a dish with noodles, porridge or rice also has a flavour."""
+"""The share of names of dishes with noodles, porridge or rice that also have a flavour."""
 
 
 class _Parts(TypedDict):

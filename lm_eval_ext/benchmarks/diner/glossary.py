@@ -49,7 +49,7 @@ _BRACKETED = re.compile("|".join(map(_bracketed, _PAIRS)))
 """An innermost pair of brackets with its content."""
 
 NESTING = 3
-"""How often bracketed text is removed; of brackets nested deeper, the content stays."""
+"""Levels of bracketed text that are removed; of brackets nested deeper, the content stays."""
 
 
 def unbracketed(text: str) -> str:

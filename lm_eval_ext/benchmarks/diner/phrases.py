@@ -14,7 +14,7 @@ PROMPT_WORDS = re.compile(
     r"\W*(?:问题?|提问|题目|question|q|user|用户)?\W*|\s*[\"“][^\"“”]*[,。;!?][^\"“”]*[\"”]\s*",
     re.IGNORECASE,
 )
-"""What may precede a repeated question: a label or the quoted instruction."""
+"""Words that may precede a repeated question: a label or the quoted instruction."""
 MARKDOWN = re.compile(r"`{3,}[a-z]*|~{3,}[a-z]*|`|\*+|__|^[ \t]*(?:#+|>+|[-+])[ \t]+", re.MULTILINE)
 SQUARE_BRACKETS = re.compile(r"[\[【〖〔]([^\[\]【】〖〗〔〕]{1,60})[\]】〗〕]")  # noqa: RUF001
 """Brackets that may stand for quotation marks."""
@@ -137,7 +137,7 @@ ENGLISH_WORDS = re.compile(r"[A-Za-z]{2,}\W+[A-Za-z]{2,}")
 """English prose; a name behind it is one only if the prose announces it."""
 
 CONTINUATION = re.compile(r"\n\s*(?:question|user|human|q)\s*\d*\s*:", re.IGNORECASE)
-"""Where a model goes on with a prompt of its own."""
+"""The beginning of a further prompt that a model writes itself."""
 
 JSON_OBJECT = re.compile(r'\s*\{\s*"[^"\n]{1,60}"\s*:')
 """JSON whose texts are no single answer, if no name was read out of it."""
@@ -173,10 +173,10 @@ LIST_MARK = re.compile(r"\s*(?:[(]?\d{1,2}[.、)]|[-*•·])\s*")
 Pattern = re.Pattern[str]
 
 ANNOUNCEMENTS: tuple[Pattern, ...] = (BY_LABEL, BY_ENGLISH, BY_CALL, BY_THIS, BY_GUESS)
-"""What announces a name, the strongest first."""
+"""Announcements of a name, the strongest first."""
 
 STRONG_ANNOUNCEMENTS: tuple[Pattern, ...] = (BY_LABEL, BY_ENGLISH, BY_CALL)
-"""Those that win over a short first line."""
+"""Announcements that win over a short first line."""
 
 QUESTIONED = re.compile(r"[^,。.!?:;]{1,40}\?")
 """A name that is only asked about."""

@@ -311,8 +311,8 @@ def _incidence(rows: Sequence[Sequence[object]]) -> Any:
     column_of: dict[object, int] = {}
     columns = [column_of.setdefault(value, len(column_of)) for row in rows for value in row]
     ends = np.cumsum([0, *map(len, rows)])
-    ones = np.ones(len(columns), dtype=np.int64)
-    return csr_array((ones, np.array(columns, int), ends), shape=(len(rows), len(column_of)))
+    entries = np.ones(len(columns), dtype=np.int64)
+    return csr_array((entries, np.array(columns, int), ends), shape=(len(rows), len(column_of)))
 
 
 def _indices(matrix: Any, number: int) -> "Positions":

@@ -1,4 +1,4 @@
-"""How reports show a sample: the recipe, and which components of the name were hit."""
+"""Shows samples in reports: the recipe, and which components of the name were hit."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache

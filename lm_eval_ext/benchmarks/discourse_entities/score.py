@@ -1,4 +1,4 @@
-"""Which continuation is more probable (the paper's experiments 1 and 2).
+"""Compares the probabilities of continuations (the paper's experiments 1 and 2).
 
 The sums are over all tokens of a continuation. Comparisons are strict: equal values and NaN are
 wrong.

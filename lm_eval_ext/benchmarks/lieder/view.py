@@ -1,4 +1,4 @@
-"""How reports show a sample: its sentences, and which comparisons failed by how many nats."""
+"""Shows samples in reports: the sentences, and which comparisons failed by how many nats."""
 
 from ast import literal_eval
 from collections.abc import Mapping, Sequence

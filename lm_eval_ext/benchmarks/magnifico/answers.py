@@ -174,7 +174,7 @@ def _read(text: str) -> list[Step]:
 
 @dataclass(frozen=True)
 class _Turn:
-    """What a response says outside of a thought, and the steps to it."""
+    """The text of a response outside of a thought, and the steps to it."""
 
     text: str
     steps: list[Step]

@@ -347,7 +347,7 @@ _UNREADABLE = (
     RecursionError,
     MemoryError,
 )
-"""What reading a file of another shape may raise."""
+"""Errors that reading a file of another shape may raise."""
 
 
 def descriptions_in(path: Path) -> Mapping[str, Description]:

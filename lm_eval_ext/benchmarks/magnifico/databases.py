@@ -35,7 +35,7 @@ GoldErrors: TypeAlias = Mapping[tuple[str, str], str]
 _DIGEST_CHARACTERS = 12
 
 _SHIPPED_FOLDERS: Mapping[CorpusName, Path] = {"published": corpora.SHIPPED, "mini": mini.SHIPPED}
-"""Where seeds and rows of a corpus's test suites lie, if they ship."""
+"""The folders with seeds and rows of test suites, for corpora whose suites ship."""
 
 _SHIPPED_SUFFIXES: Mapping[SuiteRows, str] = {"v3": "", "v2": "-v2"}
 

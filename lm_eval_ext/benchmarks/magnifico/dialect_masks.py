@@ -1,4 +1,4 @@
-"""What only DuckDB and PostgreSQL have, hidden from the rules that read SQLite's syntax."""
+"""Hides the syntax of DuckDB and PostgreSQL from the rules that read SQLite's."""
 
 import re
 from typing import Final

@@ -117,8 +117,8 @@ REQUIRED, OPTIONAL = _columns()
 """Columns that a file must have, and columns that it may have."""
 
 ExampleKey: TypeAlias = tuple[str, str, str]
-"""What makes rows forms of one example: interpretations (and whether it is support), database, and
-base question."""
+"""Rows with the same key are forms of one example: interpretations (and whether it is support),
+database, and base question."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Where in an answer a query may begin (rules 3 and 4).
+"""Finds the places in an answer at which a query may begin (rules 3 and 4).
 
 Answers are hostile input: all of this takes linear time and raises nothing.
 """
@@ -169,7 +169,7 @@ def _without_latex(text: str) -> str:
 # --- JSON (rule 4c) ---
 
 _JSON = re.compile(r'\s*(?=[\[{][\s\[{]*")')
-"""How JSON with strings begins."""
+"""The beginning of JSON with strings."""
 
 _OBJECT = re.compile(r'\{\s*"[^"\\\n]{0,60}"\s*:')
 _NAMES_QUERY = re.compile(r"sql|query|answer|result|output|response|code|final", re.IGNORECASE)

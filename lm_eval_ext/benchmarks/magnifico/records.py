@@ -12,7 +12,7 @@ from lm_eval_ext.reading import lines_of
 from lm_eval_ext.sql import Place, place_of, sqlite_path
 
 Form: TypeAlias = Literal["base", "plausible", "foreign", "adversarial"]
-"""How a question expresses an interpretation; ``base`` does it in ordinary words."""
+"""The way a question expresses an interpretation; ``base`` does it in ordinary words."""
 
 NovelForm: TypeAlias = Literal["plausible", "foreign", "adversarial"]
 
@@ -21,11 +21,11 @@ Position: TypeAlias = Literal["start", "mid", "end"]
 CorpusName: TypeAlias = Literal["published", "mini", "own"]
 
 SuiteRows: TypeAlias = Literal["v3", "v2"]
-"""What ``populated/...`` metrics rest on: v3, the whole suite; v2, only the populated copy that was
-published with version 2."""
+"""The databases of ``populated/...`` metrics: v3, the whole suite; v2, only the populated copy that
+was published with version 2."""
 
 DialogueKey: TypeAlias = tuple[str, Form, str]
-"""What a dialogue is about: interpretation, form and database (its id in lower case)."""
+"""The subject of a dialogue: interpretation, form and database (its id in lower case)."""
 
 BASE: Form = "base"
 FOREIGN: Form = "foreign"

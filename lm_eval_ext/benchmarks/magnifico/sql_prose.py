@@ -1,4 +1,4 @@
-"""What tells a query from the sentences around it.
+"""Tells a query from the sentences around it.
 
 Answers are hostile input: all of this takes linear time and raises nothing.
 """

@@ -59,7 +59,7 @@ _GOES_ON = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""What goes on with a query after a blank line."""
+"""Text that continues a query after a blank line."""
 _FULL_STOP = re.compile(r"[.|][ \t\r]*(?:\n|\Z)")
 """The end of a sentence, or of a cell of a table."""
 
@@ -77,14 +77,14 @@ _CONTINUES: Final = frozenset("=<>,(+-/|%&~.")
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a text a query may begin.
+    """A place in a text at which a query may begin.
 
     Attributes:
         text: The text.
         start: The position.
         end: The last possible end of the query.
         prose: Whether sentences stand around it.
-        source: What marks the place, for a reader.
+        source: The mark of the place, for a reader.
     """
 
     text: str

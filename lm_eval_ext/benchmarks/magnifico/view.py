@@ -1,4 +1,4 @@
-"""How samples look on the leaderboard page: both queries and the rows that they return."""
+"""Shows samples in reports: both queries and the rows that they return."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +19,7 @@ LoggedDocument: TypeAlias = Mapping[str, Any]
 """A document as lm-eval logged it."""
 
 Result: TypeAlias = "Rows | str | None"
-"""What a query returns, or why it failed, as text; None where its database is not available."""
+"""The rows of a query, or why it failed, as text; None where its database is not available."""
 
 
 def documents(

@@ -1,4 +1,4 @@
-"""What words can mean on a database, and questions drawn about that.
+"""Draws what words can mean on a database, and questions about that.
 
 The interpretations are MAGNIFICo's 24 (paper, tables 4 and 5). Ten are about any column. The others
 name columns or values there, so here each is bound once to columns and values of the database.

@@ -49,7 +49,7 @@ _MIN_SPARE = 6
 _FAILS = "fails or takes too long"
 
 Progress = Callable[[int], object]
-"""What is called with the number of questions made since the last call."""
+"""A function that is called with the number of questions made since the last call."""
 
 
 def _no_progress(_: int) -> None:

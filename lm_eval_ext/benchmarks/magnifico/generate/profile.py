@@ -1,4 +1,4 @@
-"""What a database holds, in words: what a row of a table is called, what each column is to it.
+"""Describes a database in words: the noun for a row of a table, and the role of each column.
 
 Roles come from declared types and keys, from the values, and from the last word of the name.
 A table or column whose name is no English, and that the user's lexicon does not name, is never
@@ -44,7 +44,7 @@ from lm_eval_ext.sql.values import Value, quoted
 Role = Literal[
     "key", "name", "first", "last", "amount", "total", "year", "date", "place", "category", "other"
 ]
-"""What a column is to its table. ``total`` is an amount that makes sense when it is summed;
+"""The role of a column in its table. ``total`` is an amount that makes sense when it is summed;
 ``other`` is never asked about."""
 
 FEWEST_ROWS = 4

@@ -1,4 +1,4 @@
-"""What a question is derived from: a tree of nodes, each of which is said in SQL and in words.
+"""The tree that a question is derived from: each of its nodes is said in SQL and in words.
 
 The node that expresses a novel word has the word's name as its ``kind``. In SQL it is always the
 meaning; in words it is the meaning, or the word if there is one for its kind, and nothing else

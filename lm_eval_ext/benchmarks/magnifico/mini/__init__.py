@@ -52,7 +52,7 @@ def digest() -> str:
 
 
 _VERSION_OF_SQLITE = 96
-"""Where a SQLite file names the version that wrote it last, in four bytes that nothing reads."""
+"""The offset of four bytes that nothing reads: the version that wrote a SQLite file last."""
 
 _BUILD_VERSION = 2
 """Raised when the same script gives another file."""
