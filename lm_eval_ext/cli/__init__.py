@@ -6,7 +6,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Runs the command line; errors that a user can fix are one line on stderr.
+    """Run the command line; errors that a user can fix are one line on stderr.
 
     The exit status is then 1, and 2 if an option or argument cannot be read.
     """
@@ -18,7 +18,7 @@ def main() -> None:
     from lm_eval_ext.errors import one_line_errors
     from lm_eval_ext.text import one_line
 
-    # click's UsageError; the newer versions of typer have one of their own.
+    # click's UsageError; the newer versions of typer have another class of this name.
     usage_error: Any = typer.BadParameter.__mro__[1]
     with one_line_errors():
         try:
@@ -30,14 +30,14 @@ def main() -> None:
                 error.show()
                 sys.exit(2)
             path = error.ctx.command_path if error.ctx else "lm-eval-ext"
-            said = one_line(error.format_message()).rstrip(".").replace("Value error, ", "")
-            print(f"lm-eval-ext: error: {said}; see {path} --help", file=sys.stderr)
+            problem = one_line(error.format_message()).rstrip(".").replace("Value error, ", "")
+            print(f"lm-eval-ext: error: {problem}; see {path} --help", file=sys.stderr)
             sys.exit(2)
 
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Says after Ctrl-C that nothing is lost; the exit status is 130, as shells have it."""
+    """Say after Ctrl-C that nothing is lost; the exit status is 130, as shells have it."""
     import typer
 
     try:

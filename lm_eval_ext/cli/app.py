@@ -36,8 +36,9 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_set: bool) -> None:
+    """Print the version and end, if the option is set."""
+    if is_set:
         typer.echo(f"lm-eval-ext {__version__}")
         raise typer.Exit
 
@@ -45,23 +46,30 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
-    """Takes the options before a command."""
+    """Take the options before a command."""
 
 
-for panel, commands in {
+COMMANDS = {
     "Evaluate": (results.tasks, runs.run, sql_score.sql_score),
     "Report": (
         results.show, results.samples, runs.compare, runs.leaderboard, plots.plot, power.power,
         cite.cite,
     ),
     "Train": (train.train,),
-}.items():  # fmt: skip
+}  # fmt: skip
+"""The commands by the panel in which the help shows them."""
+
+for panel, commands in COMMANDS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
 app.add_typer(sql.app, name="sql", rich_help_panel="Evaluate")
 app.add_typer(data.app, name="data", rich_help_panel="Data")
-for name, group in {"cogs": cogs, "diner": diner, "lieder": lieder, "magnifico": magnifico}.items():
-    app.add_typer(group.app, name=name, rich_help_panel="Advanced")
+for benchmark in (cogs, diner, lieder, magnifico):
+    name = benchmark.__name__.rpartition(".")[2]
+    app.add_typer(benchmark.app, name=name, rich_help_panel="Advanced")

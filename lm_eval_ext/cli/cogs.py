@@ -30,7 +30,7 @@ def substitute(
     lexicon: Annotated[
         str,
         typer.Option(
-            help="What key words become: unmodified, random_long, random_short, cvcv_long, "
+            help="Words in place of key words: unmodified, random_long, random_short, cvcv_long, "
             r"cvcv_short, tokens (\[w_0] to \[w_20]) or fresh."
         ),
     ] = "unmodified",

@@ -14,7 +14,7 @@ from lm_eval_ext.text import one_line
 app = typer.Typer(help="List, fetch and verify the data files.", no_args_is_help=True)
 
 _FAULTS_SHOWN = 10
-_Names = Annotated[
+NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="NAME", help="Names of sources; default: all.")
 ]
 
@@ -38,71 +38,85 @@ def list_sources(
 
 
 @app.command("fetch")
-def fetch_files(names: _Names = None) -> None:
+def fetch_files(names: NamesArgument = None) -> None:
     """Download the files that are not available locally, and verify all."""
     for name, source in _sources(names):
         folder = data.require_all(name)
-        done = f"{folder.fetched:,} of {len(folder.files):,} files fetched"
-        typer.echo(f"{name}: {done} ({size_of(source)}) {folder.path}")
+        typer.echo(
+            f"{name}: {folder.fetched:,} of {len(folder.files):,} files fetched "
+            f"({size_of(source)}) {folder.path}"
+        )
 
 
 @app.command("verify")
-def verify_files(names: _Names = None) -> None:
+def verify_files(names: NamesArgument = None) -> None:
     """Compare all local files with their declared size and SHA-256, without the network."""
-    bad: dict[str, int] = {}
+    fault_counts: dict[str, int] = {}
     for name, source in _sources(names):
-        faults, folder = data.inspect(name), data.folder_of(name)
+        faults = data.inspect(name)
+        folder = data.folder_of(name)
         for file, fault in list(faults.items())[:_FAULTS_SHOWN]:
             typer.echo(f"{name}/{file}: {fault} ({folder / source.files[file].path})")
         if len(faults) > _FAULTS_SHOWN:
             typer.echo(f"{name}: … and {len(faults) - _FAULTS_SHOWN:,} more")
-        good = f"{len(source.files) - len(faults):,} of {len(source.files):,}"
-        typer.echo(f"{name}: {good} files ok ({folder})")
+        sound = f"{len(source.files) - len(faults):,} of {len(source.files):,}"
+        typer.echo(f"{name}: {sound} files ok ({folder})")
         if faults:
-            bad[name] = len(faults)
-    if bad:
-        count = sum(bad.values())
-        what = "1 file is" if count == 1 else f"{count:,} files are"
-        raise DataError(f"{what} missing or broken; {_remedy(list(bad))}")
+            fault_counts[name] = len(faults)
+    if fault_counts:
+        count = sum(fault_counts.values())
+        subject = "1 file is" if count == 1 else f"{count:,} files are"
+        raise DataError(f"{subject} missing or broken; {_remedy(list(fault_counts))}")
 
 
 def size_of(source: Source) -> str:
-    """Of all files, for people: ``302kB``."""
+    """Return the size of all files, for people: ``302kB``."""
     from tqdm import tqdm
 
     return str(tqdm.format_sizeof(source.size, "B"))
 
 
 def _sources(names: list[str] | None) -> Iterator[tuple[str, Source]]:
-    """The named sources; every name is checked before any work.
+    """Yield the named sources, or all; every name is checked before any work.
 
-    Of all sources, those that cannot be downloaded are skipped unless some of their files exist.
+    If none is named, those that cannot be downloaded are skipped unless some of their files exist.
     """
-    for name, source in [(name, find_source(name)) for name in names or data.sources()]:
-        paths = (data.folder_of(name) / spec.path for spec in source.files.values())
-        if not names and source.unavailable and not any(path.exists() for path in paths):
+    sources = {name: find_source(name) for name in names or data.sources()}
+    for name, source in sources.items():
+        if not names and source.unavailable and not _has_files(name, source):
             typer.echo(f"{name}: skipped: {source.unavailable}")
         else:
             yield name, source
 
 
-def _remedy(bad: list[str]) -> str:
+def _has_files(name: str, source: Source) -> bool:
+    """Return whether some files of a source are available locally."""
+    folder = data.folder_of(name)
+    return any((folder / spec.path).exists() for spec in source.files.values())
+
+
+def _remedy(names: list[str]) -> str:
+    """Return what to do about sources with missing or broken files."""
     if data.local_copy():
         return "repair the local copy, or unset LM_EVAL_EXT_DATA so that files are downloaded"
-    to_fetch = [name for name in bad if not find_source(name).unavailable]
+    to_fetch = [name for name in names if not find_source(name).unavailable]
     if not to_fetch:
-        return f"{bad[0]}: {find_source(bad[0]).unavailable}"
+        return f"{names[0]}: {find_source(names[0]).unavailable}"
     return f"run `lm-eval-ext data fetch {' '.join(to_fetch)}`"
 
 
 def _details(name: str) -> dict[str, Any]:
-    """All that is declared of a source, with the full URLs of its files."""
-    source, folder = data.sources()[name], data.folder_of(name)
-    files = {
-        file: {**dict(spec), "url": source.url_of(spec), "local": str(folder / spec.path)}
-        for file, spec in source.files.items()
-    }
-    available = data.available(name)
+    """Return all that is declared of a source, with the full URLs of its files."""
+    source = data.sources()[name]
+    folder = data.folder_of(name)
+    files = {}
+    for file, spec in source.files.items():
+        local = str(folder / spec.path)
+        files[file] = {**dict(spec), "url": source.url_of(spec), "local": local}
     return {
-        "source": name, **dict(source), "size": source.size, "available": available, "files": files
-    }  # fmt: skip
+        "source": name,
+        **dict(source),
+        "size": source.size,
+        "available": data.available(name),
+        "files": files,
+    }

@@ -33,7 +33,10 @@ def build(
         typer.Option(help="Target divergence of the TMCD split; the paper has 0.98, 0.8 and 0.6."),
     ] = 0.98,
     compounds: Annotated[
-        str, typer.Option(help="What the divergence counts: whole (component sets) or subsets.")
+        str,
+        typer.Option(
+            help="Compounds that the divergence counts: whole (component sets) or subsets."
+        ),
     ] = "whole",
     seed: Annotated[int, typer.Option(help="Random seed for the splits.")] = 0,
 ) -> None:
@@ -44,8 +47,9 @@ def build(
     from lm_eval_ext.benchmarks.diner.build import build as build_dataset
     from lm_eval_ext.reading import checked
 
-    asked = {"divergence": divergence, "compounds": compounds, "seed": seed}
-    report = build_dataset(corpus, out, glossary, checked(Options, asked, "diner build"))
+    values = {"divergence": divergence, "compounds": compounds, "seed": seed}
+    options = checked(Options, values, "diner build")
+    report = build_dataset(corpus, out, glossary, options)
     typer.echo(DataFrame(report["figures"]).map("{:,.6g}".format).to_string())
     first, last = report["course"][0], report["course"][-1]
     typer.echo(

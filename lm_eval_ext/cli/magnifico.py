@@ -12,6 +12,16 @@ app = typer.Typer(
 )
 
 
+GoldsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Gold queries of your own: .tsv, .csv or .jsonl with query, and db_id unless there is "
+        "one database. Default: MAGNIFICo's.",
+    ),
+]
+
+
 @app.command("populate")
 def populate(
     *,
@@ -25,14 +35,7 @@ def populate(
     out: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for test suites.")
     ],
-    golds: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Gold queries of your own: .tsv, .csv or .jsonl with query, and db_id unless "
-            "there is one database. Default: MAGNIFICo's.",
-        ),
-    ] = None,
+    golds: GoldsOption = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -57,11 +60,14 @@ def populate(
     if check:
         typer.echo(populating.examine(golds_by_database, suites))
         return
-    files = sum(len(each.databases) for each in suites.values())
-    alone = sum(not names for each in suites.values() for names in each.judges.values())
+    database_count = 0
+    unsuited_golds = 0
+    for built in suites.values():
+        database_count += len(built.databases)
+        unsuited_golds += sum(not names for names in built.judges.values())
     typer.echo(
-        f"{out}: {len(suites)} suites of {files:,} databases; {alone:,} golds are judged by the "
-        "original alone"
+        f"{out}: {len(suites)} suites of {database_count:,} databases; {unsuited_golds:,} golds "
+        "are judged by the original alone"
     )
 
 
@@ -76,7 +82,7 @@ def generate(
     ] = 100,
     lexicon: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="YAML: what tables and columns are called in English."),
+        typer.Option(metavar="FILE", help="A YAML file with English names of tables and columns."),
     ] = None,
 ) -> None:
     """Generate questions on a database for the tasks magnifico_own_...
@@ -90,10 +96,10 @@ def generate(
     from lm_eval_ext.benchmarks.magnifico.generate import folder
 
     with tqdm(total=questions, desc="questions", unit="q", disable=None) as bar:
-        _, said = folder.generate(
+        _, report = folder.generate(
             database, out, seed=seed, questions=questions, lexicon=lexicon, progress=bar.update
         )
-    typer.echo(folder.as_text(said))
-    task = folder.task_of(said["database"]["name"])
-    place = shlex.quote(str(out))
-    typer.echo(f"Ask them: lm_eval --include_path {place} --tasks {task} --model hf ...")
+    typer.echo(folder.as_text(report))
+    task = folder.task_of(report["database"]["name"])
+    include_path = shlex.quote(str(out))
+    typer.echo(f"Ask them: lm_eval --include_path {include_path} --tasks {task} --model hf ...")

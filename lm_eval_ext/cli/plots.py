@@ -8,6 +8,9 @@ import typer
 
 from lm_eval_ext.errors import OptionError
 
+_NAME_WIDTH = 25
+"""Columns for the name of a figure in the list."""
+
 
 def plot(
     results: Annotated[
@@ -39,8 +42,15 @@ def plot(
 
     models = read_models(results) if results else []
     if show:
-        for name, told in listed(models):
-            typer.echo(fill(told, WIDTH, initial_indent=f"{name:25} ", subsequent_indent=" " * 26))
+        for name, description in listed(models):
+            typer.echo(
+                fill(
+                    description,
+                    WIDTH,
+                    initial_indent=f"{name:{_NAME_WIDTH}} ",
+                    subsequent_indent=" " * (_NAME_WIDTH + 1),
+                )
+            )
         return
     if not results:
         raise OptionError("name results files or folders; --list says which figures there are")

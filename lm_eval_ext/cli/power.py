@@ -4,11 +4,40 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import fill
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lm_eval_ext.cli.questions import Json
+from lm_eval_ext.cli.shared_options import JsonOption
+
+if TYPE_CHECKING:
+    from lm_eval_ext.compare.power import PowerEstimate
+
+
+DifferenceOption = Annotated[
+    float | None,
+    typer.Option(help="The difference to detect, in the metric's unit, such as 0.05."),
+]
+ItemsOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Say which difference so many items (clusters) show; default: as many as the task has."
+    ),
+]
+RateOption = Annotated[
+    float | None, typer.Option(help="Without a pilot: the mean of the two models' rates.")
+]
+CorrelationOption = Annotated[
+    float | None, typer.Option(help="With --rate: intra-cluster correlation; default: 0.")
+]
+ClusterSizeOption = Annotated[
+    float | None,
+    typer.Option(help="With --rate: documents per cluster (in lieder_base 3 per item)."),
+]
+ModelsOption = Annotated[
+    int,
+    typer.Option(help="Number of models compared; the level is divided by the number of pairs."),
+]
 
 
 def power(
@@ -18,40 +47,22 @@ def power(
         typer.Argument(metavar="PATH", help="Results files or folders of a pilot run."),
     ] = None,
     *,
-    difference: Annotated[
-        float | None,
-        typer.Option(help="The difference to detect, in the metric's unit, such as 0.05."),
-    ] = None,
-    items: Annotated[
-        int | None,
-        typer.Option(help="What so many items (clusters) show; default: as many as the task has."),
-    ] = None,
+    difference: DifferenceOption = None,
+    items: ItemsOption = None,
     metric: Annotated[str, typer.Option(help="A metric of the pilot; default: the headline.")] = "",
-    rate: Annotated[
-        float | None, typer.Option(help="Without a pilot: the mean of the two models' rates.")
-    ] = None,
-    icc: Annotated[
-        float | None, typer.Option(help="With --rate: intra-cluster correlation; default: 0.")
-    ] = None,
-    per_cluster: Annotated[
-        float | None,
-        typer.Option(help="With --rate: documents per cluster (in lieder_base 3 per item)."),
-    ] = None,
+    rate: RateOption = None,
+    icc: CorrelationOption = None,
+    per_cluster: ClusterSizeOption = None,
     power: Annotated[float, typer.Option(help="Probability that the difference is found.")] = 0.8,
-    models: Annotated[
-        int,
-        typer.Option(
-            help="Number of models compared; the level is divided by the number of pairs."
-        ),
-    ] = 2,
-    as_json: Json = False,
+    models: ModelsOption = 2,
+    as_json: JsonOption = False,
 ) -> None:
     """Estimate how many items show a difference between two models, and what items show."""
     from lm_eval_ext.compare.power import needed
     from lm_eval_ext.results.grid import WIDTH
     from lm_eval_ext.text import counted
 
-    options = {
+    options: dict[str, object] = {
         "task": task, "difference": difference, "items": items, "metric": metric, "power": power,
         "models": models, "rate": rate, "icc": icc, "per_cluster": per_cluster,
     }  # fmt: skip
@@ -60,28 +71,38 @@ def power(
     if as_json:
         typer.echo(json.dumps({**options, **asdict(estimate)}, indent=2))
         return
-    what = f"{task}, {estimate.metric}" if estimate.metric else task
-    unit = estimate.unit
-    units = counted(0, unit).removeprefix("0 ")
+    subject = f"{task}, {estimate.metric}" if estimate.metric else task
     settings = f"power {power:g}, level 0.05, {models} models"
-    can_grow = "fresh" in task
-    if difference is not None:
-        typer.echo(f"{what}: two models that differ by {difference:g}")
-        count = f"more than a billion {units}"
-        if estimate.clusters is not None:
-            count = counted(estimate.clusters, unit)
-        if estimate.documents is not None:
-            count += f", {estimate.documents:,} documents"
-        if estimate.is_enough or can_grow:
-            typer.echo(f"needed: {count}; {settings}")
-        else:
-            typer.echo(f"this task cannot show it: it has too few {units}; {settings}")
+    if difference is None:
+        typer.echo(f"{subject}: {settings}")
     else:
-        typer.echo(f"{what}: {settings}")
+        typer.echo(f"{subject}: two models that differ by {difference:g}")
+        can_grow = "fresh" in task
+        typer.echo(f"{_needed_items(estimate, can_grow=can_grow)}; {settings}")
     if estimate.available is not None:
-        typer.echo(f"the task has: {counted(estimate.available, unit)}")
+        typer.echo(f"the task has: {counted(estimate.available, estimate.unit)}")
     if estimate.shows is not None and estimate.items is not None:
-        size = counted(estimate.items, unit)
+        size = counted(estimate.items, estimate.unit)
         typer.echo(f"{size} show: a difference of {estimate.shows:.3g} or more")
-    spread = f"spread: {estimate.spread:.3g} per {unit}; {estimate.source}"
+    spread = f"spread: {estimate.spread:.3g} per {estimate.unit}; {estimate.source}"
     typer.echo(fill(spread, WIDTH, subsequent_indent="  ", break_long_words=False))
+
+
+def _needed_items(estimate: "PowerEstimate", *, can_grow: bool) -> str:
+    """Return how many items show the difference, or that the task has too few.
+
+    Args:
+        estimate: The estimate.
+        can_grow: Whether the task draws as many items as are needed.
+    """
+    from lm_eval_ext.text import counted
+
+    units = counted(0, estimate.unit).removeprefix("0 ")
+    if not estimate.is_enough and not can_grow:
+        return f"this task cannot show it: it has too few {units}"
+    count = f"more than a billion {units}"
+    if estimate.clusters is not None:
+        count = counted(estimate.clusters, estimate.unit)
+    if estimate.documents is not None:
+        count += f", {estimate.documents:,} documents"
+    return f"needed: {count}"

@@ -8,50 +8,80 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from lm_eval_ext.cli import resumable
-from lm_eval_ext.cli.questions import By, Metric, Value, Where
+from lm_eval_ext.cli.shared_options import FacetOption, MetricOption, ValueOption, WhereOption
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.text import counted
 
 if TYPE_CHECKING:
     from lm_eval_ext.runs.run import PlannedRun, Reporter
 
+ModelsOption = Annotated[
+    list[Path],
+    typer.Option(
+        "--models", metavar="PATH", help="A YAML file per model, or a folder of them; repeatable."
+    ),
+]
+FilesArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="FILE", help="More files or folders, in addition to --models."),
+]
+TasksOption = Annotated[
+    str, typer.Option(help="Names of tasks or groups, or patterns, separated by commas.")
+]
+LimitOption = Annotated[
+    float | None,
+    typer.Option(help="Number of documents per task; below 1, the share of documents."),
+]
+PlanJsonOption = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Like --dry-run, as JSON lines, each with the command that evaluates the model.",
+    ),
+]
+ComparedTasksOption = Annotated[
+    str,
+    typer.Option(
+        help="Names of tasks or groups, or patterns, separated by commas. Default: all of one "
+        "benchmark; of several benchmarks one task each."
+    ),
+]
+BySeedOption = Annotated[
+    bool,
+    typer.Option(
+        "--by-seed", help="Mean and spread of models whose names end with seed N; no tests."
+    ),
+]
+BetweenOption = Annotated[
+    str, typer.Option(metavar="TASK,TASK", help="Compare two tasks within each model.")
+]
+AcrossSettingsOption = Annotated[
+    bool,
+    typer.Option(
+        "--across-settings",
+        help="Also compare runs with different prompts, chat templates or generation settings.",
+    ),
+]
+TableFormatOption = Annotated[
+    Literal["text", "markdown", "csv", "json", "latex"],
+    typer.Option("--format", help="Output format."),
+]
+
 
 def run(
-    models: Annotated[
-        list[Path],
-        typer.Option(
-            "--models",
-            metavar="PATH",
-            help="A YAML file per model, or a folder of them; repeatable.",
-        ),
-    ],
-    tasks: Annotated[
-        str,
-        typer.Option(help="Names of tasks or groups, or patterns, separated by commas."),
-    ],
+    models: ModelsOption,
+    tasks: TasksOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")],
-    more: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE", help="More files or folders, in addition to --models."),
-    ] = None,
+    more: FilesArgument = None,
     *,
-    limit: Annotated[
-        float | None,
-        typer.Option(help="Number of documents per task; below 1, the share of documents."),
-    ] = None,
+    limit: LimitOption = None,
     metadata: Annotated[
         str, typer.Option(help="Options of the tasks, as JSON: '{\"fresh\": 7}'.")
     ] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List what is missing, and evaluate nothing.")
     ] = False,
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            help="Like --dry-run, as JSON lines, each with the command that evaluates the model.",
-        ),
-    ] = False,
+    as_json: PlanJsonOption = False,
     executor: Annotated[
         Literal["here", "slurm"], typer.Option(help="Run here, or send jobs to Slurm.")
     ] = "here",
@@ -75,7 +105,7 @@ def run(
 
 @contextmanager
 def reporting() -> Iterator["Reporter"]:
-    """Lines and a status line on stderr."""
+    """Yield a reporter that writes lines and a status line to stderr."""
     from rich.console import Console
     from rich.text import Text
 
@@ -114,53 +144,36 @@ def compare(
         typer.Argument(metavar="PATH", help="Results files or folders, of several models."),
     ],
     *,
-    tasks: Annotated[
-        str,
-        typer.Option(
-            help="Names of tasks or groups, or patterns, separated by commas. Default: all of one "
-            "benchmark; of several benchmarks one task each."
-        ),
-    ] = "",
-    metric: Metric = None,
-    by: By = "",
-    where: Where = None,
-    value: Value = "",
-    by_seed: Annotated[
-        bool,
-        typer.Option(
-            "--by-seed", help="Mean and spread of models whose names end with seed N; no tests."
-        ),
-    ] = False,
-    between: Annotated[
-        str,
-        typer.Option(metavar="TASK,TASK", help="Compare two tasks within each model."),
-    ] = "",
-    across_settings: Annotated[
-        bool,
-        typer.Option(
-            "--across-settings",
-            help="Also compare runs with different prompts, chat templates or generation settings.",
-        ),
-    ] = False,
-    format_: Annotated[
-        Literal["text", "markdown", "csv", "json", "latex"],
-        typer.Option("--format", help="Output format."),
-    ] = "text",
+    tasks: ComparedTasksOption = "",
+    metric: MetricOption = None,
+    by: FacetOption = "",
+    where: WhereOption = None,
+    value: ValueOption = "",
+    by_seed: BySeedOption = False,
+    between: BetweenOption = "",
+    across_settings: AcrossSettingsOption = False,
+    format_: TableFormatOption = "text",
     out: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to this file, not to stdout.")
     ] = None,
 ) -> None:
     """Compare models on the documents that all of them answered, with significance tests."""
-    from lm_eval_ext.compare.command import run
+    from lm_eval_ext.compare.command import run as run_comparison
     from lm_eval_ext.results.query import ScoreQuery
 
-    text, refused = run(
-        paths, ScoreQuery(tuple(metric or ()), value, tuple(where or ()), by), tasks=tasks,
-        between=between, seeds=by_seed, across_settings=across_settings, format_=format_, out=out,
-    )  # fmt: skip
+    text, problem = run_comparison(
+        paths,
+        ScoreQuery(tuple(metric or ()), value, tuple(where or ()), by),
+        tasks=tasks,
+        between=between,
+        seeds=by_seed,
+        across_settings=across_settings,
+        format_=format_,
+        out=out,
+    )
     typer.echo(text, nl=False)
-    if refused:
-        raise DataError(refused)
+    if problem:
+        raise DataError(problem)
 
 
 def leaderboard(
@@ -184,9 +197,9 @@ def leaderboard(
     if output.suffix not in ("", ".tex"):
         raise OptionError(f"-o {output}: name a folder, or a file .tex")
     if output.suffix == ".tex":
-        from lm_eval_ext.compare.command import leaderboard as one_table
+        from lm_eval_ext.compare.command import leaderboard as write_table
 
-        typer.echo(one_table(results, output), nl=False)
+        typer.echo(write_table(results, output), nl=False)
         return
     from lm_eval_ext.leaderboard.site import build
 

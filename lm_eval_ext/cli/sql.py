@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lm_eval_ext.cli.questions import Json
+from lm_eval_ext.cli.shared_options import JsonOption
 from lm_eval_ext.cli.sql_options import (
     DEFAULT_SEMANTICS,
     BuildSuiteOption,
@@ -119,7 +119,7 @@ def compare(
     timeout: TimeoutOption = None,
     workers: WorkersOption = 2,
     out: PairsOption = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Judge two files of predictions and test the difference of their accuracies."""
     from lm_eval_ext.cli import resumable
@@ -157,7 +157,7 @@ def explain(
     extract: ExtractOption = False,
     no_quotes: NoQuotesOption = False,
     timeout: TimeoutOption = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show what a prediction and its gold return, and the smallest rows on which they differ."""
     from lm_eval_ext.cli.sql_screens import explanation_screen

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lm_eval_ext.cli.questions import Json
+from lm_eval_ext.cli.shared_options import JsonOption
 from lm_eval_ext.cli.sql_options import (
     DEFAULT_SEMANTICS,
     BuildSuiteOption,
@@ -21,22 +21,25 @@ from lm_eval_ext.cli.sql_options import (
     json_text,
 )
 
+PredictionsOption = Annotated[
+    Path,
+    typer.Option(help="A .csv, .tsv or .jsonl file with db_id, gold_sql and predicted_sql."),
+]
+ScoredRowsOption = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        help="The file to write, .csv, .tsv or .jsonl: the rows with status and reason.",
+    ),
+]
+
 
 def sql_score(
     *,
     databases: DatabasesOption,
-    predictions: Annotated[
-        Path,
-        typer.Option(help="A .csv, .tsv or .jsonl file with db_id, gold_sql and predicted_sql."),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The file to write, .csv, .tsv or .jsonl: the rows with status and reason.",
-        ),
-    ],
+    predictions: PredictionsOption,
+    out: ScoredRowsOption,
     semantics: SemanticsOption = DEFAULT_SEMANTICS,
     suite: SuiteOption = None,
     build_suite: BuildSuiteOption = False,
@@ -45,7 +48,7 @@ def sql_score(
     no_quotes: NoQuotesOption = False,
     timeout: TimeoutOption = None,
     workers: WorkersOption = 2,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Execute SQL queries safely and compare their results with those of gold queries."""
     from lm_eval_ext.cli import resumable

@@ -12,7 +12,7 @@ from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.task_folder import tasks_folder
 
 WIDTH = 80
-_NAME, _COUNT = 36, 9
+_NAME_WIDTH, _COUNT_WIDTH = 36, 9
 _INDENT = "    "
 
 
@@ -29,59 +29,73 @@ class TaskRow:
 
 
 def task_rows() -> list[TaskRow]:
-    """Every task and group that ships, with its size and where its data come from.
+    """Return every task and group that ships, with its size and where its data come from.
 
     A group stands before its members, with the sums of their sizes.
     """
-
-    def row(task: str, card: Card, facts: list[TaskFacts], description: str) -> TaskRow:
-        documents = sum(fact.documents for fact in facts)
-        requests = sum(fact.requests for fact in facts)
-        return TaskRow(task, card.name, documents, requests, _where(facts), description)
-
     rows = []
     for card in cards().values():
         for group, members in card.groups.items():
             facts = [card.tasks[member] for member in members]
-            rows.append(row(group, card, facts, f"All of: {', '.join(members)}"))
-        rows += [row(task, card, [fact], fact.description) for task, fact in card.tasks.items()]
+            rows.append(_task_row(group, card, facts, f"All of: {', '.join(members)}"))
+        for task, fact in card.tasks.items():
+            rows.append(_task_row(task, card, [fact], fact.description))
     return rows
 
 
-def _where(facts: list[TaskFacts]) -> str:
+def _task_row(task: str, card: Card, facts: list[TaskFacts], description: str) -> TaskRow:
+    """Return the row of a task, or of a group of several."""
+    return TaskRow(
+        task=task,
+        benchmark=card.name,
+        documents=sum(fact.documents for fact in facts),
+        requests=sum(fact.requests for fact in facts),
+        data=_data_state(facts),
+        description=description,
+    )
+
+
+def _data_state(facts: list[TaskFacts]) -> str:
+    """Return whether the data of tasks are there."""
     if any(fact.is_user_data for fact in facts):
         return "your own"
     if not any(fact.sources for fact in facts):
         return "embedded"
-    return "available" if all(fact.available for fact in facts) else "to fetch"
+    if all(fact.available for fact in facts):
+        return "available"
+    return "to fetch"
 
 
-def matching(only: str) -> list[TaskRow]:
-    """The tasks and groups of a benchmark, of a group, or that a pattern matches; all for "".
+def matching(name: str) -> list[TaskRow]:
+    """Return tasks and groups.
+
+    Args:
+        name: A benchmark, a group, a task or a pattern; "" for all tasks.
 
     Raises:
-        OptionError: If there is none.
+        OptionError: None has the name.
     """
     rows = task_rows()
-    if not only:
+    if not name:
         return rows
-    members = {name: group for card in cards().values() for name, group in card.groups.items()}
-    found = [
+    members: dict[str, tuple[str, ...]] = {}
+    for card in cards().values():
+        members.update(card.groups)
+    matches = [
         row
         for row in rows
-        if row.benchmark == only or row.task in members.get(only, ()) or fnmatchcase(row.task, only)
+        if row.benchmark == name or row.task in members.get(name, ()) or fnmatchcase(row.task, name)
     ]
-    if not found:
-        near = nearest(only, [*cards(), *(row.task for row in rows)])
-        raise OptionError(
-            f"no benchmark, group or task is called {only}"
-            + (near or f"; benchmarks are {', '.join(cards())}")
-        )
-    return found
+    if not matches:
+        hint = nearest(name, [*cards(), *(row.task for row in rows)])
+        if not hint:
+            hint = f"; benchmarks are {', '.join(cards())}"
+        raise OptionError(f"no benchmark, group or task is called {name}{hint}")
+    return matches
 
 
 def write_plain(folder: Path) -> None:
-    """Writes a file for each task and group, as lm-eval reads them without the start-up file."""
+    """Write a file for each task and group, as lm-eval reads them without the start-up file."""
     with atomic_folder(folder) as part:
         for card in cards().values():
             for task in card.tasks:
@@ -93,23 +107,35 @@ def write_plain(folder: Path) -> None:
 
 
 def lines(rows: Sequence[TaskRow], *, overview: bool = False) -> Iterator[str]:
-    """Yields the list; in an overview groups and embedded tasks stand for the others."""
+    """Yield the list; in an overview groups and embedded tasks stand for the others."""
     for name, card in cards().items():
-        own = [row for row in rows if row.benchmark == name]
-        if not own:
+        benchmark_rows = [row for row in rows if row.benchmark == name]
+        if not benchmark_rows:
             continue
-        first = [*card.groups, f"{name}_mini"]
-        shown = [row for row in own if row.task in first] if overview else own
         yield from wrap(card.title, WIDTH)
         yield f"  facets: {', '.join(card.facets)}"
-        yield f"  {'task':{_NAME}}{'documents':>{_COUNT}} {'requests':>{_COUNT}}  data"
-        for row in shown:
-            counts = [f"{count:,}" if count else "-" for count in (row.documents, row.requests)]
-            yield f"  {row.task:{_NAME}}{counts[0]:>{_COUNT}} {counts[1]:>{_COUNT}}  {row.data}"
-            if not overview:
+        yield _columns("task", "documents", "requests", "data")
+        if overview:
+            representatives = {*card.groups, f"{name}_mini"}
+            for row in benchmark_rows:
+                if row.task in representatives:
+                    yield _row_line(row)
+            yield f"  all {len(benchmark_rows)}, with descriptions: lm-eval-ext tasks {name}"
+        else:
+            for row in benchmark_rows:
+                yield _row_line(row)
                 yield from wrap(
                     row.description, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT
                 )
-        if overview:
-            yield f"  all {len(own)}, with descriptions: lm-eval-ext tasks {name}"
         yield ""
+
+
+def _row_line(row: TaskRow) -> str:
+    """Return the line of a task; a size that is not known is a dash."""
+    documents = f"{row.documents:,}" if row.documents else "-"
+    requests = f"{row.requests:,}" if row.requests else "-"
+    return _columns(row.task, documents, requests, row.data)
+
+
+def _columns(task: str, documents: str, requests: str, data: str) -> str:
+    return f"  {task:{_NAME_WIDTH}}{documents:>{_COUNT_WIDTH}} {requests:>{_COUNT_WIDTH}}  {data}"

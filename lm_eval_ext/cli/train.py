@@ -14,39 +14,47 @@ if TYPE_CHECKING:
     from lm_eval_ext.training.recipe import Recipe
 
 
+RecipeArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE", help="A recipe file, or the name of a recipe of the package (--list)."
+    ),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Folder for the models, one subfolder each."),
+]
+StartOption = Annotated[
+    str,
+    typer.Option(
+        metavar="MODEL",
+        help="Start from this model, a folder or a name on the hub; default: the recipe's.",
+    ),
+]
+SeedsOption = Annotated[
+    str, typer.Option(help="Train a model for each seed, such as 0,1,2; default: the recipe's.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the recipe."),
+]
+DryRunOption = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="List the models and which are trained already, and train nothing."
+    ),
+]
+
+
 def train(
-    recipe: Annotated[
-        str,
-        typer.Argument(
-            metavar="RECIPE", help="A recipe file, or the name of a recipe of the package (--list)."
-        ),
-    ] = "",
+    recipe: RecipeArgument = "",
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Folder for the models, one subfolder each."),
-    ] = None,
-    start: Annotated[
-        str,
-        typer.Option(
-            metavar="MODEL",
-            help="Start from this model, a folder or a name on the hub; default: the recipe's.",
-        ),
-    ] = "",
-    seeds: Annotated[
-        str, typer.Option(help="Train a model for each seed, such as 0,1,2; default: the recipe's.")
-    ] = "",
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the recipe."),
-    ] = None,
+    out: OutputOption = None,
+    start: StartOption = "",
+    seeds: SeedsOption = "",
+    set_: SetOption = None,
     list_: Annotated[bool, typer.Option("--list", help="List the package's recipes.")] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run", help="List the models and which are trained already, and train nothing."
-        ),
-    ] = False,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Train one model or several by a recipe; finished models are not trained again."""
     from lm_eval_ext.training.recipe import parse_settings
