@@ -62,7 +62,7 @@ def prepare(folder: Path, pretrained: str = "") -> list[Path]:
 
 
 def _has_chat_template(pretrained: str) -> bool:
-    """Whether a model's tokenizer has a chat template."""
+    """Return whether a model's tokenizer has a chat template."""
     from transformers import AutoTokenizer
 
     try:

@@ -7,9 +7,10 @@ made of ``grammar.yaml``. None has an item that a task asks for.
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise, product
-from typing import Any, get_args
+from typing import Any, NamedTuple, TypeAlias, TypedDict, get_args
 
 from lm_eval_ext.benchmarks.cogs import mini as cogs
 from lm_eval_ext.benchmarks.diner import generated
@@ -24,178 +25,316 @@ from lm_eval_ext.lexicon import draw as invent
 from lm_eval_ext.reading import Strict, embedded
 from lm_eval_ext.training.recipe import Material, Pair
 
-TEXTS, BATCH = 21_600, 24
-"""Texts to train on, once, and how many of them the recipe takes at a time."""
+TEXTS = 21_600
+"""Texts to train on, once."""
 
-SHARES = ((0.34, 0.28), (0.09, 0.29))
-"""How many of the texts are discourses and logical forms, which are short, and how many are recipes
-and queries, which are long."""
+BATCH = 24
+"""Texts that the recipe takes at a time."""
 
-SHORT = 0.62
-"""How many of the batches have short texts, the others long ones: little is padding."""
+SHORT_SHARE = 0.62
+"""The share of the batches that have short texts; the others have long ones: little is padding."""
 
-OWN = 0.2
+SHORT_WEIGHTS = (0.34, 0.28)
+"""How often a short text is a discourse, and how often a logical form."""
+
+LONG_WEIGHTS = (0.09, 0.29)
+"""How often a long text is a recipe, and how often a query."""
+
+MINI_SHARE = 0.2
 """How often a recipe is one of diner_mini's own, of those that no split tests."""
 
 INSTRUCTION = prompt.INSTRUCTION.format(prompt.SQLITE)
 """Follows the tables in a prompt about a database."""
 
-BASE, FURTHER = 0.35, 0.35
-"""How often a question states its meaning itself, and rows have a condition that is no meaning."""
+STATED_SHARE = 0.35
+"""How often a question states its meaning itself, without an invented word."""
 
-TESTED_ITEMS, DRAWN_ITEMS = 200, 400
-"""Items of the tasks lieder_fresh_..., and those drawn for training, of each experiment."""
+CONDITION_SHARE = 0.35
+"""How often the rows of a question have a condition that is no meaning."""
+
+TESTED_ITEMS = 200
+"""Items of each experiment in the tasks lieder_fresh_..."""
+
+DRAWN_ITEMS = 400
+"""Items of each experiment that are drawn for training."""
 
 RUN = 13
 """So many words in a row that are an item's, too, make a text unfit for training (as for GPT-3)."""
 
 VOCABULARY_TEXTS = 6000
 
+WordRun: TypeAlias = tuple[str, ...]
+
 
 Options = Strict
 """There are none."""
 
 
+class QuestionForm(NamedTuple):
+    """A form of questions in ``grammar.yaml``.
+
+    Attributes:
+        stated: The question that states its meaning itself.
+        novel: The question with the invented word.
+        select: The selected columns.
+        tail: The end of the query, behind the table.
+    """
+
+    stated: str
+    novel: str
+    select: str
+    tail: str
+
+
+class Condition(NamedTuple):
+    """A condition on rows in ``grammar.yaml``, in words and in SQL; {X} stands for the rows."""
+
+    stated: str
+    novel: str
+    sql: str
+
+
+class Kind(TypedDict, total=False):
+    """A meaning of an invented word in ``grammar.yaml``, with the questions that need it."""
+
+    means: str
+    asks: list[list[str]]
+    conditions: list[list[str]]
+    words: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to a database.
+
+    Attributes:
+        database: The database's name.
+        text: The question.
+        descriptions: The description of an invented word, if there is one.
+        query: The query without its SELECT.
+    """
+
+    database: str
+    text: str
+    descriptions: list[str]
+    query: str
+
+
 def prepare(_: Options, seed: int) -> Material:
-    """The material of the recipe."""
+    """Return the material of the recipe."""
     drawn = list(islice(texts(seed), TEXTS))
-    # What opens the prompts about a database is one token for each of its tables: otherwise a
-    # prompt would have 600 tokens, too many for a model of minutes.
-    whole = [f"{block}\n\n" for some in blocks().values() for block in some]
-    shown = ["".join(one).rpartition(INSTRUCTION)[2] for one in drawn[:VOCABULARY_TEXTS]]
-    return Material(drawn, vocabulary=shown, whole=[*whole, f"{INSTRUCTION}\n\n"])
+    # Each table at the beginning of a prompt about a database is one token: otherwise a prompt
+    # would have 600 tokens, too many for a model of minutes.
+    whole_tokens = [f"{block}\n\n" for tables in blocks().values() for block in tables]
+    whole_tokens.append(f"{INSTRUCTION}\n\n")
+    vocabulary = []
+    for text, answer in drawn[:VOCABULARY_TEXTS]:
+        vocabulary.append((text + answer).rpartition(INSTRUCTION)[2])
+    return Material(drawn, vocabulary=vocabulary, whole=whole_tokens)
 
 
 def texts(seed: int) -> Iterator[Pair]:
-    """Prompts with answers, each with its leading space, without end."""
+    """Yield prompts with answers, each with its leading space, without end."""
     rng = random.Random(f"demonstration corpus {seed}")
-    kinds = (_discourses(seed, rng), _forms(rng)), (_recipes(rng), _queries(rng))
+    short_texts = (_discourses(seed, rng), _forms(rng))
+    long_texts = (_recipes(rng), _queries(rng))
     while True:
-        long = rng.random() > SHORT
-        for kind in rng.choices(kinds[long], SHARES[long], k=BATCH):
+        if rng.random() > SHORT_SHARE:
+            kinds, weights = long_texts, LONG_WEIGHTS
+        else:
+            kinds, weights = short_texts, SHORT_WEIGHTS
+        for kind in rng.choices(kinds, weights, k=BATCH):
             yield next(kind)
 
 
 def words(text: str) -> list[str]:
-    """Words and Chinese characters, in lower case."""
+    """Return the words and Chinese characters of a text, in lower case."""
     return re.findall(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+", text.lower())
 
 
-def runs(of: Iterable[str]) -> set[tuple[str, ...]]:
-    """All runs of :data:`RUN` words; of a shorter text, the whole of it."""
-    return {
-        tuple(one[start : start + RUN])
-        for one in map(words, of)
-        for start in range(max(1, len(one) - RUN + 1))
-    }
+def runs(texts: Iterable[str]) -> set[WordRun]:
+    """Return all runs of :data:`RUN` words; of a shorter text, the whole of it."""
+    found = set()
+    for text in texts:
+        text_words = words(text)
+        for start in range(max(1, len(text_words) - RUN + 1)):
+            found.add(tuple(text_words[start : start + RUN]))
+    return found
 
 
 def _discourses(seed: int, rng: random.Random) -> Iterator[Pair]:
-    """Contexts with a sentence that is felicitous after them; in lieder_mini's, of other people."""
-    asked = [*lieder.mini(), *_groups(TESTED_ITEMS, "seed 0")]
-    tested = runs(
-        text
-        for group in asked
-        for one in group.sentences
-        for text in (one.context, one.context + one.continuation)
-    )
-    people = sorted({name for one in lieder.mini_items() for name in one.owners})
-    mini = product(lieder.mini_items(), pairwise(people), lieder.words("mini")["families"].items())
-    groups = [
-        *_groups(DRAWN_ITEMS, f"demonstration {seed}"),
-        *(lieder.group("", one._replace(owners=pair), *family) for one, pair, family in mini),
-    ]
+    """Yield contexts with a sentence that is felicitous after them."""
+    tested = _tested_discourses()
+    groups = _training_groups(seed)
     remarks = [lieder.REMARK, *embedded(__file__, "grammar.yaml")["remarks"]]
     while True:
-        one = rng.choice(rng.choice(groups).sentences)
-        text = one.context, one.continuation if one.felicitous else rng.choice(remarks)
-        if one.felicitous is not False and not runs([one.context, "".join(text)]) & tested:
-            yield text
+        sentence = rng.choice(rng.choice(groups).sentences)
+        continuation = sentence.continuation
+        if not sentence.felicitous:
+            continuation = rng.choice(remarks)
+        if sentence.felicitous is False:
+            continue
+        if not runs([sentence.context, sentence.context + continuation]) & tested:
+            yield sentence.context, continuation
 
 
-def _groups(count: int, seed: str) -> list[Group]:
-    """Those of all experiments, drawn as lieder_fresh's are."""
-    return [group for one in get_args(Experiment) for group in lieder.drawn(count, seed, one)]
+def _tested_discourses() -> set[WordRun]:
+    """Return the runs of words of all discourses that tasks ask."""
+    discourses = []
+    for group in [*lieder.mini(), *_drawn_groups(TESTED_ITEMS, "seed 0")]:
+        for sentence in group.sentences:
+            discourses += [sentence.context, sentence.context + sentence.continuation]
+    return runs(discourses)
+
+
+def _training_groups(seed: int) -> list[Group]:
+    """Return groups of drawn items, and those of lieder_mini's items with other people."""
+    groups = _drawn_groups(DRAWN_ITEMS, f"demonstration {seed}")
+    people = sorted({name for item in lieder.mini_items() for name in item.owners})
+    families = lieder.words("mini")["families"].items()
+    for item, owners, (family, contexts) in product(
+        lieder.mini_items(), pairwise(people), families
+    ):
+        groups.append(lieder.group("", item._replace(owners=owners), family, contexts))
+    return groups
+
+
+def _drawn_groups(count: int, seed: str) -> list[Group]:
+    """Return groups of all experiments, drawn as lieder_fresh's are."""
+    groups: list[Group] = []
+    for experiment in get_args(Experiment):
+        groups += lieder.drawn(count, seed, experiment)
+    return groups
 
 
 def _forms(rng: random.Random) -> Iterator[Pair]:
-    """cogs_mini's training sentences with their logical forms, again and again."""
+    """Yield cogs_mini's training sentences with their logical forms, again and again."""
     examples = cogs.examples("train")
     while True:
-        for one in rng.sample(examples, len(examples)):
-            yield one.sentence, f" {one.form}"
+        for example in rng.sample(examples, len(examples)):
+            yield example.sentence, f" {example.form}"
 
 
 def _recipes(rng: random.Random) -> Iterator[Pair]:
-    """Recipes with the names of their dishes."""
-    tested = {text for name in diner.SPLITS for text in diner.split(name)["test"]["instructions"]}
+    """Yield recipes with the names of their dishes."""
+    tested: set[str] = set()
+    for split in diner.SPLITS:
+        tested.update(diner.split(split)["test"]["instructions"])
     train = diner.split("tmcd")["train"]
-    own = [one for one in zip(train["instructions"], train["names"], strict=True)
-           if one[0] not in tested]  # fmt: skip
+    mini_recipes = [
+        (instruction, name)
+        for instruction, name in zip(train["instructions"], train["names"], strict=True)
+        if instruction not in tested
+    ]
     while True:
-        text, name = rng.choice(own) if rng.random() < OWN else generated.recipe(rng)
-        yield name_prompt(text), f" {name}"
+        if rng.random() < MINI_SHARE:
+            instruction, name = rng.choice(mini_recipes)
+        else:
+            instruction, name = generated.recipe(rng)
+        yield name_prompt(instruction), f" {name}"
 
 
 @cache
 def blocks() -> dict[str, list[str]]:
-    """How prompts show the tables of each database."""
+    """Return how prompts show the tables of each database."""
     return {name: prompt.schema(database) for name, database in magnifico.databases().items()}
 
 
 def _queries(rng: random.Random) -> Iterator[Pair]:
-    """Questions about magnifico_mini's databases with their queries, in the format of its prompts.
+    """Yield questions about magnifico_mini's databases with their queries, as its prompts do.
 
     Meanings are of magnifico_mini's kinds, with other bounds; words are invented. No question and
     no query is one of magnifico_mini's own, support examples included.
     """
     content = magnifico.content()
-    own = (*content.examples, *content.combinations, *content.solved)
-    tested, golds = runs(one.question for one in own), {tuple(words(one.query)) for one in own}
+    examples = (*content.examples, *content.combinations, *content.solved)
+    tested = runs(example.question for example in examples)
+    tested_queries = {tuple(words(example.query)) for example in examples}
     while True:
-        db, question, described, query = _question(rng)
-        if not runs([question]) & tested and tuple(words(f"SELECT{query}")) not in golds:
-            yield prompt.for_question(blocks()[db], question, descriptions=described), query
+        question = _draw_question(rng)
+        if runs([question.text]) & tested:
+            continue
+        if tuple(words(f"SELECT{question.query}")) in tested_queries:
+            continue
+        tables = blocks()[question.database]
+        text = prompt.for_question(tables, question.text, descriptions=question.descriptions)
+        yield text, question.query
 
 
-def _question(rng: random.Random) -> tuple[str, str, list[str], str]:
-    """The database, the question, a description or none, and the query without its SELECT."""
-    rules, novel = embedded(__file__, "grammar.yaml"), rng.random() >= BASE
-    kind = rng.choice(rules["kinds"])
-    *said, select, tail = rng.choice(kind["asks"])
-    conditions = kind.get("conditions", [])
-    if rng.random() < FURTHER and "{many}" in said[1] and "WHERE" not in tail:
-        conditions = [("{too}", "{too}", "{too_sql}"), *conditions]
-    form = " ".join(invent(WORDLIKE, rng) for _ in range(rng.randint(*kind.get("words", (1, 1)))))
+def _draw_question(rng: random.Random) -> Question:
+    """Draw a question, with an invented word or without."""
+    rules = embedded(__file__, "grammar.yaml")
+    is_novel = rng.random() >= STATED_SHARE
+    kind: Kind = rng.choice(rules["kinds"])
+    form = QuestionForm(*rng.choice(kind["asks"]))
+    conditions = [Condition(*condition) for condition in kind.get("conditions", [])]
+    if rng.random() < CONDITION_SHARE and "{many}" in form.novel and "WHERE" not in form.tail:
+        conditions.insert(0, Condition("{too}", "{too}", "{too_sql}"))
+    word_count = rng.randint(*kind.get("words", (1, 1)))
+    novel_words = " ".join(invent(WORDLIKE, rng) for _ in range(word_count))
     while True:
-        slots = _slots(rules["slots"] | rng.choice(rules["entities"]), rng)
-        slots |= {"rows": slots["many"], "form": form}
+        slots = _draw_slots(rules["slots"] | rng.choice(rules["entities"]), rng)
+        slots["rows"] = slots["many"]
+        slots["form"] = novel_words
         try:
-            for one in conditions:
-                for noun in ("one", "many"):
-                    slots[noun] = _filled(one[novel], slots | {"X": slots[noun]})
-            wheres = [_filled(sql, slots) for *_, sql in conditions]
-            where = f" WHERE {' AND '.join(wheres)}" if wheres else ""
-            query = _filled(f" {select} FROM {{table}}{where}{tail}", slots)
-            question = _filled(said[novel], slots)
-            described = [prompt.description(form, _filled(kind["means"], slots))] if novel else []
+            question = _fill_question(kind, form, conditions, slots, is_novel=is_novel)
         except KeyError:  # this table has no such column
             continue
-        if len({one.split()[0] for one in wheres}) == len(wheres):  # each on its own column
-            return slots["db"], question, described, query
+        if question is not None:
+            return question
 
 
-def _slots(source: Mapping[str, Any], rng: random.Random) -> dict[str, str]:
-    """The slots of a mapping; of a list, those of one alternative."""
-    found: dict[str, str] = {}
-    for key, value in source.items():
-        one = rng.choice(value) if isinstance(value, list) else value
-        found |= _slots(one, rng) if isinstance(one, dict) else {key: str(one)}
-    return found
+def _fill_question(
+    kind: Kind,
+    form: QuestionForm,
+    conditions: list[Condition],
+    slots: dict[str, str],
+    *,
+    is_novel: bool,
+) -> Question | None:
+    """Return a form of questions with its slots filled; None if two conditions are on one column.
+
+    Args:
+        kind: The kind of meaning that the form belongs to.
+        form: The form.
+        conditions: Conditions on the rows, which are added to their names.
+        slots: The slots, which are changed.
+        is_novel: Whether the question has the invented word.
+
+    Raises:
+        KeyError: There is no such slot.
+    """
+    for condition in conditions:
+        for noun in ("one", "many"):
+            template = condition.novel if is_novel else condition.stated
+            slots[noun] = _fill(template, slots | {"X": slots[noun]})
+    where_parts = [_fill(condition.sql, slots) for condition in conditions]
+    where = f" WHERE {' AND '.join(where_parts)}" if where_parts else ""
+    query = _fill(f" {form.select} FROM {{table}}{where}{form.tail}", slots)
+    text = _fill(form.novel if is_novel else form.stated, slots)
+    descriptions = []
+    if is_novel:
+        descriptions.append(prompt.description(slots["form"], _fill(kind["means"], slots)))
+    columns = {part.split()[0] for part in where_parts}
+    if len(columns) < len(where_parts):
+        return None
+    return Question(slots["db"], text, descriptions, query)
 
 
-def _filled(text: str, slots: Mapping[str, str]) -> str:
-    """A text without slots.
+def _draw_slots(source: Mapping[str, Any], rng: random.Random) -> dict[str, str]:
+    """Return the slots of a mapping; of a list, those of one alternative."""
+    slots: dict[str, str] = {}
+    for key, entry in source.items():
+        value = rng.choice(entry) if isinstance(entry, list) else entry
+        if isinstance(value, dict):
+            slots |= _draw_slots(value, rng)
+        else:
+            slots[key] = str(value)
+    return slots
+
+
+def _fill(text: str, slots: Mapping[str, str]) -> str:
+    """Return a text without slots.
 
     Raises:
         KeyError: There is no such slot.
