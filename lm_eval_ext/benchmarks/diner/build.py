@@ -149,15 +149,7 @@ def _collect(corpus: Path, glossary: Glossary) -> _Dishes:
         DataError: It has no dish, or no dish that can be used.
     """
     titles = Counter(line.title for line in read(corpus, "Counting titles"))
-    dish_names = {}
-    for title, occurrences in titles.items():
-        if title and occurrences >= MIN_OCCURRENCES:
-            dish_names[title] = occurrences
-    if not dish_names:
-        raise DataError(
-            f"there are no dish names: no title occurs {MIN_OCCURRENCES} times in "
-            f"{titles.total():,} recipes; use a larger corpus"
-        )
+    dish_names = _dish_names(titles)
     copies = Counter[Pair]()
     for line in read(corpus, "Collecting recipes"):
         title = line.title
@@ -195,6 +187,24 @@ def _collect(corpus: Path, glossary: Glossary) -> _Dishes:
     }
     names = {name: parsed[name] for name in kept_names}
     return _Dishes(names, recipes, counts, unparsed.most_common(MAX_UNPARSED))
+
+
+def _dish_names(titles: Counter[str]) -> dict[str, int]:
+    """Return the frequent titles, with their numbers of recipes.
+
+    Raises:
+        DataError: No title is frequent.
+    """
+    dish_names = {}
+    for title, occurrences in titles.items():
+        if title and occurrences >= MIN_OCCURRENCES:
+            dish_names[title] = occurrences
+    if not dish_names:
+        raise DataError(
+            f"there are no dish names: no title occurs {MIN_OCCURRENCES} times in "
+            f"{titles.total():,} recipes; use a larger corpus"
+        )
+    return dish_names
 
 
 def _figures_of_splits(
