@@ -25,9 +25,12 @@ from bench.rows import TITLES, DifferError, Row, render, table
 from lm_eval_ext.atomic import atomic_text
 
 PARTS: dict[str, Callable[[int, float], Iterator[Row]]] = {
-    "prefix": models.prefix, "peers": models.peers, "sql": sql.rows, "start": models.start,
+    "prefix": models.prefix,
+    "peers": models.peers,
+    "sql": sql.rows,
+    "start": models.start,
     "page": page.rows,
-}  # fmt: skip
+}
 LAST = Path(__file__).with_name("last.json")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "measurements.md"
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
@@ -35,7 +38,7 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def main() -> None:
-    """Measures, prints, and writes the results if requested."""
+    """Measure, print, and write the results if requested."""
     parser = argparse.ArgumentParser(
         prog="python -m bench", description=(__doc__ or "").splitlines()[0]
     )
@@ -52,45 +55,55 @@ def main() -> None:
         parser.error("--rounds must be 1 or more, --share above 0 and at most 1")
     if options.keep and (options.share != 1 or options.rounds == 1):
         parser.error("--keep needs full sizes and 2 rounds or more")
-    differed = False
+    has_differed = False
     for name in options.only:
         rows = []
         try:
             for row in PARTS[name](options.rounds, options.share):
                 rows.append(row)
-                sys.stderr.write(f"{row.work}, {row.baseline}: {row.cells[6] or row.cells[4]}\n")
+                sys.stderr.write(f"{row.work}, {row.baseline}: {row.speedup or row.our_time}\n")
         except (UnavailableError, DifferError) as error:
             sys.stderr.write(f"{name}: not measured: {error}\n")
-            differed |= isinstance(error, DifferError)
+            if isinstance(error, DifferError):
+                has_differed = True
             continue
         sys.stdout.write(f"\n## {TITLES[name]}\n\n{table(rows)}\n")
         if options.keep:
             keep(name, {"about": about(options.rounds), "rows": [asdict(row) for row in rows]})
-    sys.exit(differed)
+    sys.exit(has_differed)
 
 
 def about(rounds: int) -> str:
-    """Returns date, processor and versions."""
+    """Return date, processor and versions."""
     import torch
 
-    lines = CPUINFO.read_text(encoding="utf-8").splitlines() if CPUINFO.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return (
         f"{datetime.now(timezone.utc).date()}, {rounds} rounds or more: "
-        f"{(names or [platform.machine()])[0]}, {os.cpu_count()} cores, "
+        f"{_processor()}, {os.cpu_count()} cores, "
         f"{torch.get_num_threads()} threads for torch {version('torch')}, "
         f"transformers {version('transformers')}, lm-eval {version('lm_eval')}."
     )
 
 
-def keep(name: str, found: dict[str, Any]) -> None:
-    """Replaces the last results of a part, and the page's tables."""
-    record = json.loads(LAST.read_text(encoding="utf-8")) | {name: found}
+def _processor() -> str:
+    """Return the model of the processor, or else its architecture."""
+    if CPUINFO.exists():
+        for line in CPUINFO.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def keep(name: str, results: dict[str, Any]) -> None:
+    """Replace the last results of a part, and the page's tables."""
+    record = json.loads(LAST.read_text(encoding="utf-8"))
+    record[name] = results
     with atomic_text(LAST) as file:
         file.write(json.dumps(record, indent=1) + "\n")
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
     with atomic_text(PAGE) as file:
-        file.write(f"{before}{BEGIN}\n{render(record)}\n{END}{rest.partition(END)[2]}")
+        file.write(f"{before}{BEGIN}\n{render(record)}\n{END}{after}")
 
 
 if __name__ == "__main__":

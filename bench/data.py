@@ -11,12 +11,13 @@ class UnavailableError(SystemExit):
 
 
 def originals(name: str) -> Path:
-    """Returns a file or folder of the original data.
+    """Return a file or folder of the original data.
 
     Raises:
         UnavailableError: It does not exist.
     """
-    path = Path(os.environ.setdefault("LM_EVAL_EXT_DATA", str(BESIDE)), name)  # for children, too
+    folder = os.environ.setdefault("LM_EVAL_EXT_DATA", str(BESIDE))  # for children, too
+    path = Path(folder, name)
     if path.exists():
         return path
     raise UnavailableError(f"it needs the original data: LM_EVAL_EXT_DATA has no {name}")

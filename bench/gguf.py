@@ -1,4 +1,4 @@
-"""Writes a model of the bench as GGUF in float32: ``python bench/gguf.py LLAMA_CPP FOLDER``.
+"""Write a model of the bench as GGUF in float32: ``python bench/gguf.py LLAMA_CPP FOLDER``.
 
 Needs llama.cpp's sources, and a Python with gguf, sentencepiece, torch and transformers.
 """

@@ -9,18 +9,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 from bench.data import UnavailableError, originals
-from bench.rows import DifferError, Row, Times, in_turn
+from bench.rows import DifferError, Measured, Row, in_turn
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Work:
 BESIDE_HF = (
     Work("magnifico_desc_plausible", "MAGNIFICo, description, 24 new tokens", 384, 4, 24),
     Work("magnifico_fewshot_plausible", "MAGNIFICo, few-shot, 24 new tokens", 96, 1, 24),
-    lieder := Work("lieder_base", "LIEDER base", 576, 16, times=3),
-    replace(lieder, title="LIEDER base, GPT-2's shape", shape="gpt2"),
+    Work("lieder_base", "LIEDER base", 576, 16, times=3),
+    Work("lieder_base", "LIEDER base, GPT-2's shape", 576, 16, times=3, shape="gpt2"),
 )
 BESIDE_SERVERS = (
     Work("magnifico_desc_plausible", "MAGNIFICo, description, 8 new tokens", 24, 1, 8),
@@ -63,121 +63,165 @@ NOISE = 1e-4
 LEAST_DISTINCT = 0.4
 """Share of the answers: equal texts prove little if a model answers every prompt alike."""
 
+_VOCABULARY = 4096
+_THREADS = 32
+_NO_LIMIT = 1 << 30
+_UNDECODABLE = "\N{REPLACEMENT CHARACTER}"
+
+
+class ModelRequest(NamedTuple):
+    """A request of lm-eval.
+
+    Attributes:
+        kind: Its type, which is the name of a model's method.
+        arguments: A context and a continuation, or a prompt and settings.
+    """
+
+    kind: str
+    arguments: tuple[Any, ...]
+
+    @property
+    def text(self) -> str:
+        """The whole text, without settings."""
+        return "".join(part for part in self.arguments if isinstance(part, str))
+
+
+class Answered(NamedTuple):
+    """A model's answers.
+
+    Attributes:
+        answers: Texts, or log-probabilities with greedy flags.
+        peak: The process's largest memory in MiB, without its parent's.
+    """
+
+    answers: list[Any]
+    peak: float
+
 
 def prefix(rounds: int, share: float) -> Iterator[Row]:
-    """Yields a row for each piece of work: ``hf`` and ``hf-prefix``, each in its own process."""
+    """Yield a row for each piece of work: ``hf`` and ``hf-prefix``, each in its own process."""
     for work in BESIDE_HF:
         requests = requests_of(work, share)
         with tempfile.TemporaryDirectory() as folder:
             save_model(requests, folder, work.shape)
-            spawn = multiprocessing.get_context("spawn")
-            with (
-                ProcessPoolExecutor(1, spawn, _load, ("hf", folder, work, requests)) as theirs,
-                ProcessPoolExecutor(1, spawn, _load, ("hf-prefix", folder, work, requests)) as ours,
-            ):
-                theirs.submit(_warm).result()
-                ours.submit(_warm).result()
-                times, one, other = in_turn(
-                    rounds * work.times,
-                    lambda: theirs.submit(_answer).result(),
-                    lambda: ours.submit(_answer).result(),
-                )
-            if not same(one[0], other[0]):
-                raise DifferError(f"{work.title}: the answers of hf and hf-prefix differ")
-            distinct = len(set(one[0]))
-            if distinct < LEAST_DISTINCT * len(requests):
-                raise DifferError(f"{work.title}: only {distinct} answers of hf are distinct")
-            equal = "texts identical" if work.new_tokens else f"log-probabilities within {NOISE:g}"
-            sharing, peak = _sharing(requests, folder), [one[1], other[1]]
-            hf = f"hf, batch size {work.batch}"
-            yield Row(work.title, len(requests), hf, *times, equal, sharing, peak)
+            measured = _measure_beside_hf(work, folder, requests, rounds * work.times)
+            sharing = _sharing(requests, folder)
+        theirs, ours = measured.their_result, measured.our_result
+        if not same(theirs.answers, ours.answers):
+            raise DifferError(f"{work.title}: the answers of hf and hf-prefix differ")
+        distinct = len(set(theirs.answers))
+        if distinct < LEAST_DISTINCT * len(requests):
+            raise DifferError(f"{work.title}: only {distinct} answers of hf are distinct")
+        yield Row(
+            work=work.title,
+            size=len(requests),
+            baseline=f"hf, batch size {work.batch}",
+            theirs=measured.theirs,
+            ours=measured.ours,
+            same="texts identical" if work.new_tokens else f"log-probabilities within {NOISE:g}",
+            sharing=sharing,
+            peak=[theirs.peak, ours.peak],
+        )
 
 
-def same(one: list[Any], other: list[Any]) -> bool:
-    """Whether texts are equal, or log-probabilities within noise with equal greedy flags."""
-    if isinstance(one[0], str):
-        return one == other
-    return all(abs(a - b) < NOISE and x == y for (a, x), (b, y) in zip(one, other, strict=True))
+def _measure_beside_hf(
+    work: Work, folder: str, requests: list[ModelRequest], rounds: int
+) -> Measured[Answered]:
+    """Measure ``hf`` and ``hf-prefix``, each in its own process."""
+    spawn = multiprocessing.get_context("spawn")
+    with (
+        ProcessPoolExecutor(1, spawn, _load, ("hf", folder, work, requests)) as theirs,
+        ProcessPoolExecutor(1, spawn, _load, ("hf-prefix", folder, work, requests)) as ours,
+    ):
+        theirs.submit(_warm).result()
+        ours.submit(_warm).result()
+        return in_turn(
+            rounds,
+            lambda: theirs.submit(_answer).result(),
+            lambda: ours.submit(_answer).result(),
+        )
 
 
-_loaded: tuple[Any, list[Any]]
+def same(theirs: list[Any], ours: list[Any]) -> bool:
+    """Return whether texts are equal, or log-probabilities within noise with equal flags."""
+    if isinstance(theirs[0], str):
+        return theirs == ours
+    for (their_logprob, their_flag), (our_logprob, our_flag) in zip(theirs, ours, strict=True):
+        if abs(their_logprob - our_logprob) >= NOISE or their_flag != our_flag:
+            return False
+    return True
+
+
+_loaded: tuple[Any, list[ModelRequest]]
 """Of a model's process: the model, the requests."""
 
 
-def _load(kind: str, folder: str, work: Work, requests: list[Any]) -> None:
+def _load(kind: str, folder: str, work: Work, requests: list[ModelRequest]) -> None:
     global _loaded  # noqa: PLW0603 - what an initializer leaves to the calls in its process
     _loaded = model_of(kind, folder, work.batch), requests
 
 
 def _warm() -> None:
-    answers(_loaded[0], _loaded[1][:2])  # the first call of a kernel costs more than others
+    model, requests = _loaded
+    answers(model, requests[:2])  # the first call of a kernel costs more than others
 
 
-def _answer() -> tuple[list[Any], float]:
-    """Returns all answers, and this process's peak of memory in MiB, without its parent's."""
-    found, status = answers(*_loaded), Path("/proc/self/status").read_text(encoding="utf-8")
-    return found, int(status.partition("VmHWM:")[2].split()[0]) / 1024
+def _answer() -> Answered:
+    model, requests = _loaded
+    model_answers = answers(model, requests)
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    peak_kib = int(status.partition("VmHWM:")[2].split()[0])
+    return Answered(model_answers, peak_kib / 1024)
 
 
 def model_of(kind: str, folder: str, batch: int = 1) -> Any:
-    """Loads a model."""
+    """Load a model."""
     from lm_eval.api.registry import get_model
 
     model: Any = get_model(kind)
     return model(folder, device="cpu", batch_size=batch)
 
 
-def answers(model: Any, requests: list[Any]) -> list[Any]:
-    """Returns a model's answers to requests of one kind."""
+def answers(model: Any, requests: list[ModelRequest]) -> list[Any]:
+    """Return a model's answers to requests of one kind."""
     from lm_eval.api.instance import Instance
 
-    asked = [Instance(kind, {}, tuple(arguments), 0) for kind, arguments in requests]
-    found: list[Any] = getattr(model, requests[0][0])(asked, disable_tqdm=True)
-    return found
+    instances = [Instance(request.kind, {}, request.arguments, 0) for request in requests]
+    method = getattr(model, requests[0].kind)
+    model_answers: list[Any] = method(instances, disable_tqdm=True)
+    return model_answers
 
 
-def requests_of(work: Work, share: float = 1, folder: str = "") -> list[Any]:
-    """Returns the first requests of a task, ours or in the folder, as ``[type, arguments]``."""
+def requests_of(work: Work, share: float = 1, folder: str = "") -> list[ModelRequest]:
+    """Return the first requests of a task, ours or in the folder."""
     from lm_eval_ext.runs.tasks import our_task_manager
 
     if not folder:
         originals(work.task.partition("_")[0])
-    task = our_task_manager([folder] if folder else [], {}).load([work.task])["tasks"][work.task]
+    manager = our_task_manager([folder] if folder else [], {})
+    task = manager.load([work.task])["tasks"][work.task]
     task.build_all_requests(rank=0, world_size=1)
-    found = []
-    for one in task.instances[: max(2, round(work.size * share))]:
-        if one.request_type == "generate_until":
-            one.arguments = (one.args[0], {**one.args[1], "max_gen_toks": work.new_tokens})
-        found.append([one.request_type, one.args])
-    return found
+    requests = []
+    for instance in task.instances[: max(2, round(work.size * share))]:
+        arguments = instance.args
+        if instance.request_type == "generate_until":
+            prompt, settings = arguments
+            arguments = (prompt, {**settings, "max_gen_toks": work.new_tokens})
+        requests.append(ModelRequest(instance.request_type, tuple(arguments)))
+    return requests
 
 
-def save_model(requests: list[Any], folder: str, shape: str) -> None:
-    """Saves a random model of six layers of width 256 with a BPE of the requests.
+def save_model(requests: list[ModelRequest], folder: str, shape: str) -> None:
+    """Save a random model of six layers of width 256 with a BPE of the requests.
 
     The shape is ``llama``, or ``gpt2`` (learned positions, full attention heads).
     """
     import torch
     import transformers
-    from tokenizers import ByteLevelBPETokenizer
 
     torch.manual_seed(7)
-    texts, special = [_text(args) for _, args in requests[::8]], ["<pad>", "</s>"]
-    core = ByteLevelBPETokenizer()
-    core.train_from_iterator(texts, 4096, special_tokens=special, show_progress=False)
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=core._tokenizer, pad_token="<pad>", eos_token="</s>", model_max_length=8192
-    ).save_pretrained(folder)
-    shared = {"vocab_size": 4096, "bos_token_id": 1, "eos_token_id": 1, "pad_token_id": 0}
-    config: Any = transformers.LlamaConfig(
-        hidden_size=256, intermediate_size=704, num_hidden_layers=6, num_attention_heads=8,
-        num_key_value_heads=4, max_position_embeddings=8192, **shared,
-    )  # fmt: skip
-    if shape == "gpt2":
-        config = transformers.GPT2Config(
-            n_embd=256, n_layer=6, n_head=8, n_positions=1024, **shared
-        )
-    model = transformers.AutoModelForCausalLM.from_config(config)
+    _save_tokenizer([request.text for request in requests[::8]], folder)
+    model = transformers.AutoModelForCausalLM.from_config(_model_config(shape))
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim > 1:
@@ -185,25 +229,53 @@ def save_model(requests: list[Any], folder: str, shape: str) -> None:
     model.save_pretrained(folder)
 
 
-def _sharing(requests: list[Any], folder: str) -> float:
-    """Returns the tokens for each distinct one."""
+def _save_tokenizer(texts: list[str], folder: str) -> None:
+    import transformers
+    from tokenizers import ByteLevelBPETokenizer
+
+    core = ByteLevelBPETokenizer()
+    core.train_from_iterator(
+        texts, _VOCABULARY, special_tokens=["<pad>", "</s>"], show_progress=False
+    )
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=core._tokenizer, pad_token="<pad>", eos_token="</s>", model_max_length=8192
+    ).save_pretrained(folder)
+
+
+def _model_config(shape: str) -> Any:
+    import transformers
+
+    tokens = {"vocab_size": _VOCABULARY, "bos_token_id": 1, "eos_token_id": 1, "pad_token_id": 0}
+    if shape == "gpt2":
+        return transformers.GPT2Config(n_embd=256, n_layer=6, n_head=8, n_positions=1024, **tokens)
+    return transformers.LlamaConfig(
+        hidden_size=256,
+        intermediate_size=704,
+        num_hidden_layers=6,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+        max_position_embeddings=8192,
+        **tokens,
+    )
+
+
+def _sharing(requests: list[ModelRequest], folder: str) -> float:
+    """Return the tokens for each distinct one."""
     import transformers
 
     from lm_eval_ext.models.prefix.tree import build_tree, sharing_ratio
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     # The last token of a continuation is only predicted.
-    end = -1 if requests[0][0] == "loglikelihood" else None
-    tokens = [tokenizer.encode(_text(args))[:end] for _, args in requests]
-    return sharing_ratio(build_tree((number, one, 0) for number, one in enumerate(tokens)))
-
-
-def _text(args: Any) -> str:
-    return "".join(part for part in args if isinstance(part, str))
+    end = -1 if requests[0].kind == "loglikelihood" else None
+    sequences = []
+    for number, request in enumerate(requests):
+        sequences.append((number, tokenizer.encode(request.text)[:end], 0))
+    return sharing_ratio(build_tree(sequences))
 
 
 def peers(rounds: int, share: float) -> Iterator[Row]:
-    """Yields a row for each piece of work and server.
+    """Yield a row for each piece of work and server.
 
     ``BENCH_SERVERS`` has a line ``NAME: COMMAND`` for each server; ``{model}`` in the command is
     the folder with the model, ``{port}`` the port at which it answers as OpenAI's completions do.
@@ -213,72 +285,100 @@ def peers(rounds: int, share: float) -> Iterator[Row]:
         raise UnavailableError("BENCH_SERVERS has no commands (see docs/measurements.md)")
     for work in BESIDE_SERVERS:
         settings = {"until": [], "max_gen_toks": work.new_tokens}
-        requests = [
-            ["generate_until", (_text(args), settings)] for _, args in requests_of(work, share)
-        ]
+        requests = []
+        for request in requests_of(work, share):
+            requests.append(ModelRequest("generate_until", (request.text, settings)))
         with tempfile.TemporaryDirectory() as folder:
             save_model(requests, folder, work.shape)
             ours = partial(answers, model_of("hf-prefix", folder), requests)
             ours()
-            for name, _, command in (line.partition(":") for line in servers):
-                times: Times = ([], [])
-                for _ in range(rounds * work.times):
-                    with served(command, folder) as url:  # anew: it remembers prompts
-                        completions(url, folder, [["", ("Hello", settings)]])
-                        found, one, other = in_turn(
-                            1, partial(completions, url, folder, requests), ours
-                        )
-                    for kept, new in zip(times, found, strict=True):
-                        kept.extend(new)
-                # Bytes that are no text are written in different ways.
-                pairs = [
-                    [text.replace("�", "") for text in pair]
-                    for pair in zip(one, other, strict=True)
-                ]
-                same = sum(a == b for a, b in pairs)
-                equal = f"{same} of {len(pairs)} texts identical ({name}, {work.title})"
-                if same == len(pairs):
-                    equal = "texts identical"
-                yield Row(work.title, len(requests), name, *times, equal)
+            for server in servers:
+                name, _, command = server.partition(":")
+                measured = _measure_beside_server(
+                    command, folder, requests, ours, rounds * work.times
+                )
+                yield _server_row(work, name, measured)
+
+
+def _measure_beside_server(
+    command: str,
+    folder: str,
+    requests: list[ModelRequest],
+    ours: Callable[[], list[Any]],
+    rounds: int,
+) -> Measured[list[Any]]:
+    """Measure a server, which starts anew for each round since it remembers prompts."""
+    warm_up = ModelRequest("generate_until", ("Hello", requests[0].arguments[1]))
+    their_seconds: list[float] = []
+    our_seconds: list[float] = []
+    for _ in range(rounds):
+        with served(command, folder) as url:
+            completions(url, folder, [warm_up])
+            measured = in_turn(1, partial(completions, url, folder, requests), ours)
+        their_seconds += measured.theirs
+        our_seconds += measured.ours
+    return Measured(their_seconds, our_seconds, measured.their_result, measured.our_result)
+
+
+def _server_row(work: Work, server: str, measured: Measured[list[Any]]) -> Row:
+    """Return the row of a server, with the number of texts that are identical."""
+    count = len(measured.their_result)
+    identical = 0
+    for theirs, ours in zip(measured.their_result, measured.our_result, strict=True):
+        # Bytes that are no text are written in different ways.
+        identical += theirs.replace(_UNDECODABLE, "") == ours.replace(_UNDECODABLE, "")
+    comparison = "texts identical"
+    if identical < count:
+        comparison = f"{identical} of {count} texts identical ({server}, {work.title})"
+    return Row(work.title, count, server, measured.theirs, measured.ours, comparison)
 
 
 @contextmanager
 def served(command: str, folder: str) -> Iterator[str]:
-    """Runs a server on a free port; yields its address."""
+    """Run a server on a free port; yield its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     words = [word.format(model=folder, port=port) for word in shlex.split(command)]
-    null = subprocess.DEVNULL
-    with subprocess.Popen(words, stdout=null, stderr=null) as process:
+    address = f"http://127.0.0.1:{port}"
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            while process.poll() is None:
-                try:
-                    urlopen(f"http://127.0.0.1:{port}/health", timeout=60).close()
-                    break
-                except URLError:
-                    time.sleep(0.2)
-            else:
-                raise UnavailableError(f"a server ended: {command.strip()}")
-            yield f"http://127.0.0.1:{port}/v1/completions"
+            while not _answers_at(f"{address}/health"):
+                if process.poll() is not None:
+                    raise UnavailableError(f"a server ended: {command.strip()}")
+                time.sleep(0.2)
+            yield f"{address}/v1/completions"
         finally:
             process.terminate()
 
 
-def completions(url: str, folder: str, requests: list[Any]) -> list[str]:
-    """Asks a server for texts, 32 at a time."""
+def _answers_at(url: str) -> bool:
+    try:
+        urlopen(url, timeout=60).close()
+    except URLError:
+        return False
+    return True
 
-    def one(request: Any) -> str:
-        prompt, settings = request[1]
-        body = {"model": folder, "prompt": prompt, "max_tokens": settings["max_gen_toks"]}
-        data = json.dumps(body | {"temperature": 0}).encode()
-        asked = Request(url, data, {"Content-Type": "application/json"})
-        with urlopen(asked, timeout=600) as reply:
+
+def completions(url: str, folder: str, requests: list[ModelRequest]) -> list[str]:
+    """Ask a server for texts, 32 at a time."""
+
+    def complete(request: ModelRequest) -> str:
+        prompt, settings = request.arguments
+        body = {
+            "model": folder,
+            "prompt": prompt,
+            "max_tokens": settings["max_gen_toks"],
+            "temperature": 0,
+        }
+        data = json.dumps(body).encode()
+        query = Request(url, data, {"Content-Type": "application/json"})
+        with urlopen(query, timeout=600) as reply:
             text: str = json.load(reply)["choices"][0]["text"]
         return text
 
-    with ThreadPoolExecutor(32) as pool:
-        return list(pool.map(one, requests))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(complete, requests))
 
 
 STOCK_TASK = """task: stock
@@ -295,40 +395,57 @@ metadata: {{version: 1}}
 
 
 def start(rounds: int, _share: float) -> Iterator[Row]:
-    """Yields a row: lm-eval's start, beside a task of its own with the same requests."""
-    requests = [args for _, args in requests_of(Work("lieder_mini", "", 1 << 30))]
+    """Yield a row: lm-eval's start, beside a task of its own with the same requests."""
+    requests = requests_of(Work("lieder_mini", "", _NO_LIMIT))
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        lines = (json.dumps({"context": one, "continuation": two}) for one, two in requests)
-        (folder / "requests.jsonl").write_text("\n".join(lines), encoding="utf-8")
-        task = STOCK_TASK.format(folder / "requests.jsonl")
+        lines = []
+        for request in requests:
+            context, continuation = request.arguments
+            lines.append(json.dumps({"context": context, "continuation": continuation}))
+        data_file = folder / "requests.jsonl"
+        data_file.write_text("\n".join(lines), encoding="utf-8")
+        task = STOCK_TASK.format(data_file)
         (folder / "stock.yaml").write_text(task, encoding="utf-8")
-        found = requests_of(Work("stock", "", len(requests)), folder=temporary)
-        if [args for _, args in found] != requests:
+        stock_requests = requests_of(Work("stock", "", len(requests)), folder=temporary)
+        if [request.arguments for request in stock_requests] != [
+            request.arguments for request in requests
+        ]:
             raise DifferError("the stock task has other requests")
         stock = partial(until_first_request, "stock", folder, LM_EVAL_EXT_AUTOLOAD="0")
         stock()  # fills the cache of its data
-        times, _, _ = in_turn(rounds, stock, partial(until_first_request, "lieder_mini", folder))
-    baseline = "a stock task with the same requests in a JSON file, without this plugin"
-    yield Row("lm_eval --tasks lieder_mini, to the first request", len(requests), baseline, *times)
+        measured = in_turn(rounds, stock, partial(until_first_request, "lieder_mini", folder))
+    yield Row(
+        work="lm_eval --tasks lieder_mini, to the first request",
+        size=len(requests),
+        baseline="a stock task with the same requests in a JSON file, without this plugin",
+        theirs=measured.theirs,
+        ours=measured.ours,
+    )
 
 
 def until_first_request(task: str, folder: Path, **environment: str) -> None:
-    """Starts ``lm_eval`` and stops it when it has requests for the model."""
+    """Start ``lm_eval`` and stop it when it has requests for the model."""
     program = str(Path(sys.executable).with_name("lm_eval"))
-    command = [program, "--model", "dummy", "--tasks", task]
-    # No hub is asked for anything, and modules are kept compiled, as pip installs them.
-    environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
-    environment |= {"PYTHONDONTWRITEBYTECODE": "", "HF_DATASETS_CACHE": str(folder / "cache")}
-    command += ["--include_path", str(folder)]
+    command = [program, "--model", "dummy", "--tasks", task, "--include_path", str(folder)]
+    environment |= {
+        # No hub is asked for anything, and modules are kept compiled, as pip installs them.
+        "HF_HUB_OFFLINE": "1",
+        "HF_DATASETS_OFFLINE": "1",
+        "PYTHONDONTWRITEBYTECODE": "",
+        "HF_DATASETS_CACHE": str(folder / "cache"),
+    }
     with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env=os.environ | environment,
+        command,
         stdout=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
-        said = []
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | environment,
+    ) as process:
+        lines = []
         for line in process.stderr or ():
-            said.append(line)
+            lines.append(line)
             if "Running loglikelihood requests" in line:  # just before the model has them
                 process.kill()
                 return
-    sys.exit(f"lm_eval sent no request: {''.join(said[-5:])}")
+    sys.exit(f"lm_eval sent no request: {''.join(lines[-5:])}")

@@ -5,11 +5,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
-Times: TypeAlias = tuple[list[float], list[float]]
-"""Seconds of the baseline and of ours, round by round."""
 
 TITLES = {
     "prefix": "Measured: `hf-prefix` against `hf`",
@@ -45,24 +43,33 @@ class Row:
     @property
     def ratios(self) -> list[float]:
         """How many times as fast ours is, round by round."""
-        return [a / b for a, b in zip(self.theirs, self.ours, strict=True)]
+        return [theirs / ours for theirs, ours in zip(self.theirs, self.ours, strict=True)]
+
+    @property
+    def our_time(self) -> str:
+        """The median of our times."""
+        return f"{median(self.ours):.3g} s"
+
+    @property
+    def speedup(self) -> str:
+        """How many times as fast ours is, with the range; "" without a baseline."""
+        if not self.theirs:
+            return ""
+        ratios = self.ratios
+        return f"**{median(ratios):.3g}** ({min(ratios):.3g} to {max(ratios):.3g})"
 
     @property
     def cells(self) -> list[str]:
         """A line of the table."""
-        both = [times for times in (self.theirs, self.ours) if times]
-        rates = (self.size / median(times) for times in both)
-        low, middle, high = (
-            f"{f(self.ratios):.3g}" if both[1:] else "" for f in (min, median, max)
-        )
+        rates = [f"{self.size / median(times):,.2f}" for times in (self.theirs, self.ours) if times]
         return [
             self.work,
             f"{self.size:,}",
             self.baseline,
-            f"{median(self.theirs):.3g} s" if middle else "",
-            f"{median(self.ours):.3g} s",
-            " and ".join(f"{rate:,.2f}" for rate in rates),
-            f"**{middle}** ({low} to {high})" if middle else "",
+            f"{median(self.theirs):.3g} s" if self.theirs else "",
+            self.our_time,
+            " and ".join(rates),
+            self.speedup,
             f"{self.sharing:.1f}" if self.sharing else "",
             " and ".join(f"{mib:,.0f}" for mib in self.peak),
         ]
@@ -74,38 +81,76 @@ COLUMNS = [
 ]  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Measured(Generic[Result]):
+    """The same work done in two ways.
+
+    Attributes:
+        theirs: Seconds of the baseline, round by round.
+        ours: Seconds of ours, round by round.
+        their_result: The last result of the baseline.
+        our_result: The last result of ours.
+    """
+
+    theirs: list[float]
+    ours: list[float]
+    their_result: Result
+    our_result: Result
+
+
 def in_turn(
     rounds: int, theirs: Callable[[], Result], ours: Callable[[], Result]
-) -> tuple[Times, Result, Result]:
-    """Measures both, round by round; the one that goes first alternates.
+) -> Measured[Result]:
+    """Measure both, round by round; the one that goes first alternates."""
+    their_seconds: list[float] = []
+    our_seconds: list[float] = []
+    for number in range(rounds):
+        if number % 2 == 0:
+            their_result = _timed(theirs, their_seconds)
+            our_result = _timed(ours, our_seconds)
+        else:
+            our_result = _timed(ours, our_seconds)
+            their_result = _timed(theirs, their_seconds)
+    return Measured(their_seconds, our_seconds, their_result, our_result)
 
-    Returns:
-        The times, and the last result of each.
-    """
-    seconds: Times = ([], [])
-    results: dict[int, Result] = {}
-    for number in range(2 * rounds):
-        side = (number + number // 2) % 2
-        gc.collect()
-        began = time.perf_counter()
-        results[side] = (theirs, ours)[side]()
-        seconds[side].append(time.perf_counter() - began)
-    return seconds, results[0], results[1]
+
+def _timed(work: Callable[[], Result], seconds: list[float]) -> Result:
+    """Do a piece of work, and add the seconds that it took."""
+    gc.collect()
+    started = time.perf_counter()
+    result = work()
+    seconds.append(time.perf_counter() - started)
+    return result
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Returns a part's table without its empty columns, and how results were compared."""
-    columns = zip(COLUMNS, *(row.cells for row in rows), strict=True)
-    used = [column for column in columns if any(column[1:])]
-    head, *lines = zip(*used, strict=True)
-    text = "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *lines))
-    compared = "; ".join(dict.fromkeys(row.same for row in rows if row.same))
-    return f"{text}\n\nResults: {compared}." if compared else text
+    """Return a part's table without its empty columns, and how results were compared."""
+    cells = [row.cells for row in rows]
+    used = []
+    for number in range(len(COLUMNS)):
+        if any(line[number] for line in cells):
+            used.append(number)
+    lines = [
+        _line([COLUMNS[number] for number in used]),
+        _line(["---"] * len(used)),
+    ]
+    for line in cells:
+        lines.append(_line([line[number] for number in used]))
+    text = "\n".join(lines)
+    compared = dict.fromkeys(row.same for row in rows if row.same)
+    if compared:
+        text += f"\n\nResults: {'; '.join(compared)}."
+    return text
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def render(record: Mapping[str, Any]) -> str:
-    """Returns all parts as Markdown, each with its machine."""
-    return "\n\n".join(
-        f"## {TITLES[part]}\n\n{table([Row(**row) for row in found['rows']])}\n\n*{found['about']}*"
-        for part, found in record.items()
-    )
+    """Return all parts as Markdown, each with its machine."""
+    sections = []
+    for part, results in record.items():
+        rows = [Row(**row) for row in results["rows"]]
+        sections.append(f"## {TITLES[part]}\n\n{table(rows)}\n\n*{results['about']}*")
+    return "\n\n".join(sections)

@@ -10,7 +10,7 @@ both sides. Our times include everything: starting the workers and all guards.
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from bench.data import originals
 from bench.rows import DifferError, Row, in_turn
 from lm_eval_ext.sql import Databases, Executor, Limits
 from lm_eval_ext.sql.predictions import read_predictions
+from lm_eval_ext.sql.values import Prediction
 
 SIZE = 4000
 WORKERS = 2
@@ -26,43 +27,69 @@ SKIPPED = ("prediction_timeout", "gold_error", "database_missing")
 
 
 def rows(rounds: int, share: float) -> Iterator[Row]:
-    """Yields a row for predictions that are spread over all runs."""
+    """Yield a row for predictions that are spread over all runs."""
     databases = originals("spider_databases")
-    predictions = originals("magnifico/recorded_predictions/runs.tsv")
-    size = max(10, round(SIZE * share))
-    every = [row.prediction for row in read_predictions(predictions)]
-    # More than needed, since some are skipped.
-    examples = every[:: max(1, len(every) // (size * 5 // 4))]
-    with Executor(databases, workers=WORKERS, limits=LIMITS) as executor:
-        statuses = [v.status for v in executor.score(examples, semantics="reference")]
-    kept = [e for e, s in zip(examples, statuses, strict=True) if s not in SKIPPED]
+    predictions = chosen_predictions(databases, max(10, round(SIZE * share)))
     with tempfile.TemporaryDirectory() as folder:
-        found = Databases(databases)
-        copies: dict[str, Path] = {}
-        for name in {row.db_id for row in kept}:
-            copies[name] = Path(folder) / f"{len(copies)}.sqlite"
-            place = found.find(name)
-            if place is None:
-                raise LookupError(f"no database {name!r}")
-            shutil.copyfile(place.address, copies[name])
-        chosen = kept[:: max(1, len(kept) // size)][:size]
+        copies = copied_databases(databases, predictions, Path(folder))
 
         def theirs() -> list[bool]:
-            return [authors_way(copies[row.db_id], row.gold, row.predicted) for row in chosen]
+            verdicts = []
+            for prediction in predictions:
+                database = copies[prediction.db_id]
+                verdicts.append(authors_way(database, prediction.gold, prediction.predicted))
+            return verdicts
 
         def ours() -> list[bool]:
             with Executor(databases, workers=WORKERS, limits=LIMITS) as executor:
-                return [v.correct for v in executor.score(chosen, semantics="reference")]
+                verdicts = executor.score(predictions, semantics="reference")
+                return [verdict.correct for verdict in verdicts]
 
-        times, one, other = in_turn(rounds, theirs, ours)
-    if one != other:
+        measured = in_turn(rounds, theirs, ours)
+    if measured.their_result != measured.our_result:
         raise DifferError("the authors' verdicts and ours differ")
-    work = f"verdicts on recorded predictions, {WORKERS} workers"
-    yield Row(work, len(chosen), "the authors' way", *times, "verdicts identical")
+    yield Row(
+        work=f"verdicts on recorded predictions, {WORKERS} workers",
+        size=len(predictions),
+        baseline="the authors' way",
+        theirs=measured.theirs,
+        ours=measured.ours,
+        same="verdicts identical",
+    )
+
+
+def chosen_predictions(databases: Path, size: int) -> list[Prediction]:
+    """Return about as many recorded predictions, without those that are skipped."""
+    recorded = read_predictions(originals("magnifico/recorded_predictions/runs.tsv"))
+    # More than needed, since some are skipped.
+    step = max(1, len(recorded) // (size * 5 // 4))
+    candidates = [row.prediction for row in recorded[::step]]
+    kept = []
+    with Executor(databases, workers=WORKERS, limits=LIMITS) as executor:
+        verdicts = executor.score(candidates, semantics="reference")
+        for prediction, verdict in zip(candidates, verdicts, strict=True):
+            if verdict.status not in SKIPPED:
+                kept.append(prediction)
+    return kept[:: max(1, len(kept) // size)][:size]
+
+
+def copied_databases(
+    databases: Path, predictions: Sequence[Prediction], folder: Path
+) -> dict[str, Path]:
+    """Copy the databases of predictions into a folder; return the copies by database id."""
+    known = Databases(databases)
+    copies: dict[str, Path] = {}
+    for db_id in {prediction.db_id for prediction in predictions}:
+        place = known.find(db_id)
+        if place is None:
+            raise LookupError(f"no database {db_id!r}")
+        copies[db_id] = folder / f"{len(copies)}.sqlite"
+        shutil.copyfile(place.address, copies[db_id])
+    return copies
 
 
 def authors_way(database: Path, gold: str, predicted: str) -> bool:
-    """Returns the verdict as the authors' code computes it."""
+    """Return the verdict as the authors' code computes it."""
     results = []
     for sql in (gold, predicted):
         with closing(sqlite3.connect(database)) as connection:
@@ -72,7 +99,10 @@ def authors_way(database: Path, gold: str, predicted: str) -> bool:
                 connection.commit()
             except (sqlite3.Error, sqlite3.Warning):
                 return False
-    first, second = results
-    return len(first) == len(second) and all(
-        set(a) == set(b) for a, b in zip(first, second, strict=True)
-    )
+    gold_rows, predicted_rows = results
+    if len(gold_rows) != len(predicted_rows):
+        return False
+    for gold_row, predicted_row in zip(gold_rows, predicted_rows, strict=True):
+        if set(gold_row) != set(predicted_row):
+            return False
+    return True

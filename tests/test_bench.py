@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench import __main__ as bench  # noqa: E402
 from bench.models import same  # noqa: E402
-from bench.rows import Row, render, table  # noqa: E402
+from bench.rows import Row, in_turn, render, table  # noqa: E402
 
 
 def test_a_row_is_the_median_of_ratios_not_a_ratio_of_medians() -> None:
@@ -23,7 +23,7 @@ def test_a_row_is_the_median_of_ratios_not_a_ratio_of_medians() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "equal"),
+    ("theirs", "ours", "equal"),
     [
         (["a", "b"], ["a", "b"], True),
         (["a", "b"], ["a", "c"], False),
@@ -32,8 +32,17 @@ def test_a_row_is_the_median_of_ratios_not_a_ratio_of_medians() -> None:
         ([[-1.0, True]], [[-1.0, False]], False),
     ],
 )
-def test_answers_that_differ_are_seen(one: list[object], other: list[object], equal: bool) -> None:
-    assert same(one, other) is equal
+def test_answers_that_differ_are_seen(
+    theirs: list[object], ours: list[object], equal: bool
+) -> None:
+    assert same(theirs, ours) is equal
+
+
+def test_both_ways_take_turns_in_going_first() -> None:
+    calls: list[str] = []
+    measured = in_turn(3, lambda: calls.append("theirs"), lambda: calls.append("ours"))
+    assert calls == ["theirs", "ours", "ours", "theirs", "theirs", "ours"]
+    assert (len(measured.theirs), len(measured.ours)) == (3, 3)
 
 
 def test_the_page_shows_the_last_results() -> None:
@@ -42,8 +51,7 @@ def test_the_page_shows_the_last_results() -> None:
     inside = text.partition(bench.BEGIN)[2].partition(bench.END)[0]
     assert inside.strip() == render(record).strip()
     assert list(record) == [part for part in bench.PARTS if part in record]
-    for found in record.values():
-        assert all(
-            len(one["ours"]) > 1 and len(one["theirs"]) in {0, len(one["ours"])}
-            for one in found["rows"]
-        )
+    for part, results in record.items():
+        for row in results["rows"]:
+            assert len(row["ours"]) > 1, (part, row["work"])
+            assert len(row["theirs"]) in {0, len(row["ours"])}, (part, row["work"])

@@ -83,7 +83,16 @@ class System:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A prediction whose verdict is not the official evaluator's."""
+    """A prediction whose verdict is not the official evaluator's.
+
+    Attributes:
+        system: The name of the system.
+        row: The number of the row in its file.
+        rule: The name of our rule.
+        ours: Our status.
+        gold: The gold.
+        predicted: The query that was judged.
+    """
 
     system: str
     row: int
@@ -128,13 +137,15 @@ def main() -> None:
         judge_system(system, databases, source)
     if options.sub_databases:
         check_by_sub_databases(systems, databases, options.sub_databases)
-    unlike = [line for system in systems for line in disagreements(system)]
+    unlike: list[Disagreement] = []
+    for system in systems:
+        unlike += disagreements(system)
     goals = list(goals_of(systems, unlike, has_sub_databases=options.sub_databases > 0))
     sys.stdout.write(text(sections(systems, unlike, goals)))
     if options.json:
         with atomic_text(options.json) as handle:
             json.dump(figures(systems, unlike, goals), handle, indent=1, ensure_ascii=False)
-    sys.exit(any(not goal.reached for goal in goals))
+    sys.exit(not all(goal.reached for goal in goals))
 
 
 def judge_system(system: System, databases: Path, source: SuiteSource | None) -> None:
@@ -172,16 +183,14 @@ def check_by_sub_databases(systems: Sequence[System], databases: Path, count: in
         with SqlJudge(known, suites=suites, semantics=SUB_DATABASE_RULE, workers=workers) as judge:
             ordered = sorted(accepted)
             verdicts = judge.judge_all(ordered, progress="sub-databases")
-    reasons = {
-        prediction: f"{verdict.database}: {verdict.reason}"
-        for prediction, verdict in zip(ordered, verdicts, strict=True)
-        if not verdict.correct and verdict.scorable
-    }
+    reasons = {}
+    for prediction, verdict in zip(ordered, verdicts, strict=True):
+        if not verdict.correct and verdict.scorable:
+            reasons[prediction] = f"{verdict.database}: {verdict.reason}"
     for system in systems:
-        judged = {row.judged for row in system.accepted()}
-        system.rejected = {
-            prediction: reason for prediction, reason in reasons.items() if prediction in judged
-        }
+        for row in system.accepted():
+            if row.judged in reasons:
+                system.rejected[row.judged] = reasons[row.judged]
 
 
 def disagreements(system: System) -> Iterator[Disagreement]:
@@ -192,12 +201,12 @@ def disagreements(system: System) -> Iterator[Disagreement]:
             if official is None or bool(official) == row.verdict.correct:
                 continue
             yield Disagreement(
-                system.name,
-                row.row.number,
-                rule,
-                row.verdict.status,
-                row.judged.gold,
-                row.judged.predicted,
+                system=system.name,
+                row=row.row.number,
+                rule=rule,
+                ours=row.verdict.status,
+                gold=row.judged.gold,
+                predicted=row.judged.predicted,
             )
 
 
@@ -248,14 +257,17 @@ def percent(rows: Sequence[JudgedRow]) -> float:
 
 
 def _with_column(system: System, column: str) -> int:
+    """Return how many rows of a system have a value in a column."""
     return sum(row.record.get(column) is not None for row in system.file.rows)
 
 
 def _by_difficulty(rows: Sequence[JudgedRow]) -> Mapping[str, list[JudgedRow]]:
+    """Return the rows of each difficulty, the easiest first."""
     parts: dict[str, list[JudgedRow]] = {}
     for row in rows:
-        parts.setdefault(str(row.row.record.get("difficulty", "")), []).append(row)
-    return {name: parts[name] for name in DIFFICULTIES if name in parts}
+        difficulty = str(row.row.record.get("difficulty", ""))
+        parts.setdefault(difficulty, []).append(row)
+    return {difficulty: parts[difficulty] for difficulty in DIFFICULTIES if difficulty in parts}
 
 
 def sections(
@@ -268,14 +280,21 @@ def sections(
     yield from _difficulty_tables(systems)
     yield _seconds_table(systems)
     yield from _listed(unlike, systems)
-    rows = [
-        [goal.measure, goal.value, goal.goal, "yes" if goal.reached else "NO"] for goal in goals
-    ]
-    yield "Goals", ("measure", "value", "goal", "reached"), rows
+    yield _goals_table(goals)
+
+
+def _goals_table(goals: Sequence[Goal]) -> Section:
+    rows = []
+    for goal in goals:
+        reached = "yes" if goal.reached else "NO"
+        rows.append([goal.measure, goal.value, goal.goal, reached])
+    return "Goals", ("measure", "value", "goal", "reached"), rows
 
 
 def _originals_table(systems: Sequence[System]) -> Section:
-    columns = ["", *ON_ORIGINALS, *(f"{column[9:]} (official)" for column in OFFICIAL.values())]
+    columns = ["", *ON_ORIGINALS]
+    for column in OFFICIAL.values():
+        columns.append(f"{column.removeprefix('official_')} (official)")
     rows = []
     for system in systems:
         cells = [f"{percent(system.original[rule]):.1f}" for rule in ON_ORIGINALS]
@@ -315,22 +334,26 @@ def _suite_table(systems: Sequence[System]) -> Section:
 
 
 def _difficulty_tables(systems: Sequence[System]) -> Iterator[Section]:
+    columns = ("", *WITH_SUITES, "published", "strict less published")
     for system in systems:
-        published = SYSTEMS.get(system.name)
-        parts = {rule: _by_difficulty(system.suite[rule]) for rule in WITH_SUITES}
-        rows = []
-        for name in parts["strict"]:
-            values = [percent(parts[rule][name]) for rule in WITH_SUITES]
-            cells = [f"{value:.1f}" for value in values]
-            known = published.by_difficulty.get(name) if published else None
-            if known is None:
-                cells += ["-", "-"]
-            else:
-                cells += [f"{known:.1f}", f"{values[0] - known:+.1f}"]
-            rows.append([name, *cells])
+        rows = _difficulty_rows(system)
         if rows:
-            columns = ("", *WITH_SUITES, "published", "strict less published")
             yield f"{system.title} by difficulty, with suites", columns, rows
+
+
+def _difficulty_rows(system: System) -> list[list[str]]:
+    published = SYSTEMS.get(system.name)
+    parts = {rule: _by_difficulty(system.suite[rule]) for rule in WITH_SUITES}
+    rows = []
+    for difficulty, strict_rows in parts["strict"].items():
+        cells = [f"{percent(parts[rule][difficulty]):.1f}" for rule in WITH_SUITES]
+        accuracy = published.by_difficulty.get(difficulty) if published else None
+        if accuracy is None:
+            cells += ["-", "-"]
+        else:
+            cells += [f"{accuracy:.1f}", f"{percent(strict_rows) - accuracy:+.1f}"]
+        rows.append([difficulty, *cells])
+    return rows
 
 
 def _seconds_table(systems: Sequence[System]) -> Section:
@@ -354,6 +377,10 @@ def _listed(unlike: Sequence[Disagreement], systems: Sequence[System]) -> Iterat
             yield f"{heading}\n  {gold}\n  {predicted}", (), ()
 
 
+def _percent_by_difficulty(rows: Sequence[JudgedRow]) -> dict[str, float]:
+    return {difficulty: percent(part) for difficulty, part in _by_difficulty(rows).items()}
+
+
 def figures(
     systems: Sequence[System], unlike: Sequence[Disagreement], goals: Sequence[Goal]
 ) -> dict[str, object]:
@@ -364,8 +391,7 @@ def figures(
             "original": {rule: percent(rows) for rule, rows in system.original.items()},
             "suite": {rule: percent(rows) for rule, rows in system.suite.items()},
             "suite_by_difficulty": {
-                rule: {name: percent(part) for name, part in _by_difficulty(rows).items()}
-                for rule, rows in system.suite.items()
+                rule: _percent_by_difficulty(rows) for rule, rows in system.suite.items()
             },
             "accepted": len(system.accepted()),
             "rejected": [row.row.number for row in rejected_rows(system)],

@@ -15,10 +15,10 @@ from pathlib import Path
 from lm_eval_ext.sql.schema import schema_of
 from lm_eval_ext.sql.values import quoted
 
-LEAST_SHARE, MOST_SHARE = 0.1, 0.9
+MIN_SHARE, MAX_SHARE = 0.1, 0.9
 """The share of rows that a sub-database keeps is drawn between these."""
 
-MOST_ORPHANS = 0.1
+MAX_ORPHANS = 0.1
 """A foreign key counts if no larger share of the original's rows breaks it. Rows that do are left
 out, since a query is not wrong for relying on the key."""
 
@@ -105,7 +105,7 @@ def make_sub_databases(original: Path, folder: Path, count: int) -> SubDatabases
 
 
 def _leave_rows_out(connection: sqlite3.Connection, generator: random.Random) -> None:
-    share = generator.uniform(LEAST_SHARE, MOST_SHARE)
+    share = generator.uniform(MIN_SHARE, MAX_SHARE)
     rows = connection.execute(
         "SELECT name FROM main.sqlite_master WHERE type = 'table' "
         "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
@@ -151,4 +151,4 @@ def _holds(connection: sqlite3.Connection, reference: Reference) -> bool:
     count = f"SELECT count(*) FROM main.{quoted(reference.child)}"
     (rows,) = connection.execute(count).fetchone()
     (orphans,) = connection.execute(f"{count} WHERE {reference.orphan_condition}").fetchone()
-    return bool(orphans <= MOST_ORPHANS * rows)
+    return bool(orphans <= MAX_ORPHANS * rows)
