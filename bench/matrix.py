@@ -1,0 +1,190 @@
+"""Installs the project's wheel and sdist into empty environments, and tries each of them.
+
+Usage: python -m bench.matrix [--python 3.10 ...] [--versions lowest newest] [--from wheel sdist]
+
+Needs ``uv`` (``pip install uv``), the interpreters, and the package index; a PyTorch from the
+index takes gigabytes, ``--torch`` takes another one. Prints a row of Markdown for each
+environment; the exit status is 1 if any of them fails.
+"""
+
+import argparse
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESPONSES = ROOT / "examples" / "demo" / "responses" / "qwen2.5-coder-0.5b-bare"
+TASKS = ("lieder_mini", "magnifico_mini")
+LIBRARIES = ("lm-eval", "transformers", "torch", "datasets", "pandas", "sqlglot")
+RESOLUTIONS = {"lowest": "lowest-direct", "newest": "highest"}
+"""What uv calls the versions that are installed: of what pyproject.toml names, the lowest that it
+allows, or the newest."""
+
+
+class CommandError(Exception):
+    """A command of an environment failed; the message ends with what it printed."""
+
+
+def run(*command: str | Path, folder: Path) -> str:
+    """Return what a command prints.
+
+    Raises:
+        CommandError: Its exit status is not 0.
+    """
+    process = subprocess.run(
+        [str(part) for part in command], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if process.returncode != 0:
+        last_lines = "\n".join((process.stdout + process.stderr).splitlines()[-15:])
+        raise CommandError(f"{command[0]}: exit status {process.returncode}\n{last_lines}")
+    return process.stdout
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An empty environment with the project in it.
+
+    Attributes:
+        folder: Where it lies.
+        python: The interpreter, or its version.
+        package: The wheel or sdist.
+        resolution: A key of :data:`RESOLUTIONS`.
+        torch: What to install as PyTorch; "" for what the index has.
+    """
+
+    folder: Path
+    python: str
+    package: Path
+    resolution: str
+    torch: str
+
+    @property
+    def scripts(self) -> Path:
+        """The folder of its commands."""
+        return self.folder / "venv" / "bin"
+
+    def install(self) -> None:
+        """Install the project with everything that it needs."""
+        self.folder.mkdir()
+        run("uv", "venv", "--quiet", "--python", self.python, "venv", folder=self.folder)
+        options = ["--resolution", RESOLUTIONS[self.resolution]]
+        options += ["--python", str(self.scripts / "python")]
+        packages = [str(self.package), *([self.torch] if self.torch else [])]
+        run("uv", "pip", "install", "--quiet", *options, *packages, folder=self.folder)
+
+    def versions(self) -> dict[str, str]:
+        """Return the installed versions of Python and of :data:`LIBRARIES`."""
+        code = (
+            "import json, platform; from importlib.metadata import version;"
+            f"print(json.dumps([platform.python_version(), *map(version, {LIBRARIES})]))"
+        )
+        output = run(self.scripts / "python", "-c", code, folder=self.folder)
+        return dict(zip(("Python", *LIBRARIES), json.loads(output), strict=True))
+
+    def try_commands(self) -> None:
+        """Run what a new user runs first: help, the list of tasks, a task with no model."""
+        run(self.scripts / "lm-eval-ext", "--help", folder=self.folder)
+        listed = run(self.scripts / "lm_eval", "ls", "subtasks", folder=self.folder)
+        for task in TASKS:
+            if task not in listed:
+                raise CommandError(f"lm_eval does not list {task}")
+        dummy = ("--tasks", "conceptual_mini", "--model", "dummy", "--limit", "2")
+        run(self.scripts / "lm_eval", *dummy, folder=self.folder)
+
+    def scores(self) -> dict[str, float]:
+        """Return the first score of each task, from recorded responses of a real model."""
+        output = self.folder / "results"
+        model_args = f"path={RESPONSES},match=doc"
+        run(
+            self.scripts / "lm_eval", "--tasks", ",".join(TASKS), "--model", "recorded",
+            "--model_args", model_args, "--output_path", output, folder=self.folder,
+        )  # fmt: skip
+        (file,) = output.rglob("results_*.json")
+        results = json.loads(file.read_text(encoding="utf-8"))["results"]
+        scores = {}
+        for task in TASKS:
+            values = [
+                value
+                for name, value in results[task].items()
+                if isinstance(value, float) and "stderr" not in name
+            ]
+            scores[task] = round(values[0], 6)
+        return scores
+
+
+def build(folder: Path) -> dict[str, Path]:
+    """Return the wheel and the sdist that are built from this checkout."""
+    run("uv", "build", "--quiet", "--out-dir", folder, ROOT, folder=ROOT)
+    (wheel,) = folder.glob("*.whl")
+    (sdist,) = folder.glob("*.tar.gz")
+    return {"wheel": wheel, "sdist": sdist}
+
+
+def row(cells: Sequence[object]) -> str:
+    """Return a row of a table in Markdown."""
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def show(line: str) -> None:
+    """Print a line of the table at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Try every environment; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--python",
+        nargs="+",
+        help="versions or interpreters",
+        default=["3.10", "3.11", "3.12", "3.13"],
+    )
+    parser.add_argument("--versions", nargs="+", choices=RESOLUTIONS, default=["newest", "lowest"])
+    parser.add_argument(
+        "--from", nargs="+", dest="kinds", choices=["wheel", "sdist"], default=["wheel"]
+    )
+    parser.add_argument(
+        "--torch", default="", help="a requirement or a file, instead of the index's"
+    )
+    arguments = parser.parse_args()
+    if shutil.which("uv") is None:
+        sys.exit("uv is missing: pip install uv")
+    failures = 0
+    header = ["from", "versions", "Python", *LIBRARIES, *TASKS]
+    show(row(header))
+    show(row(["---"] * len(header)))
+    with tempfile.TemporaryDirectory(prefix="lm-eval-ext-matrix-") as name:
+        folder = Path(name)
+        packages = build(folder / "dist")
+        wanted = itertools.product(arguments.python, arguments.versions, arguments.kinds)
+        for number, (python, resolution, kind) in enumerate(wanted):
+            environment = Environment(
+                folder / f"environment-{number}",
+                python,
+                packages[kind],
+                resolution,
+                arguments.torch,
+            )
+            try:
+                environment.install()
+                environment.try_commands()
+                scores = environment.scores()
+                versions = environment.versions()
+                show(row([kind, resolution, *versions.values(), *scores.values()]))
+            except CommandError as failure:
+                failures += 1
+                show(row([kind, resolution, python, "failed"]))
+                sys.stderr.write(f"{failure}\n")
+            shutil.rmtree(environment.folder / "venv", ignore_errors=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
