@@ -162,4 +162,7 @@ def _keys(schema: type[BaseModel]) -> set[str]:
     """Return the keys of a schema and of those within it."""
     top_level = schema.model_json_schema()
     schemas = [top_level, *top_level.get("$defs", {}).values()]
-    return {key for content in schemas for key in content.get("properties", ())}
+    keys: set[str] = set()
+    for content in schemas:
+        keys.update(content.get("properties", ()))
+    return keys

@@ -183,7 +183,8 @@ def examples(
     """
     name = split.removesuffix("_small")
     if corpus == "mini":
-        whole_split, files = mini.examples(name), []
+        whole_split = mini.examples(name)
+        files = []
     else:
         source, file_name = SOURCES[name]
         file = require(source, file_name)

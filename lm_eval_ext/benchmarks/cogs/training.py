@@ -21,7 +21,7 @@ from lm_eval_ext.training.recipe import Material, Pair
 EXPOSURE, DEV = GATES = "exposure", "dev"
 """The gates: the examples with key words, of which each occurs in one; the development set."""
 
-_VARIABLES = " ".join(f"x _ {number} {mark}" for number in range(100) for mark in ",)")
+_VARIABLES = " ".join(f"x _ {number} , x _ {number} )" for number in range(100))
 """New tokenizers know all of them: longer sentences have variables that training lacks."""
 
 SENTENCES_PER_TEXT = 8
@@ -165,7 +165,9 @@ def sentences(count: int, seed: int, *, rare: float = 0.0) -> Iterator[str]:
     are none of its words.
     """
     draw = mini.Draw(random.Random(f"cogs_mini, text to pretrain on, seed {seed}"))
-    evaluated = {example.sentence for split in mini.ALL_SPLITS for example in mini.examples(split)}
+    evaluated: set[str] = set()
+    for split in mini.ALL_SPLITS:
+        evaluated.update(example.sentence for example in mini.examples(split))
     taken = set(replacements("cvcv_short").values())
     common = {*mini.words()["nouns"], *mini.words()["names"]}
     lexical_types = _lexical_types()

@@ -96,7 +96,10 @@ def _control(answers: Mapping[str, str], by_concept: Mapping[str, Choice]) -> Ru
 
 
 def _phenomena(item: Item) -> set[str]:
-    return {phenomenon for concept in item.features for phenomenon in concept.split(SEPARATOR)}
+    phenomena: set[str] = set()
+    for concept in item.features:
+        phenomena.update(concept.split(SEPARATOR))
+    return phenomena
 
 
 def columns(choices: Mapping[str, Choice], selections: Sequence[str]) -> dict[str, list[str]]:

@@ -82,7 +82,9 @@ class ConceptualTask(FewshotTask):
         """Return what lm-eval writes into the results file, with a digest of the demonstrations."""
         dumped = super().dump_config()
         columns = ["id", *(f"{name}_demonstrations" for name in self._selections)]
-        shown = [[doc[column] for column in columns] for doc in self.chosen.documents.to_list()]
+        shown = []
+        for doc in self.chosen.documents.to_list():
+            shown.append([doc[column] for column in columns])
         digest = signature.digest(sorted(shown))
         dumped["metadata"][signature.METADATA_KEY]["demonstrations"] = digest
         return dumped

@@ -309,10 +309,15 @@ def _incidence(rows: Sequence[Sequence[object]]) -> Any:
     from scipy.sparse import csr_array
 
     column_of: dict[object, int] = {}
-    columns = [column_of.setdefault(value, len(column_of)) for row in rows for value in row]
-    ends = np.cumsum([0, *map(len, rows)])
+    columns: list[int] = []
+    ends = [0]
+    for row in rows:
+        for value in row:
+            columns.append(column_of.setdefault(value, len(column_of)))
+        ends.append(len(columns))
     entries = np.ones(len(columns), dtype=np.int64)
-    return csr_array((entries, np.array(columns, int), ends), shape=(len(rows), len(column_of)))
+    content = (entries, np.array(columns, int), np.array(ends))
+    return csr_array(content, shape=(len(rows), len(column_of)))
 
 
 def _indices(matrix: Any, number: int) -> "Positions":

@@ -61,7 +61,8 @@ def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
     rows = []
     counted = right = wrong = 0
     for comparison in comparisons_of(doc["experiment"]):
-        better, worse = logprobs.get(comparison.better), logprobs.get(comparison.worse)
+        better = logprobs.get(comparison.better)
+        worse = logprobs.get(comparison.worse)
         if better is None or worse is None:
             continue
         nats = better - worse

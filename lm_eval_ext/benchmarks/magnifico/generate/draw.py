@@ -436,7 +436,11 @@ class Drawer:
 
 def _phrases(nodes: Iterable[Term | Clause | Top | None]) -> set[str]:
     """Return the phrases of all columns of some nodes."""
-    return {column.phrase for node in nodes if node for column in node.columns()}
+    phrases: set[str] = set()
+    for node in nodes:
+        if node:
+            phrases.update(column.phrase for column in node.columns())
+    return phrases
 
 
 def _can_be_said(value: Value) -> bool:
