@@ -80,13 +80,14 @@ def describe(files: Iterable["DataFile"]) -> Provenance:
 
 
 def describe_many(
-    folders: Collection["DataFolder"], own: Mapping[str, str] | None = None
+    folders: Collection["DataFolder"], user_checksums: Mapping[str, str] | None = None
 ) -> Provenance:
     """Return the provenance of documents from several sources, such as texts and databases.
 
     Args:
         folders: Declared sources; the checksum of each is the one over its files.
-        own: The SHA-256 of each of the user's own files, by what it holds (``examples``).
+        user_checksums: The SHA-256 of each of the user's own files, by its content
+            (``examples``).
     """
     revisions = {}
     checksums = {}
@@ -94,7 +95,7 @@ def describe_many(
         first_file = folder.files[0]
         revisions[first_file.source] = first_file.revision
         checksums[first_file.source] = folder.sha256
-    for content, checksum in (own or {}).items():
+    for content, checksum in (user_checksums or {}).items():
         revisions[f"own {content}"] = USERS_OWN
         checksums[f"own {content}"] = checksum
     return Provenance(revisions, checksums)

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -28,6 +28,9 @@ from lm_eval_ext.text import one_line, quantity
 
 if TYPE_CHECKING:
     from lm_eval.config.evaluate_config import EvaluatorConfig
+
+Settings: TypeAlias = Mapping[str, Any]
+"""lm-eval's options, as a model's file has them."""
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -138,7 +141,7 @@ class ModelFile:
     path: Path
     text: str
     name: str
-    settings: dict[str, Any]
+    settings: Settings
     display_name: str
     launcher: str
     resources: dict[str, Any]
@@ -168,7 +171,7 @@ def read_model_files(paths: Sequence[Path]) -> list[ModelFile]:
     return models
 
 
-def lm_eval_config(settings: Mapping[str, Any]) -> "EvaluatorConfig":
+def lm_eval_config(settings: Settings) -> "EvaluatorConfig":
     """Return lm-eval's configuration of a run: checked, texts parsed, defaults filled in.
 
     Raises:

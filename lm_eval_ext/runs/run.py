@@ -30,7 +30,7 @@ from lm_eval_ext.results.files import (
     metadata_of,
     read_results,
 )
-from lm_eval_ext.runs.model_files import ModelFile, lm_eval_config, read_model_files
+from lm_eval_ext.runs.model_files import ModelFile, Settings, lm_eval_config, read_model_files
 from lm_eval_ext.runs.process import evaluate, reason
 from lm_eval_ext.runs.tasks import Selection, TaskIdentity, select
 from lm_eval_ext.runs.weights import newer_format, weights_digest
@@ -443,7 +443,7 @@ def _check_model_path(model_file: ModelFile) -> None:
 
 
 def run_keys(
-    settings: Mapping[str, Any],
+    settings: Settings,
     tasks: Mapping[str, TaskIdentity],
     limit: float | None,
     weights: str = "",

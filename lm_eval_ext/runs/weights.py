@@ -3,23 +3,20 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
-from lm_eval_ext.harness.model_path import READ_BY_TRANSFORMERS
+from lm_eval_ext.harness.model_path import FOLDER_ARGUMENTS, READ_BY_TRANSFORMERS
 from lm_eval_ext.harness.signature import digest
 from lm_eval_ext.results.files import arguments_of
+from lm_eval_ext.runs.model_files import Settings
 from lm_eval_ext.text import one_line
-
-_FOLDER_ARGUMENTS = ("pretrained", "peft", "delta", "tokenizer")
-"""Model arguments that name a folder, or a model of the hub."""
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def weights_digest(settings: Mapping[str, Any]) -> str:
+def weights_digest(settings: Settings) -> str:
     """Return a digest of the weights of a model that transformers reads.
 
     A folder counts with the names, sizes and times of its files, which change when the model is
@@ -35,7 +32,7 @@ def weights_digest(settings: Mapping[str, Any]) -> str:
         return ""
     arguments = arguments_of(settings)
     states: dict[str, object] = {}
-    for name in _FOLDER_ARGUMENTS:
+    for name in FOLDER_ARGUMENTS:
         value = arguments.get(name)
         if not isinstance(value, str) or not value:
             continue
@@ -71,7 +68,7 @@ def _commit(name: str, revision: str) -> str:
         return ""
 
 
-def newer_format(settings: Mapping[str, Any]) -> str:
+def newer_format(settings: Settings) -> str:
     """Say that a folder was saved by a newer major version of transformers than the installed one.
 
     The older version ignores keys that it does not know, in silence: from ``rope_parameters`` of

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from lm_eval_ext.atomic import atomic_text, sha256_of_json
 from lm_eval_ext.errors import OptionError, writing
@@ -19,6 +19,7 @@ from lm_eval_ext.training.progress import Activity, tell
 from lm_eval_ext.training.recipe import (
     Material,
     Recipe,
+    Settings,
     fill_options,
     optimizer_settings,
     plan_models,
@@ -60,6 +61,10 @@ class GateResult(TypedDict):
     bar: float
 
 
+NotKept = TypedDict("NotKept", {"texts": int, "such as": list[str]})
+"""How many texts a tokenizer does not keep, and the first of them."""
+
+
 class Record(TypedDict, total=False):
     """The content of ``training.json``; it has ``curve`` after the training, then ``gates``.
 
@@ -72,7 +77,7 @@ class Record(TypedDict, total=False):
         versions: Of the libraries.
         device: The kind of processor.
         arguments: Arguments of lm-eval's ``hf`` model that the model needs.
-        not_kept: How many texts the tokenizer does not keep, and an example.
+        not_kept: The texts that the tokenizer does not keep.
         cut: How many examples were cut.
         parameters: The number of weights.
         seconds: The time that it took.
@@ -81,21 +86,21 @@ class Record(TypedDict, total=False):
         model_file: Further keys of the model file.
     """
 
-    key: dict[str, Any]
+    key: dict[str, object]
     processes: int
-    recipe: dict[str, Any]
-    sources: dict[str, Any]
+    recipe: dict[str, object]
+    sources: dict[str, object]
     start: str
     versions: dict[str, str]
     device: str
     arguments: dict[str, int]
-    not_kept: dict[str, Any]
+    not_kept: NotKept
     cut: int
     parameters: int
     seconds: float
     curve: list[dict[str, float]]
     gates: list[GateResult]
-    model_file: Mapping[str, Any]
+    model_file: Mapping[str, object]
 
 
 class Trained(NamedTuple):
@@ -135,7 +140,7 @@ class Trained(NamedTuple):
         return f"{self.folder}: trained in {self.record['seconds']:.0f} s; {outcome}"
 
 
-def plan(name: str, settings: Mapping[str, Any] | None) -> dict[str, Recipe]:
+def plan(name: str, settings: Settings | None) -> dict[str, Recipe]:
     """Return the models of a recipe, with the keys of ``training`` checked, too.
 
     Raises:
@@ -148,7 +153,7 @@ def plan(name: str, settings: Mapping[str, Any] | None) -> dict[str, Recipe]:
     return models
 
 
-def train(name: str, out: Path, *, settings: Mapping[str, Any] | None = None) -> list[Trained]:
+def train(name: str, out: Path, *, settings: Settings | None = None) -> list[Trained]:
     """Train a recipe's models, those that are not there yet.
 
     Under ``accelerate launch``, all processes call it and share each training.
@@ -399,7 +404,7 @@ def _score_gates(
     return gates
 
 
-def training_key(recipe: Recipe, **inputs: Any) -> dict[str, Any]:
+def training_key(recipe: Recipe, **inputs: object) -> dict[str, object]:
     """Return all that decides about the weights: the recipe, and digests of its inputs."""
     return {"recipe": recipe.model_dump(exclude=_NO_WEIGHT_KEYS), **inputs}
 
@@ -449,7 +454,7 @@ def write_model_file(file: Path, recipe: Recipe, trained: Trained) -> None:
     import yaml
 
     record = trained.record
-    content: dict[str, Any] = {
+    content: dict[str, object] = {
         "model": "hf",
         "model_args": {"pretrained": str(trained.folder), **record["arguments"]},
         "display_name": recipe.title,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, cast, overload
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, cast, overload
 
 from pydantic import (
     BaseModel,
@@ -26,6 +26,9 @@ from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.reading import Strict, checked, read_yaml
 from lm_eval_ext.registry import recipe_files
 from lm_eval_ext.text import quantity
+
+Settings: TypeAlias = Mapping[str, Any]
+"""Values that replace those of a recipe, by key, as ``--set`` takes them."""
 
 MUON = "muon"
 ADAMW = "adamw_torch_fused"
@@ -188,7 +191,7 @@ class Recipe(Strict):
             raise OptionError(f"gates: {self.source} has no {min(unknown_gates)!r}; it has {legal}")
 
 
-def plan_models(name: str, settings: Mapping[str, Any] | None = None) -> dict[str, Recipe]:
+def plan_models(name: str, settings: Settings | None = None) -> dict[str, Recipe]:
     """Return the models of a recipe by name: a recipe for each, with its levels' settings.
 
     Args:
@@ -216,7 +219,7 @@ def plan_models(name: str, settings: Mapping[str, Any] | None = None) -> dict[st
     return models
 
 
-def optimizer_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def optimizer_settings(name: str, settings: Settings) -> dict[str, Any]:
     """Return settings that replace an optimizer which is for the recipe's new, tiny model.
 
     Its learning rate would destroy what an existing model has learned.
@@ -269,7 +272,7 @@ def shipped() -> dict[str, Path]:
     return recipe_files()
 
 
-def read_recipe(name: str, settings: Mapping[str, Any] | None = None) -> Recipe:
+def read_recipe(name: str, settings: Settings | None = None) -> Recipe:
     """Read a recipe: a file, or the name of one that ships.
 
     Args:
@@ -289,14 +292,14 @@ def read_recipe(name: str, settings: Mapping[str, Any] | None = None) -> Recipe:
 
 
 @overload
-def fill_options(value: str, names: Mapping[str, Any]) -> str: ...
+def fill_options(value: str, names: Mapping[str, object]) -> str: ...
 
 
 @overload
-def fill_options(value: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]: ...
+def fill_options(value: Mapping[str, Any], names: Mapping[str, object]) -> dict[str, Any]: ...
 
 
-def fill_options(value: object, names: Mapping[str, Any]) -> object:
+def fill_options(value: object, names: Mapping[str, object]) -> object:
     """Replace names in braces by the values of options, in a text or in all texts of a mapping."""
     if isinstance(value, Mapping):
         return {key: fill_options(entry, names) for key, entry in value.items()}

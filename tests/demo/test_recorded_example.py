@@ -26,7 +26,7 @@ def responses() -> Iterator[Any]:
             yield pytest.param(folder.name, file.stem, id=f"{folder.name}, {file.stem}")
 
 
-@pytest.mark.parametrize(("model", "task"), responses())
+@pytest.mark.parametrize(("model", "task"), list(responses()))
 def test_every_recorded_response_is_scored(
     model: str, task: str, lm_eval: Callable[..., Any]
 ) -> None:

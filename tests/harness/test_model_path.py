@@ -40,6 +40,14 @@ def test_what_is_no_model_is_refused(models: Path, pretrained: str, message: str
         check_model_path("hf-prefix", {"pretrained": pretrained})
 
 
+@pytest.mark.parametrize("argument", ["peft", "delta", "tokenizer"])
+def test_other_folders_that_are_absent_are_refused(models: Path, argument: str) -> None:
+    """An adapter or a tokenizer is loaded after the minutes that the model takes."""
+    arguments = {"pretrained": "models/good", argument: "./absent"}
+    with pytest.raises(OptionError, match=rf"{argument}=./absent: no such folder; name a Hugging"):
+        check_model_path("hf", arguments)
+
+
 @pytest.mark.parametrize(
     ("model", "arguments"),
     [
@@ -47,6 +55,7 @@ def test_what_is_no_model_is_refused(models: Path, pretrained: str, message: str
         ("hf", {"pretrained": "models/adapter"}),
         ("hf", {"pretrained": "models/empty", "gguf_file": "x.gguf"}),
         ("hf", {"pretrained": "gpt2"}),
+        ("hf", {"pretrained": "gpt2", "peft": "owner/adapter", "tokenizer": "models/empty"}),
         ("hf", {"pretrained": "HuggingFaceTB/SmolLM2-135M-Instruct"}),
         ("hf", {}),
         ("local-completions", {"pretrained": "/no/such/folder"}),

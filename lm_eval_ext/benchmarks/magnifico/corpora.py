@@ -122,7 +122,7 @@ def _users_own(file: Path, databases: str) -> SourcedCorpus:
     digests = {"examples": sha256_of(file), "databases": own.digest(corpus.databases)}
     if corpus.dialogues:
         digests["dialogues"] = own.digest_of_dialogues(corpus)
-    return SourcedCorpus(corpus, describe_many([], own=digests))
+    return SourcedCorpus(corpus, describe_many([], user_checksums=digests))
 
 
 def _published(databases: str | None) -> SourcedCorpus:
@@ -134,7 +134,7 @@ def _published(databases: str | None) -> SourcedCorpus:
         database_provenance = describe_many([folder])
     else:
         by_id = _databases_in(Path(databases).expanduser(), corpus)
-        database_provenance = describe_many([], own={"databases": own.digest(by_id)})
+        database_provenance = describe_many([], user_checksums={"databases": own.digest(by_id)})
     corpus = replace(corpus, databases=by_id)
     return SourcedCorpus(corpus, describe_many([texts]), database_provenance)
 
