@@ -11,7 +11,7 @@ DEMO_LIVE := lieder_mini,discourse_entities_mini
 RECORDED  := examples/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-fast bench lint format docs docs-update clean
+.PHONY: help install demo test test-all test-fast bench lint format docs docs-update release-check clean
 
 help: ## Print this list.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -102,6 +102,13 @@ docs: $(VENV)/installed ## Build the documentation into site/.
 	$(BIN)/python docs/execute.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open site/index.html"
+
+release-check: lint docs ## Build wheel and sdist into dist/, and check them for a release.
+	$(PIP) build twine
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist . > /dev/null
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m bench.release dist
 
 clean: ## Remove what the other commands made.
 	rm -rf $(VENV) .demo site build dist
