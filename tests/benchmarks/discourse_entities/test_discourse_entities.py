@@ -1,9 +1,11 @@
-"""Discourse entities: every figure of the authors' recordings, and what is asked."""
+"""Discourse entities: all figures of the authors' recordings, and the texts of the requests."""
 
 import csv
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,189 +17,327 @@ from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.stats.measures import Question
 
-Rows = list[Mapping[str, Any]]
-VALUES = {"accuracy": "correct", "systematicity": "systematic", "same_noun": "same_noun"}
+CsvRow = Mapping[str, str]
+ScoreRow = Mapping[str, Any]
+
+COLUMN_OF_METRIC = {
+    "accuracy": "correct",
+    "systematicity": "systematic",
+    "same_noun": "same_noun",
+}
 LABELS = {
-    "gpt2": "GPT-2", "gpt2-medium": "GPT-2 M", "gpt2-large": "GPT-2 L",
-    "gpt2-xl": "GPT-2 XL", "gpt3": "GPT-3", "human": "humans",
-}  # fmt: skip
+    "gpt2": "GPT-2",
+    "gpt2-medium": "GPT-2 M",
+    "gpt2-large": "GPT-2 L",
+    "gpt2-xl": "GPT-2 XL",
+    "gpt3": "GPT-3",
+    "human": "humans",
+}
+STIMULI_FILES = {
+    "single": "full_sentence_hand_written_stimuli.jsonl",
+    "pairs": "2nouns_full_sentence_hand_written_stimuli.jsonl",
+}
 
 
 @pytest.fixture
 def folder(real_data: Path) -> Path:
-    found = real_data / "discourse_entities"
-    if not found.is_dir():
+    """Return the folder of the authors' recordings, or skip the test without it."""
+    recordings = real_data / "discourse_entities"
+    if not recordings.is_dir():
         pytest.skip("the authors' recordings (discourse_entities) are not available here")
-    return found
+    return recordings
 
 
-def read(path: Path) -> list[dict[str, str]]:
+def read_csv(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def recorded(folder: Path, kind: str, model: str, *, relabelled: bool) -> Iterator[Any]:
-    """The rows of a recorded run, by the scoring function that tasks have."""
-    found = {}
-    for row in read(folder / f"recorded/{kind}.{model}.csv"):
+RecordedKey = tuple[str, str | None, bool]
+"""A context's id, the continuation's subject or order of nouns, and whether it is expected."""
+
+
+def recorded_logprobs(
+    folder: Path, experiment: str, model: str, *, relabelled: bool
+) -> dict[RecordedKey, float]:
+    """Read a model's recorded log-probabilities; ``relabelled`` exchanges the labels of item 15."""
+    logprobs = {}
+    for row in read_csv(folder / f"recorded/{experiment}.{model}.csv"):
         expected = row.get("expected") == "1"
         if relabelled and model != "gpt2" and row["id"].startswith("15_"):
             expected = not expected
-        key = (row["id"], row.get("pronoun", row.get("order")), expected)
-        found[key] = float(row["continuation_log_prob"])
-    for doc in load.dataset(discourse_entities_set=kind)["test"]:
-        if kind == "single":
-            contexts = [f"{doc['item']}_{name}" for name in load.SINGLE[doc["pair"]]]
-            keys = [(name, about, False) for name in contexts for about in ("it", "subj")]
-        else:
-            end = "ref" if doc["kind"] == "coref" else "nonref"
-            both = dict(zip(("first", "second"), load.PAIRS[doc["pair"]], strict=True))
-            keys = [
-                (f"{doc['item']}_{both[clauses]}_{end}", nouns, expected)
-                for clauses, nouns in zip(doc["clauses"], doc["nouns"], strict=True)
-                for expected in (True, False)
-            ]
-        yield from score.process_results(doc, [(found[key], False) for key in keys])
+        continuation = row.get("pronoun", row.get("order"))
+        logprobs[row["id"], continuation, expected] = float(row["continuation_log_prob"])
+    return logprobs
 
 
-def people(folder: Path) -> Iterator[dict[str, Any]]:
-    """Responses, with the labels of item 15 exchanged where there are two nouns, as in R."""
-    for row in read(folder / "human/exp2_responses.csv"):
-        type_ = row["type"]
-        pairs = [pair for pair, both in load.PAIRS.items() if type_ in both]
-        right = (row["response"] == "exp") != (row["id"].startswith("15_") and bool(pairs))
-        about = "coref" if row["id"].endswith("_ref") else "noncoref"
-        item = row["id"].split("_")[0]
-        yield {"type": type_, "pair": "".join(pairs), "about": about, "item": item, "right": right}
+def keys_of_single(doc: Mapping[str, Any]) -> list[RecordedKey]:
+    """Return the keys of a document of the first experiment, in the order of its requests."""
+    keys: list[RecordedKey] = []
+    for context_type in load.SINGLE[doc["pair"]]:
+        for subject in ("it", "subj"):
+            keys.append((f"{doc['item']}_{context_type}", subject, False))
+    return keys
 
 
-def human_counts(folder: Path, row: Mapping[str, str]) -> tuple[int, int]:
-    by_item: dict[Any, list[bool]] = defaultdict(list)
-    for one in people(folder):
-        if row["experiment"] == "single":
-            by_item[one["type"], one["item"]].append(one["right"])
-        elif (one["pair"], one["about"]) == (row["pair"], row["continuation"]):
-            by_item[one["item"]].append(one["right"])
-    shares = {key: sum(found) / len(found) for key, found in by_item.items()}
-    if row["experiment"] == "single":
-        # Expected is the pronoun after the first context, and the other sentence after the second.
-        first, second = load.SINGLE[row["pair"]]
-        items = {item for type_, item in by_item if type_ == first}
-        return sum(shares[first, one] > 1 - shares[second, one] for one in items), len(items)
+def keys_of_pairs(doc: Mapping[str, Any]) -> list[RecordedKey]:
+    """Return the keys of a document of the second experiment, in the order of its requests."""
+    ending = "ref" if doc["kind"] == "coref" else "nonref"
+    first, second = load.PAIRS[doc["pair"]]
+    context_types = {"first": first, "second": second}
+    keys: list[RecordedKey] = []
+    for clauses, nouns in zip(doc["clauses"], doc["nouns"], strict=True):
+        context = f"{doc['item']}_{context_types[clauses]}_{ending}"
+        for expected in (True, False):
+            keys.append((context, nouns, expected))
+    return keys
+
+
+def recorded_rows(folder: Path, experiment: str, model: str, *, relabelled: bool) -> list[ScoreRow]:
+    """Score a recorded run with the scoring function of the tasks."""
+    logprobs = recorded_logprobs(folder, experiment, model, relabelled=relabelled)
+    keys_of = keys_of_single if experiment == "single" else keys_of_pairs
+    rows: list[ScoreRow] = []
+    for doc in load.dataset(discourse_entities_set=experiment)["test"]:
+        responses = [(logprobs[key], False) for key in keys_of(doc)]
+        rows.extend(score.process_results(doc, responses))
+    return rows
+
+
+@dataclass(frozen=True)
+class HumanResponse:
+    """A person's choice after a context."""
+
+    context_type: str
+    pair: str
+    """The pair of the second experiment; empty for a context of the first."""
+    continuation: str
+    item: str
+    is_right: bool
+
+
+def human_responses(folder: Path) -> Iterator[HumanResponse]:
+    """Read all responses; in contexts with two nouns, item 15 has its labels exchanged, as in R."""
+    for row in read_csv(folder / "human/exp2_responses.csv"):
+        pair = ""
+        for name, context_types in load.PAIRS.items():
+            if row["type"] in context_types:
+                pair = name
+        is_relabelled = row["id"].startswith("15_") and pair != ""
+        is_expected = row["response"] == "exp"
+        yield HumanResponse(
+            context_type=row["type"],
+            pair=pair,
+            continuation="coref" if row["id"].endswith("_ref") else "noncoref",
+            item=row["id"].split("_")[0],
+            is_right=is_expected != is_relabelled,
+        )
+
+
+def human_single_counts(folder: Path, pair: str) -> tuple[int, int]:
+    """Count the items of the first experiment that most people have right, and all items.
+
+    Expected is the pronoun after the first context, and the other sentence after the second.
+    """
+    verdicts: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for response in human_responses(folder):
+        verdicts[response.context_type, response.item].append(response.is_right)
+    shares = {key: sum(rights) / len(rights) for key, rights in verdicts.items()}
+    first, second = load.SINGLE[pair]
+    items = {item for context_type, item in verdicts if context_type == first}
+    right_items = [item for item in items if shares[first, item] > 1 - shares[second, item]]
+    return len(right_items), len(items)
+
+
+def human_pair_counts(folder: Path, row: CsvRow) -> tuple[int, int]:
+    """Count what is right in the second experiment, and all: responses or items, by the metric."""
+    verdicts: dict[str, list[bool]] = defaultdict(list)
+    for response in human_responses(folder):
+        if (response.pair, response.continuation) == (row["pair"], row["continuation"]):
+            verdicts[response.item].append(response.is_right)
     if row["metric"] == "response_share":
-        return sum(map(sum, by_item.values())), sum(map(len, by_item.values()))
-    return sum(share > 0.5 for share in shares.values()), len(shares)
+        return sum(map(sum, verdicts.values())), sum(map(len, verdicts.values()))
+    right_items = [item for item, rights in verdicts.items() if sum(rights) / len(rights) > 0.5]
+    return len(right_items), len(verdicts)
 
 
-def published(row: Mapping[str, str]) -> float:
-    """The card's figure."""
+def human_counts(folder: Path, row: CsvRow) -> tuple[int, int]:
+    if row["experiment"] == "single":
+        return human_single_counts(folder, row["pair"])
+    return human_pair_counts(folder, row)
+
+
+def published(row: CsvRow, metric: str) -> float:
+    """Return the card's published figure for a row of the expected figures."""
     card = cards()["discourse_entities"]
     where = {"pair": (row["pair"],)}
     if row["continuation"] in ("coref", "noncoref"):
         where["continuation"] = (row["continuation"],)
-    asked = Question(card.question_of(row["metric"]).measure, where)
+    question = Question(card.question_of(metric).measure, where)
     task = f"discourse_entities_{row['experiment']}"
-    return card.published(task, asked)[LABELS[row["model"]]]
+    return card.published(task, question)[LABELS[row["model"]]]
+
+
+def expected_rows(folder: Path, source: str) -> list[dict[str, str]]:
+    return [row for row in read_csv(folder / "expected.csv") if row["source"] == source]
 
 
 @pytest.mark.parametrize(
     ("source", "count"),
-    [
-        ("recorded", 110),
-        ("recorded_item15_relabelled", 85),
-        ("human_responses", 20),
-        ("published_figure", 92),
-    ],
+    [("recorded", 110), ("recorded_item15_relabelled", 85)],
+    ids=["as recorded", "item 15 relabelled"],
 )
-def test_every_expected_figure(folder: Path, source: str, count: int) -> None:
-    rows = [row for row in read(folder / "expected.csv") if row["source"] == source]
-    assert len(rows) == count
+def test_recorded_runs_have_the_authors_counts(folder: Path, source: str, count: int) -> None:
+    """Scoring the recorded runs gives the counts that the authors' own script gives."""
+    expected = expected_rows(folder, source)
+    assert len(expected) == count
 
     @cache
-    def run(kind: str, model: str) -> Rows:
-        return list(recorded(folder, kind, model, relabelled="relabelled" in source))
+    def run(experiment: str, model: str) -> list[ScoreRow]:
+        return recorded_rows(folder, experiment, model, relabelled="relabelled" in source)
 
-    for row in rows:
-        expected = int(row["correct"]), int(row["n"])
-        if source.startswith("recorded"):
-            where = {"pair": row["pair"], "continuation": row["continuation"]}
-            where = {key: one for key, one in where.items() if one not in ("all", "both", "")}
-            value = VALUES[row["metric"]]
-            scored = run(row["experiment"], row["model"])
-            found = [one[value] for one in scored if value in one and where.items() <= one.items()]
-            assert (sum(found), len(found)) == expected, row
-        elif row["model"] == "human":
-            assert human_counts(folder, row) == expected, row
+    for row in expected:
+        facets = {}
+        for facet in ("pair", "continuation"):
+            if row[facet] not in ("all", "both", ""):
+                facets[facet] = row[facet]
+        column = COLUMN_OF_METRIC[row["metric"]]
+        values = []
+        for scores in run(row["experiment"], row["model"]):
+            if column in scores and facets.items() <= scores.items():
+                values.append(scores[column])
+        assert (sum(values), len(values)) == (int(row["correct"]), int(row["n"])), row
+
+
+def test_human_responses_have_the_authors_counts(folder: Path) -> None:
+    """Counting the responses gives the authors' counts, and the shares that the card publishes."""
+    expected = expected_rows(folder, "human_responses")
+    assert len(expected) == 20
+    for row in expected:
+        assert row["model"] == "human", row
+        assert human_counts(folder, row) == (int(row["correct"]), int(row["n"])), row
         if row["metric"] == "response_share":
-            row["metric"] = "accuracy"
-        elif source != "published_figure" or row["metric"] == "accuracy_majority":
+            share = float(row["value"])
+            assert published(row, "accuracy") == pytest.approx(share, abs=1e-6), row
+
+
+def test_the_card_has_the_papers_figures(folder: Path) -> None:
+    """The card publishes the paper's figures, for models and humans."""
+    expected = expected_rows(folder, "published_figure")
+    assert len(expected) == 92
+    for row in expected:
+        if row["model"] == "human":
+            assert human_counts(folder, row) == (int(row["correct"]), int(row["n"])), row
+        if row["metric"] == "accuracy_majority":
             continue
-        assert published(row) == pytest.approx(float(row["value"]), abs=1e-6), row
-
-
-def test_what_is_asked(folder: Path) -> None:
-    """As the authors' files have it, but for a space at the end of 32 sentences."""
-    single = load.dataset(discourse_entities_set="single")["test"]
-    single = {one for doc in single for one in doc["continuation"]}
-    for kind in ("single", "pairs"):
-        asked = {
-            context + continuation
-            for doc in load.dataset(discourse_entities_set=kind)["test"]
-            for context, continuation in zip(doc["context"], doc["continuation"], strict=True)
-        }
-        name = {"single": "full_sentence", "pairs": "2nouns_full_sentence"}[kind]
-        path = folder / f"stimuli/{name}_hand_written_stimuli.jsonl"
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
-        texts = [row[key] for row in rows for key in row if key.endswith("sentence")]
-        assert sum(text != text.strip() for text in texts) == (0 if kind == "single" else 32)
-        assert asked == {text.strip() for text in texts}
-    assert {one.split()[0].lower() for one in single} == {"it", "it's"}, "they begin so"
-
-
-RIGHT, WRONG, EQUAL, UNDEFINED = (-1.0, -2.0), (-2.0, -1.0), (-1.0, -1.0), (float("nan"), -1.0)
+        metric = "accuracy" if row["metric"] == "response_share" else row["metric"]
+        assert published(row, metric) == pytest.approx(float(row["value"]), abs=1e-6), row
 
 
 @pytest.mark.parametrize(
-    ("logprobs", "systematic", "same_noun"),
+    ("experiment", "sentences_with_spaces"), [("single", 0), ("pairs", 32)], ids=["single", "pairs"]
+)
+def test_requests_are_the_authors_sentences(
+    folder: Path, experiment: str, sentences_with_spaces: int
+) -> None:
+    """Context and continuation are the authors' sentences, without spaces at their ends."""
+    requests = set()
+    continuations = set()
+    for doc in load.dataset(discourse_entities_set=experiment)["test"]:
+        continuations.update(doc["continuation"])
+        for context, continuation in zip(doc["context"], doc["continuation"], strict=True):
+            requests.add(context + continuation)
+    texts = []
+    for line in (folder / "stimuli" / STIMULI_FILES[experiment]).read_text().splitlines():
+        for key, text in json.loads(line).items():
+            if key.endswith("sentence"):
+                texts.append(text)
+    assert sum(text != text.strip() for text in texts) == sentences_with_spaces
+    assert requests == {text.strip() for text in texts}
+    if experiment == "single":
+        first_words = {continuation.split()[0].lower() for continuation in continuations}
+        assert first_words == {"it", "it's"}
+
+
+LogprobPair = tuple[float, float]
+"""The log-probabilities of the expected and of the unexpected continuation."""
+
+RIGHT = (-1.0, -2.0)
+WRONG = (-2.0, -1.0)
+EQUAL = (-1.0, -1.0)
+UNDEFINED = (math.nan, -1.0)
+
+
+@pytest.mark.parametrize(
+    ("orders", "systematic", "same_noun"),
     [
-        ([RIGHT] * 4, 1, 0),
-        ([WRONG] * 4, 0, 0),
-        ([RIGHT, WRONG, WRONG, RIGHT], 0, 1),
-        ([WRONG, RIGHT, RIGHT, WRONG], 0, 1),
-        *(([RIGHT, RIGHT, RIGHT, last], 0, 0) for last in (WRONG, EQUAL, UNDEFINED)),
+        pytest.param([RIGHT, RIGHT, RIGHT, RIGHT], 1, 0, id="all right"),
+        pytest.param([WRONG, WRONG, WRONG, WRONG], 0, 0, id="all wrong"),
+        pytest.param([RIGHT, WRONG, WRONG, RIGHT], 0, 1, id="always one noun"),
+        pytest.param([WRONG, RIGHT, RIGHT, WRONG], 0, 1, id="always the other noun"),
+        pytest.param([RIGHT, RIGHT, RIGHT, WRONG], 0, 0, id="last wrong"),
+        pytest.param([RIGHT, RIGHT, RIGHT, EQUAL], 0, 0, id="last equal"),
+        pytest.param([RIGHT, RIGHT, RIGHT, UNDEFINED], 0, 0, id="last undefined"),
     ],
 )
-def test_four_orders(logprobs: list[tuple[float, float]], systematic: int, same_noun: int) -> None:
+def test_four_orders(orders: list[LogprobPair], systematic: int, same_noun: int) -> None:
+    """A document is systematic if all four orders are right; a constant noun is recognized."""
     doc = load.dataset(discourse_entities_set="mini")["test"][0]
-    *single, whole = score.process_results(doc, [(one, False) for two in logprobs for one in two])
-    assert [row["correct"] for row in single] == [float(two == RIGHT) for two in logprobs]
-    assert (whole["systematic"], whole["same_noun"]) == (systematic, same_noun)
+    responses = []
+    for expected, unexpected in orders:
+        responses.append((expected, False))
+        responses.append((unexpected, False))
+    *order_rows, document_row = score.process_results(doc, responses)
+    expected_verdicts = [float(order == RIGHT) for order in orders]
+    assert [row["correct"] for row in order_rows] == expected_verdicts
+    assert document_row["systematic"] == systematic
+    assert document_row["same_noun"] == same_noun
 
 
 def test_our_sentences_expect_what_the_paper_says() -> None:
     """The noun that is negated, doubted, wished for or failed at is not referred to."""
     docs = load.dataset(discourse_entities_set="mini")["test"]
-    assert len({doc["item"] for doc in docs}) * 8 == len(docs) == 32
-    without = ("not", "hope", "plan", "meant", "wish", "doubt", "failed")
+    assert len(docs) == 32
+    assert len({doc["item"] for doc in docs}) * 8 == 32
+    denying_words = ("not", "hope", "plan", "meant", "wish", "doubt", "failed")
     for doc in docs:
-        for context, continuation in zip(
-            doc["context"][::2], doc["continuation"][::2], strict=True
-        ):
+        expected_pairs = zip(doc["context"][::2], doc["continuation"][::2], strict=True)
+        for context, continuation in expected_pairs:
             clauses = context.rstrip(".").split(" but ")
-            (named,) = [one for one in clauses if one.split()[-1] in continuation]
-            denied = any(word in named for word in without)
-            assert denied == (doc["kind"] == "noncoref"), (context, continuation)
+            (clause,) = [text for text in clauses if text.split()[-1] in continuation]
+            is_denied = any(word in clause for word in denying_words)
+            assert is_denied == (doc["kind"] == "noncoref"), (context, continuation)
 
 
-def test_a_stimulus_without_its_partner_is_named(tmp_path: Path) -> None:
-    one = {"id": "1_kite_know", "type": "know", "i_sentence": "It flew.", "s_sentence": "It's."}
+def test_a_single_stimulus_without_its_partner_is_named() -> None:
+    """The error names the stimulus that is missing."""
+    stimulus = {
+        "id": "1_kite_know",
+        "type": "know",
+        "i_sentence": "It flew.",
+        "s_sentence": "It's.",
+    }
     with pytest.raises(DataError, match="no stimulus '1_kite_affirmative'"):
-        load.single([one], "stimuli")
-    item = {"item": "1_kite", "nouns": ["a kite", "an owl"], "contexts": defaultdict(str)}
-    rows = list(load.written([{**item, "ref": "The {}", "nonref": "The {} that"}]))
-    assert len(load.pairs(rows, "stimuli")) == 8
+        load.single([stimulus], "stimuli")
+
+
+def test_a_stimulus_of_a_pair_without_its_partner_is_named() -> None:
+    """All stimuli of an item make eight documents; without the last, the error names it."""
+    item = {
+        "item": "1_kite",
+        "nouns": ["a kite", "an owl"],
+        "contexts": defaultdict(str),
+        "ref": "The {}",
+        "nonref": "The {} that",
+    }
+    stimuli = list(load.written([item]))
+    assert len(load.pairs(stimuli, "stimuli")) == 8
     with pytest.raises(DataError, match="stimuli: no stimulus '1_kite_failed_managed_nonref 2'"):
-        load.pairs(rows[:-1], "stimuli")
+        load.pairs(stimuli[:-1], "stimuli")
+
+
+def test_a_line_that_is_no_stimulus_is_named(tmp_path: Path) -> None:
+    """The error names the file and the line."""
     file = tmp_path / "stimuli.jsonl"
     file.write_text('{"id": "1_kite_know", "type": "know"}\n["id", "type"]\n')
     with pytest.raises(DataError, match=r"stimuli.jsonl:2: not a stimulus"):
