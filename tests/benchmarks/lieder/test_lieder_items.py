@@ -1,4 +1,4 @@
-"""Items of our own: the published design, none of its words, and what must not be drawn."""
+"""Items of our own have the published design, none of its words, and no unfit words."""
 
 import hashlib
 import json
@@ -21,43 +21,87 @@ from lm_eval_ext.benchmarks.lieder.records import (
 from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.stats.statistics import estimate
-from lm_eval_ext.stats.table import frame as table_of
+from lm_eval_ext.stats.table import frame
 
 EXPERIMENTS: tuple[Experiment, ...] = ("base", "diff", "two")
 
-THEIRS = {
-    "1_dog": Item("a", "dog", "dogs", ("John", "Mark"), "own _", "owns _", "does", "adopt _",
-                  "is very cute", "are very cute"),
-    "7_beer": Item("a", "beer", "beers", ("Sam", "Kate"), "order _ at the bar",
-                   "ordered _ at the bar", "did", "order _ at the bar", "was warm", "were warm"),
-    "13_bed": Item("a", "bed", "beds", ("Luke", "Rachel"), "buy _", "bought _", "did", "buy _",
-                   "was delivered the next day", "were delivered the next day"),
-}  # fmt: skip
-"""Three of the published items as ours are made."""
+PUBLISHED_ITEMS = {
+    "1_dog": Item(
+        article="a",
+        noun="dog",
+        plural="dogs",
+        owners=("John", "Mark"),
+        base="own _",
+        finite="owns _",
+        auxiliary="does",
+        attempt="adopt _",
+        predicate_singular="is very cute",
+        predicate_plural="are very cute",
+    ),
+    "7_beer": Item(
+        article="a",
+        noun="beer",
+        plural="beers",
+        owners=("Sam", "Kate"),
+        base="order _ at the bar",
+        finite="ordered _ at the bar",
+        auxiliary="did",
+        attempt="order _ at the bar",
+        predicate_singular="was warm",
+        predicate_plural="were warm",
+    ),
+    "13_bed": Item(
+        article="a",
+        noun="bed",
+        plural="beds",
+        owners=("Luke", "Rachel"),
+        base="buy _",
+        finite="bought _",
+        auxiliary="did",
+        attempt="buy _",
+        predicate_singular="was delivered the next day",
+        predicate_plural="were delivered the next day",
+    ),
+}
+"""Three of the published items, written as ours are."""
 
-DIGESTS = {
-    "mini": "8c2707e9233513d7",
+MINI_DIGEST = "8c2707e9233513d7"
+
+DIGESTS: dict[Experiment, str] = {
     "base": "620fd80c4d42684b",
     "diff": "073409f2b818fdf3",
     "two": "e7dbd6c5c774aded",
 }
-"""Of our groups, drawn under the default seed. A change here makes scores incomparable: raise the
-tasks' versions, then renew it."""
+"""Digests of our groups, drawn under the default seed. A change here, or of the one above, makes
+scores incomparable: raise the tasks' versions, then renew it."""
 
 
 def digest(groups: list[Group] | tuple[Group, ...]) -> str:
-    text = json.dumps([[one.item, one.family, list(map(list, one.sentences))] for one in groups])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    content = []
+    for group in groups:
+        content.append([group.item, group.family, [list(each) for each in group.sentences]])
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
-def test_the_same_seed_gives_the_same_bytes() -> None:
-    found = {name: items.drawn(200, "seed 0", name) for name in EXPERIMENTS}
-    assert {"mini": digest(items.mini())} | {k: digest(v) for k, v in found.items()} == DIGESTS
-    assert {len(groups) for groups in found.values()} == {600}
-    assert [group.family for group in found["base"][:3]] == list(FAMILIES)
-    documents = load.drawn(lieder_experiment="diff", fresh=7)["test"]
+def test_mini_has_the_same_bytes() -> None:
+    """lieder_mini does not change unnoticed."""
+    assert digest(items.mini()) == MINI_DIGEST
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_the_same_seed_gives_the_same_bytes(experiment: Experiment) -> None:
+    """Items that are drawn under the default seed do not change unnoticed."""
+    groups = items.drawn(200, "seed 0", experiment)
+    assert digest(groups) == DIGESTS[experiment]
+    assert len(groups) == 600
+    assert [group.family for group in groups[:3]] == list(FAMILIES)
+
+
+def test_fresh_items_differ_from_those_of_the_seed() -> None:
+    """The same number as ``fresh`` and as a seed draws different items."""
+    fresh = load.drawn(lieder_experiment="diff", fresh=7)["test"]
     seeded = load.drawn(lieder_experiment="diff", lieder_seed=7)["test"]
-    assert documents["item"] != seeded["item"]
+    assert fresh["item"] != seeded["item"]
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -65,108 +109,181 @@ def test_published_items_come_out_as_published(
     real_data: Path, experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All contexts, continuations and judgments; the non-referential sentence is our own."""
-    monkeypatch.setattr(items, "draw", lambda count, seed: list(THEIRS.values())[:count])
-    ours = items.drawn(3, "", experiment)
-    published = load.read(real_data / f"lieder/stimuli/{experiment}_stimuli.jsonl", experiment)
-    theirs = [group for group in published if group.item in THEIRS]
-    assert len(theirs) == len(ours) == 9
-    for one, other in zip(ours, theirs, strict=True):
-        assert one.family == other.family
-        for mine, sentence in zip(one.sentences, other.sentences, strict=True):
-            same = mine == sentence
-            assert same != mine.condition.endswith(NONREFERENTIAL)
-            assert mine._replace(continuation="") == sentence._replace(continuation="")
+
+    def draw_published(count: int, seed: str) -> list[Item]:
+        return list(PUBLISHED_ITEMS.values())[:count]
+
+    monkeypatch.setattr(items, "draw", draw_published)
+    our_groups = items.drawn(3, "", experiment)
+    stimuli = load.read(real_data / f"lieder/stimuli/{experiment}_stimuli.jsonl", experiment)
+    published_groups = [group for group in stimuli if group.item in PUBLISHED_ITEMS]
+    assert len(published_groups) == len(our_groups) == 9
+    for ours, published in zip(our_groups, published_groups, strict=True):
+        assert ours.family == published.family
+        for our_sentence, sentence in zip(ours.sentences, published.sentences, strict=True):
+            if our_sentence.condition.endswith(NONREFERENTIAL):
+                assert our_sentence != sentence
+            else:
+                assert our_sentence == sentence
+            our_context = our_sentence._replace(continuation="")
+            assert our_context == sentence._replace(continuation="")
 
 
 def test_mini_has_the_design_of_experiment_1() -> None:
-    groups, families = items.mini(), list(items.words("mini")["families"])
+    """Each of at least 16 items is in each family, with all conditions and their judgments."""
+    groups = items.mini()
     names = list(dict.fromkeys(group.item for group in groups))
     assert len(names) >= 16
-    assert [(g.item, g.family) for g in groups] == [(i, f) for i in names for f in families]
-    ends = ("s", "p", NONREFERENTIAL)
+    crossed = [(name, family) for name in names for family in items.words("mini")["families"]]
+    assert [(group.item, group.family) for group in groups] == crossed
+    endings = ("s", "p", NONREFERENTIAL)
+    conditions = [f"{context}_{ending}" for context in FOUR_CONTEXTS for ending in endings]
     for group in groups:
-        judged = {one.condition: one.felicitous for one in group.sentences}
-        assert list(judged) == [f"{context}_{end}" for context in FOUR_CONTEXTS for end in ends]
-        assert {name for name, right in judged.items() if right} == FELICITOUS & judged.keys()
-        for one in group.sentences:
-            assert re.fullmatch(r"[A-Z][^.]*\.", one.context), one
-            assert re.fullmatch(r" [A-Z][^.]*\.", one.continuation), one
-            text = one.context + one.continuation
+        felicitous = {each.condition for each in group.sentences if each.felicitous}
+        assert [sentence.condition for sentence in group.sentences] == conditions
+        assert felicitous == FELICITOUS & set(conditions)
+
+
+def test_mini_is_well_written() -> None:
+    """Sentences begin and end properly, have the right article, and none comes twice."""
+    texts = []
+    for group in items.mini():
+        for sentence in group.sentences:
+            assert re.fullmatch(r"[A-Z][^.]*\.", sentence.context), sentence
+            assert re.fullmatch(r" [A-Z][^.]*\.", sentence.continuation), sentence
+            text = sentence.context + sentence.continuation
             assert not re.search(r"  |[_|]|\ba [aeiou]|\ban [^aeiou]", text), text
-    texts = [one.context + one.continuation for group in groups for one in group.sentences]
+            texts.append(text)
     assert len(texts) == len(set(texts))
 
 
 def test_nothing_is_taken_from_lieder(shared_data: Path) -> None:
-    """None of mini's words, so none of its sentences, and no noun that is drawn."""
-    files = [shared_data / f"lieder/stimuli/{name}_stimuli.jsonl" for name in EXPERIMENTS]
-    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    published = set(re.findall(r"\w+", " ".join(row["sent"] for row in rows)))
+    """None of mini's words is published, so none of its sentences, and no noun that is drawn."""
+    stimuli: list[dict[str, str]] = []
+    for experiment in EXPERIMENTS:
+        file = shared_data / f"lieder/stimuli/{experiment}_stimuli.jsonl"
+        stimuli.extend(json.loads(line) for line in file.read_text().splitlines())
+    published_words = set(re.findall(r"\w+", " ".join(row["sent"] for row in stimuli)))
     for item in items.mini_items():
-        own = {item.noun, item.plural, *item.owners, item.base, item.finite, item.attempt}
-        assert not own & published
-    nouns = {row["id"].split("_")[1] for row in rows} | {"tonic"}
-    ours = [noun.noun for found, _, _ in items.classes().values() for noun in found]
-    assert len(nouns) == 17 and not nouns & set(" ".join(ours).split())
+        words = {item.noun, item.plural, *item.owners, item.base, item.finite, item.attempt}
+        assert not words & published_words
+
+    published_nouns = {row["id"].split("_")[1] for row in stimuli} | {"tonic"}
+    assert len(published_nouns) == 17
+    drawn_words = set()
+    for noun_class in items.classes().values():
+        for noun in noun_class.nouns:
+            drawn_words.update(noun.noun.split())
+    assert not published_nouns & drawn_words
 
 
-def test_words_that_spoil_the_design_are_not_there() -> None:
-    unfit = {reason: set(words) for reason, words in items.words("lexicon")["unfit"].items()}
+def unfit_words() -> dict[str, set[str]]:
+    return {reason: set(words) for reason, words in items.words("lexicon")["unfit"].items()}
+
+
+@pytest.mark.parametrize("name", items.classes())
+def test_frames_are_fit_and_agree(name: str) -> None:
+    """No verb can be shared or presupposes its object, and both forms have the same object."""
+    unfit = unfit_words()
     verbs = unfit["shareable"] | unfit["there_already"]
-    for name, (nouns, frames, predicates) in items.classes().items():
-        for frame in frames:
-            assert not {frame.base.split()[0], frame.attempt.split()[0]} & verbs, (name, frame)
-            assert frame.base.split("_")[1] == frame.finite.split("_")[1]
-            assert (frame.auxiliary == "does") == frame.finite.split()[0].endswith("s")
-        for noun in nouns:
-            assert noun.noun not in unfit["nouns"]
-            assert noun.plural != noun.noun
-            misleading = noun.noun[:2] in ("un", "uk")
-            assert misleading or (noun.article == "an") == (noun.noun[0] in "aeiou")
-        for one in predicates:
-            assert not unfit["predicates"] & set(re.findall(r"[\w']+", " ".join(one)))
-            singular, plural = (set(text.split()) for text in one)
-            assert not {"are", "were", "have", "their"} & singular, one
-            assert not {"is", "was", "has", "its"} & plural, one
+    for frame_words in items.classes()[name].frames:
+        base = frame_words.base
+        finite = frame_words.finite
+        assert not {base.split()[0], frame_words.attempt.split()[0]} & verbs, frame_words
+        assert base.split("_")[1] == finite.split("_")[1], frame_words
+        is_present = finite.split()[0].endswith("s")
+        assert (frame_words.auxiliary == "does") == is_present, frame_words
 
 
-def test_what_repeats_a_word_is_not_combined() -> None:
-    ring = items.classes()["jewellery"][0][2]
-    made = [("made" in f.finite, "made" in p[0]) for f, p in items.fitting()[ring]]
-    assert {(True, False), (False, True)} <= set(made)
-    assert (True, True) not in made
+@pytest.mark.parametrize("name", items.classes())
+def test_nouns_are_fit_and_have_their_article(name: str) -> None:
+    """No noun is unfit or has a plural like its singular; articles follow the first letter."""
+    unfit = unfit_words()["nouns"]
+    for noun in items.classes()[name].nouns:
+        assert noun.noun not in unfit
+        assert noun.plural != noun.noun
+        letter_misleads = noun.noun[:2] in ("un", "uk")
+        if not letter_misleads:
+            assert (noun.article == "an") == (noun.noun[0] in "aeiou"), noun
 
 
-def test_items_of_a_seed() -> None:
+@pytest.mark.parametrize("name", items.classes())
+def test_predicates_are_fit_and_have_their_number(name: str) -> None:
+    """No predicate has an unfit word, or a word of the other number."""
+    unfit = unfit_words()["predicates"]
+    for predicate in items.classes()[name].predicates:
+        assert not unfit & set(re.findall(r"[\w']+", " ".join(predicate))), predicate
+        singular_words = set(predicate.predicate_singular.split())
+        plural_words = set(predicate.predicate_plural.split())
+        assert not {"are", "were", "have", "their"} & singular_words, predicate
+        assert not {"is", "was", "has", "its"} & plural_words, predicate
+
+
+def test_frames_and_predicates_that_repeat_a_word_are_not_combined() -> None:
+    """A ring that somebody "made" is not "made of gold"; each of both comes with others."""
+    ring = items.classes()["jewellery"].nouns[2]
+    has_made = set()
+    for frame_words, predicate in items.fitting()[ring]:
+        in_frame = "made" in frame_words.finite
+        in_predicate = "made" in predicate.predicate_singular
+        has_made.add((in_frame, in_predicate))
+    assert {(True, False), (False, True)} <= has_made
+    assert (True, True) not in has_made
+
+
+def test_items_depend_on_the_seed_only() -> None:
+    """Fewer items are the first of more; another seed gives others."""
     drawn = items.draw(300, "seed 3")
     assert drawn[:40] == items.draw(40, "seed 3")
     assert drawn != items.draw(300, "seed 4")
-    assert len({item.noun for item in drawn[:240]}) == 240, "no noun twice before all have come"
+
+
+def test_nouns_and_names_are_dealt_evenly() -> None:
+    """No noun comes twice before all have come, and both owners have different initials."""
+    drawn = items.draw(300, "seed 3")
+    assert len({item.noun for item in drawn[:240]}) == 240
     for item in drawn:
-        assert item.owners[0][0] != item.owners[1][0]
-    assert len({name for item in drawn[:50] for name in item.owners}) >= 99
-    every = items.draw(items.capacity(), "seed 0")
-    assert len({(one.noun, one.base, one.predicate_singular) for one in every}) == 9596
+        first_owner, second_owner = item.owners
+        assert first_owner[0] != second_owner[0]
+    names: set[str] = set()
+    for item in drawn[:50]:
+        names.update(item.owners)
+    assert len(names) >= 99
+
+
+def test_all_items_that_can_be_drawn_differ() -> None:
+    """No two items have the same noun, verb and predicate."""
+    drawn = items.draw(items.capacity(), "seed 0")
+    assert len({(item.noun, item.base, item.predicate_singular) for item in drawn}) == 9596
+
+
+def perfect_logprob(condition: str, felicitous: list[str]) -> float:
+    """Return a log-probability that is high exactly where the continuation is felicitous."""
+    if "nonref" in condition:
+        return -3.0
+    return -1.0 if condition in felicitous else -5.0
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_a_perfect_reader_is_right_everywhere(experiment: Experiment) -> None:
-    """Distance, which is no requirement, aside."""
-    (doc, *_) = load.drawn(lieder_experiment=experiment, lieder_items=1)["test"]
-    likely = {True: -1.0, False: -5.0}
-    answers = [
-        (-3.0 if "nonref" in name else likely[name in doc["felicitous"]], False)
-        for name in doc["condition"]
-    ]
-    rows = table_of([("a", "a", (doc["item"],), score.process_results(doc, answers))])
+    """All metrics are 1 for log-probabilities by felicity, except distance, no requirement."""
+    doc = load.drawn(lieder_experiment=experiment, lieder_items=1)["test"][0]
+    responses = []
+    for condition in doc["condition"]:
+        responses.append((perfect_logprob(condition, doc["felicitous"]), False))
+    table = frame([("a", "a", (doc["item"],), score.process_results(doc, responses))])
     card = cards()["lieder"]
-    values = {one: estimate(rows, card.question_of(one)).value for one in card.metrics}
+    values = {}
+    for metric in card.metrics:
+        values[metric] = estimate(table, card.question_of(metric)).value
     del values["direct/distance"]
     assert values.pop("undefined") == 0.0
-    absent = {name for name, value in values.items() if value is None}
-    two = {"relative", "relative/affirmative_negation"}
-    assert absent == (two if experiment == "two" else {"comparisons_with_two"})
-    assert {values[name] for name in values.keys() - absent} == {1.0}
+    without_value = {metric for metric, value in values.items() if value is None}
+    if experiment == "two":
+        assert without_value == {"relative", "relative/affirmative_negation"}
+    else:
+        assert without_value == {"comparisons_with_two"}
+    assert {values[metric] for metric in values.keys() - without_value} == {1.0}
 
 
 @pytest.mark.parametrize(
@@ -176,7 +293,9 @@ def test_a_perfect_reader_is_right_everywhere(experiment: Experiment) -> None:
         ({"lieder_items": 9597}, "lieder_items is 9597; use 1 to 9596"),
         ({"lieder_experiment": "mini"}, "lieder_experiment: Input should be 'base', 'diff' or"),
     ],
+    ids=["no items", "too many items", "unknown experiment"],
 )
 def test_bad_options(options: dict[str, Any], message: str) -> None:
+    """The error names the option, its value and the legal values."""
     with pytest.raises(OptionError, match=re.escape(message)):
         load.drawn(**options)

@@ -3,7 +3,7 @@
 import csv
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -23,81 +23,111 @@ from lm_eval_ext.stats.measures import Question
 JUDGED = ("affirmative_negation", "managed_failed")
 """The families that people judged (appendix B)."""
 
-NONREF = [f"{context}_nonref" for context in FOUR_CONTEXTS]
-FOUR = [f"{context}_{number}" for context in FOUR_CONTEXTS for number in "sp"]
-logprobs = st.floats(min_value=-90, max_value=0)
-
-
+NONREFERENTIAL = [f"{context}_nonref" for context in FOUR_CONTEXTS]
+REFERENTIAL = [f"{context}_{number}" for context in FOUR_CONTEXTS for number in "sp"]
+CONDITIONS = REFERENTIAL + NONREFERENTIAL
 REQUIREMENTS = ("existence", "uniqueness+novelty", "plurality", "existence+plurality")
 
+FELICITOUS = {"pos_neg_s", "neg_pos_s", "pos_pos_p", "two_neg_p", "neg_two_p"}
 
-def test_the_comparisons_are_the_papers() -> None:
-    """Of 15 every felicitous condition against every infelicitous one of its contexts, once."""
-    felicitous = {"pos_neg_s", "neg_pos_s", "pos_pos_p", "two_neg_p", "neg_two_p"}
-    pairs = {(a, b) for a in felicitous for b in FOUR if a in FOUR and b not in felicitous}
-    assert {(c.better, c.worse) for c in score.FIFTEEN} == pairs
-    assert (len(score.FIFTEEN), len(score.SEVENTEEN)) == (15, 17)
-    assert len(score.THIRTY_THREE) == len({c.name for c in score.THIRTY_THREE}) == 33
+
+def test_fifteen_comparisons_are_the_papers() -> None:
+    """Each felicitous condition of four contexts is compared once with each infelicitous one."""
+    pairs = set()
+    for better in FELICITOUS & set(REFERENTIAL):
+        for worse in set(REFERENTIAL) - FELICITOUS:
+            pairs.add((better, worse))
+    assert {(comparison.better, comparison.worse) for comparison in score.FIFTEEN} == pairs
+    assert len(score.FIFTEEN) == 15
+    assert len(score.SEVENTEEN) == 17
+
+
+def test_thirty_three_comparisons_prefer_the_felicitous_condition() -> None:
+    """Only those of distance may compare two felicitous conditions, or prefer another."""
+    assert len(score.THIRTY_THREE) == 33
+    assert len({comparison.name for comparison in score.THIRTY_THREE}) == 33
     for comparison in score.THIRTY_THREE:
-        distance = comparison.requirement == score.DISTANCE
-        assert comparison.better in felicitous | ({"neg_pos_p"} if distance else set())
-        assert distance or comparison.worse not in felicitous, comparison
+        if comparison.requirement == score.DISTANCE:
+            assert comparison.better in FELICITOUS | {"neg_pos_p"}, comparison
+        else:
+            assert comparison.better in FELICITOUS, comparison
+            assert comparison.worse not in FELICITOUS, comparison
 
 
 def recorded(folder: Path, experiment: Any, model: str) -> list[tuple[Any, list[Any]]]:
-    """The documents of an experiment and the rows of a model's recorded answers."""
-    file = folder / f"lieder/recorded/{experiment}_{model}.responses.jsonl"
-    rows = map(json.loads, file.read_text().splitlines())
-    answers = {tuple(row["arguments"]): row["response"] for row in rows}
+    """Return the documents of an experiment, each with the rows of a model's recorded answers."""
+    responses = {}
+    responses_file = folder / f"lieder/recorded/{experiment}_{model}.responses.jsonl"
+    for line in responses_file.read_text().splitlines():
+        record = json.loads(line)
+        responses[tuple(record["arguments"])] = record["response"]
     groups = load.read(folder / f"lieder/stimuli/{experiment}_stimuli.jsonl", experiment)
-    return [
-        (doc, score.process_results(doc, [answers[pair] for pair in pairs]))
-        for doc in load.to_documents(groups, experiment)
-        for pairs in [zip(doc["context"], doc["continuation"], strict=True)]
-    ]
+    scored = []
+    for doc in load.to_documents(groups, experiment):
+        requests = zip(doc["context"], doc["continuation"], strict=True)
+        answers = [responses[request] for request in requests]
+        scored.append((doc, score.process_results(doc, answers)))
+    return scored
 
 
 @pytest.mark.parametrize("model", ["gpt2", "llama2_7B", "babbage-002"])
 @pytest.mark.parametrize("experiment", ["base", "diff", "two"])
 def test_recorded_accuracies(real_data: Path, experiment: str, model: str) -> None:
-    scored = [rows for _, rows in recorded(real_data, experiment, model)]
+    """Each comparison has as many right documents as the authors' results, 16 in each family."""
+    rows = []
+    for _, document_rows in recorded(real_data, experiment, model):
+        rows.extend(document_rows)
     for metric in score.metrics_of(experiment):
         file = real_data / f"lieder/recorded/{experiment}_{model}.expected_{metric}.json"
         for name, figures in json.loads(file.read_text()).items():
             facets = {"metric": metric, "comparison": name}
-            found = [row for rows in scored for row in rows if facets.items() <= row.items()]
-            assert (len(found), sum(row["correct"] for row in found)) == (48, figures["correct"])
-            assert Counter(row["family"] for row in found) == dict.fromkeys(FAMILIES, 16)
+            compared = [row for row in rows if facets.items() <= row.items()]
+            assert len(compared) == 48, name
+            assert sum(row["correct"] for row in compared) == figures["correct"], name
+            assert Counter(row["family"] for row in compared) == dict.fromkeys(FAMILIES, 16), name
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values)
 
 
 def test_human_figures_are_those_of_the_authors_file(shared_data: Path) -> None:
+    """The card's figures of comparisons, requirements and families are means of the judgments."""
     with (shared_data / "lieder/human/human_accuracy.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 544
-    right: dict[tuple[str, str], list[int]] = {}
-    for row in rows:
-        assert (float(row["good_rating"]) > float(row["bad_rating"])) is (row["correct"] == "1")
-        right.setdefault((row["sent_type"], row["type"]), []).append(int(row["correct"]))
+        judgments = list(csv.DictReader(file))
+    assert len(judgments) == 544
+    verdicts: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for judgment in judgments:
+        prefers_the_better = float(judgment["good_rating"]) > float(judgment["bad_rating"])
+        assert prefers_the_better is (judgment["correct"] == "1")
+        verdicts[judgment["sent_type"], judgment["type"]].append(int(judgment["correct"]))
+
     card = cards()["lieder"]
-    assert {family for family, _ in right} == set(JUDGED)
-    requirements = {c.name: c.requirement for c in score.SEVENTEEN}
-    means: dict[tuple[str, str], list[float]] = {}
-    for (family, name), verdicts in right.items():
-        assert len(verdicts) == 16
-        share = sum(verdicts) / 16
-        assert humans(card, family, name, requirements[name]) == share
-        means.setdefault((family, requirements[name]), []).append(share)
-    for (family, requirement), shares in means.items():
-        own = humans(card, family, None, requirement)
-        assert own == pytest.approx(sum(shares) / len(shares), abs=5e-5)
+    assert {family for family, _ in verdicts} == set(JUDGED)
+    requirements = {comparison.name: comparison.requirement for comparison in score.SEVENTEEN}
+    shares_by_requirement: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for (family, comparison), correct in verdicts.items():
+        assert len(correct) == 16
+        share = sum(correct) / 16
+        requirement = requirements[comparison]
+        assert published_human_figure(card, family, comparison, requirement) == share
+        shares_by_requirement[family, requirement].append(share)
+    for (family, requirement), shares in shares_by_requirement.items():
+        figure = published_human_figure(card, family, None, requirement)
+        assert figure == pytest.approx(mean(shares), abs=5e-5)
     for family in JUDGED:
-        of_family = [means[family, requirement] for requirement in REQUIREMENTS]
-        fifteen = [share for shares in of_family for share in shares]
-        assert humans(card, family, None, None) == pytest.approx(sum(fifteen) / 15, abs=5e-5)
+        fifteen = []
+        for requirement in REQUIREMENTS:
+            fifteen.extend(shares_by_requirement[family, requirement])
+        assert len(fifteen) == 15
+        figure = published_human_figure(card, family, None, None)
+        assert figure == pytest.approx(mean(fifteen), abs=5e-5)
 
 
-def humans(card: Card, family: str, comparison: str | None, requirement: str | None) -> float:
-    """The published figure behind a question."""
+def published_human_figure(
+    card: Card, family: str, comparison: str | None, requirement: str | None
+) -> float:
+    """Return the only published figure of a family, a comparison or a requirement."""
     where = {"family": (family,)}
     if requirement and (comparison is None or requirement == score.DISTANCE):
         where["requirement"] = (requirement,)
@@ -108,31 +138,40 @@ def humans(card: Card, family: str, comparison: str | None, requirement: str | N
     return value
 
 
-@given(st.fixed_dictionaries(dict.fromkeys(FOUR + NONREF, logprobs)))
-def test_relative_is_the_authors_formula(values: dict[str, float]) -> None:
+@given(st.fixed_dictionaries(dict.fromkeys(CONDITIONS, st.floats(min_value=-90, max_value=0))))
+def test_relative_is_the_authors_formula(logprobs: dict[str, float]) -> None:
     """Differences of logs order as the fractions do, wherever fractions can tell two apart."""
+
+    def fraction(condition: str) -> float:
+        context, _, _ = condition.rpartition("_")
+        probability = math.exp(logprobs[condition])
+        return probability / (probability + math.exp(logprobs[f"{context}_nonref"]))
+
     for comparison in score.SEVENTEEN:
-        fractions = []
-        for condition in (comparison.better, comparison.worse):
-            nonref = values[condition.rpartition("_")[0] + "_nonref"]
-            fractions.append(
-                math.exp(values[condition]) / (math.exp(values[condition]) + math.exp(nonref))
-            )
-        if not math.isclose(*fractions, rel_tol=1e-9):
-            right = score.judge(values, comparison, "relative")
-            assert right is (fractions[0] > fractions[1])
+        better = fraction(comparison.better)
+        worse = fraction(comparison.worse)
+        if not math.isclose(better, worse, rel_tol=1e-9):
+            is_right = score.judge(logprobs, comparison, "relative")
+            assert is_right is (better > worse), comparison
 
 
-def test_ties_and_undefined_probabilities_are_not_right() -> None:
-    flat = score.score(dict.fromkeys(FOUR + NONREF, -3.0), "base")
-    assert {row["correct"] for row in flat if "correct" in row} == {0.0}
-    assert pick(flat, "undefined") == 0.0
-    broken = score.score(
-        dict.fromkeys(FOUR + NONREF, -3.0) | {"pos_neg_s": math.nan, "neg_neg_s": -math.inf}, "base"
-    )
-    assert pick(broken, "undefined") == pytest.approx(2 / 12)
-    verdicts = {
-        row["comparison"]: row["correct"] for row in broken if row.get("metric") == "direct"
-    }
+def test_ties_are_not_right() -> None:
+    """Where all log-probabilities are equal, no comparison is right, and none is undefined."""
+    rows = score.score(dict.fromkeys(CONDITIONS, -3.0), "base")
+    assert {row["correct"] for row in rows if "correct" in row} == {0.0}
+    assert pick(rows, "undefined") == 0.0
+
+
+def test_undefined_probabilities_are_not_right() -> None:
+    """A NaN is wrong; minus infinity is undefined too, and less than any number."""
+    logprobs = dict.fromkeys(CONDITIONS, -3.0)
+    logprobs["pos_neg_s"] = math.nan
+    logprobs["neg_neg_s"] = -math.inf
+    rows = score.score(logprobs, "base")
+    assert pick(rows, "undefined") == pytest.approx(2 / 12)
+    verdicts = {}
+    for row in rows:
+        if row.get("metric") == "direct":
+            verdicts[row["comparison"]] = row["correct"]
     assert verdicts["pos_neg_s>neg_neg_s"] == 0.0
     assert verdicts["neg_pos_s>neg_neg_s"] == 1.0
