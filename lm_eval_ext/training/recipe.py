@@ -23,6 +23,7 @@ from pydantic import (
 
 from lm_eval_ext.atomic import sha256_of_json
 from lm_eval_ext.errors import OptionError, nearest
+from lm_eval_ext.harness.model_path import HUB_NAME
 from lm_eval_ext.reading import Strict, checked, read_yaml
 from lm_eval_ext.registry import recipe_files
 from lm_eval_ext.text import quantity
@@ -72,9 +73,15 @@ class Start(Strict):
         is_new = bool(self.config)
         if bool(self.start) == is_new or bool(self.tokenizer) != is_new:
             raise ValueError("give start, or config together with tokenizer")
-        if self.start[:1] in "/.~" and not Path(self.start).expanduser().is_dir():
+        is_name = HUB_NAME.fullmatch(self.start) or "{" in self.start
+        if self.start and not is_name and not Path(self.start).expanduser().is_dir():
             raise ValueError(f"start: no such folder {self.start}")
         return self
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the model is new, or one that a training of the recipe has made."""
+        return not self.start or "{" in self.start
 
 
 class Spans(Strict):
@@ -237,7 +244,7 @@ def optimizer_settings(name: str, settings: Settings) -> dict[str, Any]:
     if not has_start or has_optimizer:
         return {}
     recipe = read_recipe(name)
-    if recipe.model.start or recipe.training.optim != MUON:
+    if not recipe.model.is_new or recipe.training.optim != MUON:
         return {}
     replacing = {
         "training.optim": ADAMW,

@@ -262,8 +262,12 @@ def test_an_optimizer_for_a_new_model_does_not_train_an_existing_one(
 ) -> None:
     """Muon's rate for a tiny model would destroy what an existing model has learned."""
     started = settings | {"model.start": str(tmp_path)}
-    training = plan_models(write(), started)["tiny"].training
-    assert (training.optim, training.learning_rate, training.embedding_learning_rate) == expected
+    new = write()
+    pretrained = write("second", first={"words": {"extends": new}}, model={"start": "{words}"})
+    for name, model in ((new, "tiny"), (pretrained, "second")):
+        training = plan_models(name, started)[model].training
+        rates = (training.learning_rate, training.embedding_learning_rate)
+        assert (training.optim, *rates) == expected, model
 
 
 def test_another_optimizer_is_told(
@@ -509,6 +513,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("model identifier: tt5", {"model.config.model_type": "tt5"}),
     ("model: start: no such folder /nope", {"model": {"start": "/nope"}}),
     ("t5 has no 'd_modle'; did you mean d_model", {"model.config.d_modle": 3}),
+    ("model: start: no such folder no/such/folder", {"model": {"start": "no/such/folder"}}),
     ("give start, or config", {"model": {"start": "somewhere", "tokenizer": {}}}),
     ("pairs has no 'test'; it has all", {"gates.test": 1.0}),
     ("source: no module .*nosuch", {"source": "lm_eval_ext.nosuch"}),
