@@ -36,7 +36,10 @@ def score_screen(summary: Summary) -> str:
     lines = [f"accuracy: {_percent(summary.total)}"]
     not_scored = summary.rows - summary.scored
     if not_scored:
-        lines.append(f"not scored: {counted(not_scored, 'row')} ({', '.join(UNSCORED)})")
+        causes = [
+            f"{status} {summary.counts[status]:,}" for status in UNSCORED if summary.counts[status]
+        ]
+        lines.append(f"not scored: {counted(not_scored, 'row')} ({', '.join(causes)})")
     lines += _interval_lines(summary.total)
     if summary.original_correct is not None and summary.scored:
         share = 100 * summary.original_correct / summary.scored

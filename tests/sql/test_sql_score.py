@@ -78,7 +78,7 @@ def test_rows_come_back_with_their_status(databases: Path, predictions: Path) ->
     lines = [line.strip() for line in text.splitlines()]
     assert lines[:3] == [
         "accuracy: 16.67 % (1 of 6 rows scored)",
-        "not scored: 2 rows (gold_error, database_missing)",
+        "not scored: 2 rows (gold_error 1, database_missing 1)",
         "no interval from 1 database, fewer than 6",
     ]
     assert {line.split()[0]: int(line.split()[1]) for line in lines[3:-2]} == COUNTS
