@@ -1,8 +1,8 @@
 """Marks: what is best, what only was not beaten, and how often chance alone gives a mark."""
 
+import functools
 import random
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from lm_eval_ext.cards import cards
 from lm_eval_ext.stats.intervals import UNIT, interval, mean_estimate, probability_of
 from lm_eval_ext.stats.marks import ColumnTests, Standing, column_tests, standings
-from lm_eval_ext.stats.measures import Measure, Question
+from lm_eval_ext.stats.measures import Measure, Question, Unit
 from lm_eval_ext.stats.paired import holm
 from lm_eval_ext.stats.statistics import better_than, estimate, pairs
 from lm_eval_ext.stats.table import frame
@@ -23,8 +23,8 @@ GAIN = SHARE.model_copy(update={"unit": "points"})
 def table(values: Sequence[float], clusters: int = 10) -> pd.DataFrame:
     """A long table with a row for each document."""
     return frame(
-        (str(place), str(place), (f"c{place % clusters}",), [{"v": value}])
-        for place, value in enumerate(values)
+        (str(number), str(number), (f"c{number % clusters}",), [{"v": value}])
+        for number, value in enumerate(values)
     )
 
 
@@ -34,14 +34,14 @@ def share_of(right: int, documents: int = 40) -> list[float]:
 
 
 def column(measure: Measure, systems: dict[str, pd.DataFrame]) -> ColumnTests:
-    """The tests of a column of these systems."""
+    """Test each of these systems against chance and against the others."""
     question = Question(measure)
     values = {name: estimate(rows, question).value for name, rows in systems.items()}
     return column_tests(values, systems, question, pairs(systems, question), measure.baseline)
 
 
 def standing(measure: Measure, systems: dict[str, pd.DataFrame]) -> dict[str, Standing]:
-    """How each stands in a table of one column."""
+    """Return how each system stands in a table of one column."""
     return standings({"": column(measure, systems)})[""]
 
 
@@ -79,7 +79,7 @@ def test_a_mark_needs_a_test_against_chance_and_against_the_others(
     measure: Measure, right: tuple[int, ...], expected: tuple[Standing, ...]
 ) -> None:
     """A value that nobody beats is best only where it is significantly better than chance."""
-    systems = {name: table(share_of(n)) for name, n in zip("abc", right, strict=False)}
+    systems = {f"m{number}": table(share_of(count)) for number, count in enumerate(right)}
     assert tuple(standing(measure, systems).values()) == expected
 
 
@@ -92,13 +92,13 @@ def test_a_mark_needs_a_test_against_chance_and_against_the_others(
     ],
 )
 def test_a_gain_is_compared_with_0(values: list[float], expected: Standing) -> None:
-    """A gain of .120 [-.173, .412] was marked, and an unbeaten loss looked beaten."""
+    """A gain whose interval holds 0 is not marked, and an unbeaten loss does not look beaten."""
     systems = {"a": table(values), "b": table([value - 0.01 for value in values])}
     assert standing(GAIN, systems)["a"] == expected
 
 
 def test_few_clusters_are_not_tested() -> None:
-    """Five clusters cannot show anything, so that is said instead of "not better"."""
+    """Five clusters cannot show anything, so the mark says "untested" instead of "not better"."""
     systems = {"a": table(share_of(40), 5), "b": table(share_of(39), 5)}
     assert set(standing(HALF, systems).values()) == {"untested"}
 
@@ -106,15 +106,14 @@ def test_few_clusters_are_not_tested() -> None:
 @pytest.mark.parametrize("right", range(12, 41, 4))
 def test_the_p_value_belongs_to_the_interval(right: int) -> None:
     """The interval of level 1 - p ends at the baseline: so p < 0.05 where it excludes it."""
-    found = mean_estimate(share_of(right), [str(place % 10) for place in range(40)])
-    ends = interval(found, UNIT)
-    assert ends.low is not None and ends.high is not None
+    mean = mean_estimate(share_of(right), [str(number % 10) for number in range(40)])
+    bounds = interval(mean, UNIT)
+    assert bounds.low is not None and bounds.high is not None
     for baseline in (0.3, 0.5, 0.7):
-        p = probability_of(found, baseline, UNIT)
-        assert p is not None
-        assert (p < 0.05) == (not ends.low <= baseline <= ends.high)
-    p = probability_of(found, ends.low, UNIT)
-    assert p == pytest.approx(0.05)
+        p_value = probability_of(mean, baseline, UNIT)
+        assert p_value is not None
+        assert (p_value < 0.05) == (not bounds.low <= baseline <= bounds.high)
+    assert probability_of(mean, bounds.low, UNIT) == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize(
@@ -128,8 +127,8 @@ def test_the_p_value_belongs_to_the_interval(right: int) -> None:
         pytest.param("number", False, None, id="any number"),
     ],
 )
-def test_baselines(unit: Any, lower_is_better: bool, expected: float | None) -> None:
-    """What a model has to exceed follows from the unit, where chance is not stated."""
+def test_baselines(unit: Unit, lower_is_better: bool, expected: float | None) -> None:
+    """The value that a model has to exceed follows from the unit, where chance is not stated."""
     measure = SHARE.model_copy(update={"unit": unit, "lower_is_better": lower_is_better})
     assert measure.baseline == expected
     assert measure.model_copy(update={"chance": 0.25}).baseline == 0.25
@@ -144,7 +143,7 @@ def test_a_trivial_answer_raises_the_baseline() -> None:
 
 
 def test_columns_of_a_table_are_adjusted_for_each_other() -> None:
-    """What is best in a table of its column alone is not, among 20 columns at chance."""
+    """A value that is best in a table of its column alone is not, among 20 columns at chance."""
     alone = ColumnTests({"a": 0.7, "b": 0.6}, {"a": 0.02, "b": 0.4}, frozenset(), frozenset("ab"))
     chance = ColumnTests({"a": 0.5, "b": 0.5}, {"a": 1.0, "b": 1.0}, frozenset(), frozenset("ab"))
     assert standings({0: alone})[0] == {"a": "best", "b": "unproven"}
@@ -152,7 +151,7 @@ def test_columns_of_a_table_are_adjusted_for_each_other() -> None:
     assert crowd[0] == {"a": "unproven", "b": "unproven"}
     # With enough real findings the level of each is nearly 0.05.
     real = standings(dict.fromkeys(range(20), alone))
-    assert {one["a"] for one in real.values()} == {"best"}
+    assert {column_standings["a"] for column_standings in real.values()} == {"best"}
 
 
 @pytest.mark.parametrize(
@@ -172,31 +171,47 @@ def test_chance_marks_at_most_one_table_in_twenty(
     Whether a model is beaten by another is left out: it could only take marks away.
     """
     rng = random.Random(f"{models} {columns} {items} {alike}")
-    tables, marked = 120, 0
+    pool = p_values_of_guesses(items, alike)
+    tables = 400
+    marked_tables = 0
     for _ in range(tables):
         tests = {}
         for number in range(columns):
-            p_values = {f"m{model}": _p_of_guesses(rng, items, alike) for model in range(models)}
-            known = {name: p for name, p in p_values.items() if p is not None}
-            adjusted = dict(zip(known, holm(list(known.values())), strict=True))
-            values = dict.fromkeys(p_values, 0.5)
-            tests[number] = ColumnTests(values, adjusted, frozenset(), frozenset(p_values))
-        shown = {one for row in standings(tests).values() for one in row.values()}
-        marked += "best" in shown
-    assert marked <= 0.05 * tables, f"{marked} of {tables} tables have a mark"
+            tests[number] = guessed_column(rng.choices(pool, k=models))
+        marks = {mark for column in standings(tests).values() for mark in column.values()}
+        if "best" in marks:
+            marked_tables += 1
+    assert marked_tables <= 0.05 * tables, f"{marked_tables} of {tables} tables have a mark"
 
 
-def _p_of_guesses(rng: random.Random, items: int, alike: float) -> float | None:
-    """The p-value of a model that guesses three documents of each item."""
-    values = []
-    for _ in range(items):
-        common = float(rng.random() < 0.5)
-        for _ in range(3):
-            own = float(rng.random() < 0.5)
-            values.append(common if rng.random() < alike else own)
-    clusters = [f"c{place // 3}" for place in range(3 * items)]
-    rows = frame(
-        (str(place), str(place), (cluster,), [{"v": value}])
-        for place, (cluster, value) in enumerate(zip(clusters, values, strict=True))
-    )
-    return better_than(rows, Question(HALF), 0.5)
+def guessed_column(p_values: Sequence[float | None]) -> ColumnTests:
+    """Return a column of models that are not compared with each other, with adjusted p-values."""
+    names = [f"m{model}" for model in range(len(p_values))]
+    tested = [
+        (name, p_value)
+        for name, p_value in zip(names, p_values, strict=True)
+        if p_value is not None
+    ]
+    adjusted = holm([p_value for _, p_value in tested])
+    against_chance = dict(zip((name for name, _ in tested), adjusted, strict=True))
+    return ColumnTests(dict.fromkeys(names, 0.5), against_chance, frozenset(), frozenset(names))
+
+
+@functools.cache
+def p_values_of_guesses(items: int, alike: float) -> list[float | None]:
+    """Return p-values of models that guess: a pool, since each test takes milliseconds."""
+    rng = random.Random(f"{items} {alike}")
+    return [p_value_of_guesses(rng, items, alike) for _ in range(300)]
+
+
+def p_value_of_guesses(rng: random.Random, items: int, alike: float) -> float | None:
+    """Return the p-value of a model that guesses three documents of each item."""
+    rows = []
+    for item in range(items):
+        item_guess = float(rng.random() < 0.5)
+        for number in range(3):
+            document_guess = float(rng.random() < 0.5)
+            value = item_guess if rng.random() < alike else document_guess
+            name = f"{item}-{number}"
+            rows.append((name, name, (f"c{item}",), [{"v": value}]))
+    return better_than(frame(rows), Question(HALF), 0.5)

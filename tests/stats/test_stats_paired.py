@@ -20,16 +20,26 @@ from lm_eval_ext.stats.paired import (
     swap_test,
 )
 
+Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+
+def first_column(sums: Array) -> Array:
+    return sums[:, 0]
+
+
+def ratio(sums: Array) -> Array:
+    return sums[:, 0] / sums[:, 1]
+
+
+def undefined(sums: Array) -> Array:
+    return np.full(len(sums), np.nan)
+
 
 def sign_flip(sums: Sequence[float]) -> float:
-    """Of the sums by cluster."""
-    gaps = np.array(sums)[:, None]
-    p = swap_test(gaps, 0 * gaps, lambda total: total[:, 0])
-    return 1.0 if p is None else p  # of a single cluster
-
-
-def ratio(sums: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
-    return sums[:, 0] / sums[:, 1]
+    """Return the p-value of the clusters' sums of differences; 1 for a single cluster."""
+    differences = np.array(sums)[:, None]
+    p_value = swap_test(differences, 0 * differences, first_column)
+    return 1.0 if p_value is None else p_value
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=60))
@@ -38,24 +48,30 @@ def test_right_and_wrong_without_clusters_is_statsmodels_mcnemar(
 ) -> None:
     from statsmodels.stats.contingency_tables import mcnemar as reference
 
-    first, second = ([float(one) for one in own] for own in zip(*pairs, strict=True))
-    found = paired_difference(first, second, [str(i) for i in range(len(pairs))])
-    only = [sum(a > b for a, b in pairs), sum(b > a for a, b in pairs)]
-    expected = reference([[5, only[0]], [only[1], 5]], exact=True).pvalue
-    assert found.test == "mcnemar"
-    assert found.p == mcnemar(*only) == pytest.approx(expected, rel=1e-12, abs=1e-15)
+    first = [float(first_right) for first_right, _ in pairs]
+    second = [float(second_right) for _, second_right in pairs]
+    clusters = [str(number) for number in range(len(pairs))]
+    difference = paired_difference(first, second, clusters)
+    only_first = pairs.count((True, False))
+    only_second = pairs.count((False, True))
+    expected = reference([[5, only_first], [only_second, 5]], exact=True).pvalue
+    assert difference.test == "mcnemar"
+    assert difference.p == mcnemar(only_first, only_second)
+    assert difference.p == pytest.approx(expected, rel=1e-12, abs=1e-15)
 
 
 @given(st.lists(st.integers(-6, 6), min_size=1, max_size=9))
 def test_all_signs_are_tried(sums: list[int]) -> None:
-    """In whatever order the clusters come."""
-    total = abs(sum(sums))
-    signs = list(itertools.product((1, -1), repeat=len(sums)))
-    as_far = sum(abs(sum(s * v for s, v in zip(row, sums, strict=True))) >= total for row in signs)
+    """The p-value is the share of signs that give as large a sum, whatever the clusters' order."""
+    all_signed = list(itertools.product(*[(value, -value) for value in sums]))
+    as_far = sum(abs(sum(signed)) >= abs(sum(sums)) for signed in all_signed)
     sevenths = [value / 7 for value in sums]
-    assert sign_flip(sevenths) == pytest.approx(as_far / len(signs))
-    assert sign_flip(sevenths[::-1]) == pytest.approx(as_far / len(signs))
-    assert sign_flip([0.1, 0.2, -0.3]) == 1, "but for rounding the difference is 0"
+    assert sign_flip(sevenths) == pytest.approx(as_far / len(all_signed))
+    assert sign_flip(sevenths[::-1]) == pytest.approx(as_far / len(all_signed))
+
+
+def test_rounding_is_no_difference() -> None:
+    assert sign_flip([0.1, 0.2, -0.3]) == 1
 
 
 def test_drawn_signs_agree_with_all_signs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,38 +89,53 @@ def test_drawn_signs_agree_with_all_signs(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("differ", [24, 60])
 def test_the_order_of_documents_changes_nothing(differ: int) -> None:
-    """Where all exchanges are tried, and where they are drawn."""
+    """All exchanges are tried for few clusters that differ, and drawn for many."""
     rng = np.random.default_rng(6)
-    one, clusters = rng.normal(size=60), np.arange(60) // 2
-    two = np.where(np.arange(60) < differ, rng.normal(0.8, 1, size=60), one)
-    found, other = (
-        paired_difference(*(list(own[order]) for own in (one, two, clusters.astype(str))))
-        for order in (np.arange(60), rng.permutation(60))
-    )
-    assert found == other and found.p is not None and 0 < found.p < 1
+    first = rng.normal(size=60)
+    second = np.where(np.arange(60) < differ, rng.normal(0.8, 1, size=60), first)
+    clusters = (np.arange(60) // 2).astype(str)
+    order = rng.permutation(60)
+    difference = paired_difference(list(first), list(second), list(clusters))
+    reordered = paired_difference(list(first[order]), list(second[order]), list(clusters[order]))
+    assert reordered == difference
+    assert difference.p is not None
+    assert 0 < difference.p < 1
 
 
-def test_a_statistic_of_equal_systems_and_of_undefined_values() -> None:
-    totals, sizes = np.array([[n % 3, 3.0] for n in range(12)]), np.ones(12)
-    same = paired_statistic(totals, totals, ratio, sizes, limits=DIFFERENCE)
+TOTALS = np.array([[number % 3, 3.0] for number in range(12)])
+SIZES = np.ones(12)
+
+
+def test_a_statistic_of_equal_systems_does_not_differ() -> None:
+    same = paired_statistic(TOTALS, TOTALS, ratio, SIZES, limits=DIFFERENCE)
     assert (same.value, same.p, same.stderr) == (0.0, 1.0, 0.0)
-    assert same.low is not None and same.low < 0
-    undefined = paired_statistic(totals, totals, lambda sums: np.full(len(sums), np.nan), sizes)
-    assert set(vars(undefined).values()) == {None}
-    one = paired_statistic(np.ones((1, 1)), np.zeros((1, 1)), lambda s: s[:, 0], np.ones(1))
-    assert (one.value, one.p) == (1.0, None)
+    assert same.low is not None
+    assert same.low < 0
+
+
+def test_an_undefined_statistic_has_no_difference() -> None:
+    difference = paired_statistic(TOTALS, TOTALS, undefined, SIZES)
+    assert set(vars(difference).values()) == {None}
+
+
+def test_a_statistic_of_one_cluster_has_only_a_value() -> None:
+    difference = paired_statistic(np.ones((1, 1)), np.zeros((1, 1)), first_column, np.ones(1))
+    assert (difference.value, difference.p) == (1.0, None)
 
 
 def test_a_mean_as_a_statistic_agrees_with_its_formula() -> None:
-    """And exchanging systems in clusters is flipping signs."""
-    both = np.random.default_rng(8).normal(size=(2, 36))
-    formula = paired_difference(*map(list, both), [f"{n // 3:02}" for n in range(36)])  # type: ignore[call-arg, arg-type, misc]
-    totals = [np.array([[own.sum(), 3.0] for own in one.reshape(12, 3)]) for one in both]
-    found = paired_statistic(totals[0], totals[1], ratio, np.full(12, 3.0))
-    assert (found.value, found.stderr, found.p) == pytest.approx(
+    """Exchanging systems in clusters is flipping signs."""
+    first, second = np.random.default_rng(8).normal(size=(2, 36))
+    clusters = [f"{number // 3:02}" for number in range(36)]
+    formula = paired_difference(list(first), list(second), clusters)
+    sizes = np.full(12, 3.0)
+    first_totals = np.column_stack([first.reshape(12, 3).sum(axis=1), sizes])
+    second_totals = np.column_stack([second.reshape(12, 3).sum(axis=1), sizes])
+    statistic = paired_statistic(first_totals, second_totals, ratio, sizes)
+    assert (statistic.value, statistic.stderr, statistic.p) == pytest.approx(
         (formula.value, formula.stderr, formula.p)
     )
-    assert found.low == pytest.approx(formula.low, abs=0.1)
+    assert statistic.low == pytest.approx(formula.low, abs=0.1)
 
 
 @given(st.lists(st.floats(0, 1), max_size=40))
