@@ -51,8 +51,8 @@ def build(
     options = checked(Options, values, "diner build")
     report = build_dataset(corpus, out, glossary, options)
     typer.echo(DataFrame(report["figures"]).map("{:,.6g}".format).to_string())
-    first, last = report["course"][0], report["course"][-1]
+    divergences = report["course"]
     typer.echo(
-        f"Divergence {last:.4f} after {len(report['course']) - 1} exchanges; asked for "
-        f"{divergence}, and names divided at random have {first:.4f}. See {out / REPORT}"
+        f"Divergence {divergences[-1]:.4f} after {len(divergences) - 1} exchanges; asked for "
+        f"{divergence}, and names divided at random have {divergences[0]:.4f}. See {out / REPORT}"
     )

@@ -154,12 +154,12 @@ def words(text: str) -> list[str]:
 
 def runs(texts: Iterable[str]) -> set[WordRun]:
     """Return all runs of :data:`RUN` words; of a shorter text, the whole of it."""
-    found = set()
+    word_runs = set()
     for text in texts:
         text_words = words(text)
         for start in range(max(1, len(text_words) - RUN + 1)):
-            found.add(tuple(text_words[start : start + RUN]))
-    return found
+            word_runs.add(tuple(text_words[start : start + RUN]))
+    return word_runs
 
 
 def _discourses(seed: int, rng: random.Random) -> Iterator[Pair]:

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 GRACE_S = 10
 """Seconds that an evaluation may take to end by itself."""
 
-Evaluate: TypeAlias = "Callable[..., dict[str, Any] | None]"
-"""lm-eval's ``evaluate``: returns the content of the results file; None in ranks other than 0."""
+Results: TypeAlias = dict[str, Any]
+"""The content of a results file."""
+
+Evaluate: TypeAlias = Callable[..., Results | None]
+"""lm-eval's ``evaluate``, which returns None in ranks other than 0."""
 
 BuildIndex: TypeAlias = "Callable[..., Mapping[str, Entry]]"
 """lm-eval's ``TaskIndex.build``: returns the tasks of folders by name."""
@@ -89,7 +92,7 @@ def add_run_facts(evaluate: Evaluate, keys: Mapping[str, str], weights: str = ""
     a response was computed or came from the cache: it is what the task takes.
     """
 
-    def evaluate_and_add(*args: Any, **options: Any) -> dict[str, Any] | None:
+    def evaluate_and_add(*args: object, **options: Any) -> Results | None:
         from lm_eval_ext.log import get_logger
         from lm_eval_ext.results.files import KEYS, TOKENS, WEIGHTS
 

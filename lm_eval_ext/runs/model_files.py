@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 Settings: TypeAlias = Mapping[str, Any]
 """lm-eval's options, as a model's file has them."""
 
+Resources: TypeAlias = dict[str, Any]
+"""What a job needs, as the parameters of submitit."""
+
 SUFFIXES = (".yaml", ".yml")
 
 SET_BY_RUN = frozenset(
@@ -86,7 +89,7 @@ class _CheckedKeys(Exact):
     pretraining_tokens: Annotated[float, BeforeValidator(_parse_quantity), Field(ge=0)] = 0
     training_share: Annotated[float, Field(ge=0, le=1)] = 0
     did_not_learn: str = ""
-    resources: dict[str, Any] = {}
+    resources: Resources = {}
 
     model: Annotated[str, AfterValidator(_check_model_type)]
     batch_size: Annotated[object, AfterValidator(_check_batch_size)] = 1
@@ -144,7 +147,7 @@ class ModelFile:
     settings: Settings
     display_name: str
     launcher: str
-    resources: dict[str, Any]
+    resources: Resources
 
 
 def read_model_files(paths: Sequence[Path]) -> list[ModelFile]:

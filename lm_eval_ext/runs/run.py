@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, writing
+from lm_eval_ext.harness.lm_eval_types import Metadata
 from lm_eval_ext.harness.model_path import check_model_path
 from lm_eval_ext.harness.signature import digest
 from lm_eval_ext.log import get_logger
@@ -30,7 +31,13 @@ from lm_eval_ext.results.files import (
     metadata_of,
     read_results,
 )
-from lm_eval_ext.runs.model_files import ModelFile, Settings, lm_eval_config, read_model_files
+from lm_eval_ext.runs.model_files import (
+    ModelFile,
+    Resources,
+    Settings,
+    lm_eval_config,
+    read_model_files,
+)
 from lm_eval_ext.runs.process import evaluate, reason
 from lm_eval_ext.runs.tasks import Selection, TaskIdentity, select
 from lm_eval_ext.runs.weights import newer_format, weights_digest
@@ -110,7 +117,7 @@ class PlannedRun:
     file: str
     tasks: list[str]
     present: int
-    resources: dict[str, Any]
+    resources: Resources
     command: list[str]
 
 
@@ -217,16 +224,16 @@ class Job:
         stem = _file_stem("+".join(names))
         _gather(self.folder / CACHE, self._cache_stem(stem), self.weights)
         log = self.folder / CACHE / f"{stem}.log"
-        part = self.folder / f".part-{stem}"
-        shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
+        part_folder = self.folder / f".part-{stem}"
+        shutil.rmtree(part_folder, ignore_errors=True)  # of a run that was killed
 
         def show_progress(line: str) -> None:
             reporter.status(f"{label}: {line}")
 
         try:
-            problem = self._evaluate_into(part, names, log, show_progress)
+            problem = self._evaluate_into(part_folder, names, log, show_progress)
         finally:
-            shutil.rmtree(part, ignore_errors=True)
+            shutil.rmtree(part_folder, ignore_errors=True)
         seconds = f"{time.monotonic() - started:.0f} s"
         if problem:
             reporter.line(f"{label}: failed after {seconds}; its output is in {log}")
@@ -235,14 +242,14 @@ class Job:
         return problem
 
     def _evaluate_into(
-        self, part: Path, names: Sequence[str], log: Path, on_progress: Callable[[str], None]
+        self, part_folder: Path, names: Sequence[str], log: Path, on_progress: Callable[[str], None]
     ) -> str:
         """Evaluate in a folder, and move the results into the model's, after their samples."""
         import yaml
 
-        results = part / "results"
+        results = part_folder / "results"
         results.mkdir(parents=True)
-        config = part / "run.yaml"
+        config = part_folder / "run.yaml"
         settings = {
             **self.model.settings,
             "tasks": list(names),
@@ -400,7 +407,7 @@ def _check_limit(limit: float | None) -> None:
 
 def _prepare_job(
     model_file: ModelFile,
-    metadata: dict[str, Any],
+    metadata: Metadata,
     select_tasks: Callable[[str], Selection],
     work: Work,
 ) -> Job:
@@ -412,7 +419,7 @@ def _prepare_job(
         select_tasks: Returns the tasks of the work, given the folder of the user's own.
         work: The work that the job is a part of.
     """
-    merged = arguments_of(model_file.settings, "metadata") | metadata
+    merged = {**arguments_of(model_file.settings, "metadata"), **metadata}
     settings = dict(model_file.settings)
     if merged:
         settings["metadata"] = merged
@@ -466,7 +473,7 @@ def run_keys(
     return {name: digest([*same_model, task]) for name, task in tasks.items()}
 
 
-def _parse_metadata(text: str) -> dict[str, Any]:
+def _parse_metadata(text: str) -> Metadata:
     """Parse ``--metadata``: JSON, or ``key=value`` pairs separated by commas."""
     from lm_eval._cli.utils import try_parse_json
 

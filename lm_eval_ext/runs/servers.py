@@ -9,7 +9,9 @@ stop string. Requests, and how responses are read, are lm-eval's.
 import math
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
+
+from lm_eval_ext.harness.lm_eval_types import Keys
 
 if TYPE_CHECKING:
     from lm_eval.models.api_models import TemplateAPI
@@ -59,7 +61,7 @@ def be_patient(api_models: ModuleType) -> None:
     initialize = api_models.TemplateAPI.__init__
 
     def __init__(  # noqa: N807
-        self: "TemplateAPI", *args: Any, max_retries: int = ATTEMPTS, **options: Any
+        self: "TemplateAPI", *args: object, max_retries: int = ATTEMPTS, **options: object
     ) -> None:
         initialize(self, *args, max_retries=max_retries, **options)
         _cut_at_stop_strings(self)
@@ -82,16 +84,16 @@ def _cut_at_stop_strings(model: "TemplateAPI") -> None:
     stop_strings: list[str] | str | None = None
 
     def create_and_note(
-        *args: Any, gen_kwargs: dict[str, Any] | None = None, **options: Any
-    ) -> dict[str, Any]:
+        *args: object, gen_kwargs: Keys | None = None, **options: object
+    ) -> dict[str, object]:
         nonlocal stop_strings
         stop_strings = (gen_kwargs or {}).get("until")
-        payload: dict[str, Any] = create_payload(*args, gen_kwargs=gen_kwargs, **options)
+        payload: dict[str, object] = create_payload(*args, gen_kwargs=gen_kwargs, **options)
         if payload.get("stop") == []:
             del payload["stop"]
         return payload
 
-    def parse_and_cut(*args: Any, **options: Any) -> list[str | None]:
+    def parse_and_cut(*args: object, **options: object) -> list[str | None]:
         end_of_thought = getattr(model, "think_end_token", None)
         texts: list[str | None] = []
         for text in parse_generations(*args, **options):
@@ -110,7 +112,7 @@ def _checked(
     """Return lm-eval's ``parse_logprobs``, which first checks what the server sent."""
 
     def check_and_parse(
-        outputs: Completion | list[Completion], tokens: Sequence[Sequence[int]], **options: Any
+        outputs: Completion | list[Completion], tokens: Sequence[Sequence[int]], **options: object
     ) -> list[tuple[float, bool]]:
         completions = outputs if isinstance(outputs, list) else [outputs]
         choices = [choice for completion in completions for choice in completion["choices"]]
