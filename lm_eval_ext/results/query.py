@@ -18,9 +18,9 @@ from lm_eval_ext.stats.statistics import (
     NONE,
     Estimate,
     estimate,
-    of_documents,
     parts,
     shared_documents,
+    values_by_document,
 )
 from lm_eval_ext.text import counted, names_in
 
@@ -299,7 +299,7 @@ def is_recomputable(run: Run, table: "DataFrame", question: Question) -> bool:
     reported = run.scores.get(question.measure.name)
     if reported is None or reported.value is None or question.measure.value[0] not in table:
         return False
-    values = of_documents(table, question)
+    values = values_by_document(table, question)
     return math.isclose(values.mean(), reported.value, rel_tol=1e-9, abs_tol=1e-9)
 
 

@@ -9,7 +9,7 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.query import question_of
 from lm_eval_ext.stats.measures import Measure, Question
-from lm_eval_ext.stats.statistics import of_documents
+from lm_eval_ext.stats.statistics import values_by_document
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -95,4 +95,4 @@ def values_of(run: Run, table: "DataFrame", metric: str) -> Mapping[str, float]:
 
 def values_for(table: "DataFrame", question: Question) -> Mapping[str, float]:
     """Return the value of each document for a question, with three decimals."""
-    return dict(of_documents(table, question).dropna().round(3))
+    return dict(values_by_document(table, question).dropna().round(3))

@@ -40,7 +40,7 @@ LEAST_EFFECTIVE = 2.0
 """The same for effective clusters: where one holds nearly all documents, the others do not help."""
 
 HALF = 0.5
-"""Of an answer, that the design effect is estimated with in addition (Jeffreys' half)."""
+"""The part of an answer that the design effect is estimated with in addition (Jeffreys' half)."""
 
 Limits: TypeAlias = tuple[float | None, float | None]
 """The least and the largest legal value; None: there is no limit."""
@@ -60,7 +60,7 @@ class ClusteredValue:
         documents: The number of documents.
         clusters: The number of clusters they come from.
         effective: The number of clusters of one size that would say as much.
-        variance: Of single documents; None for a statistic that isn't a mean.
+        variance: The variance of single documents; None for a statistic that isn't a mean.
         tail: Their fourth central moment by their variance: the squared distance of the documents
             that differ most. (1 where a few of many answers are wrong.)
         uneven: By how much the squared error has to be raised for clusters of several sizes.
@@ -85,7 +85,7 @@ class Interval(NamedTuple):
 
 
 def mean_estimate(scores: Iterable[float], clusters: Iterable[str]) -> ClusteredValue | None:
-    """The mean of documents' scores, each with its cluster; None for fewer than two clusters.
+    """Return the mean of documents' scores by cluster; None for fewer than two clusters.
 
     The error is the sandwich estimator for a mean, with the correction G / (G - 1) for a small
     number G of clusters: sqrt(G / (G - 1) * sum over clusters of (sum of deviations)²) / n. With
@@ -98,30 +98,41 @@ def mean_estimate(scores: Iterable[float], clusters: Iterable[str]) -> Clustered
     import numpy as np
 
     values = np.fromiter(scores, float)
-    _, places, sizes = np.unique([*clusters], return_inverse=True, return_counts=True)
+    _, cluster_of, sizes = np.unique([*clusters], return_inverse=True, return_counts=True)
     count, groups = len(values), len(sizes)
     if groups < 2:  # noqa: PLR2004
         return None
-    order = np.lexsort((values, places))
+    order = np.lexsort((values, cluster_of))
     values = values[order]
     mean = float(values.mean())
     squares = (values - mean) ** 2
     variance = float(squares.mean())
     if variance <= (_ROUNDING * max(abs(mean), 1.0)) ** 2:
         variance = 0.0
-    effective, uneven = _of_sizes(sizes.astype(float))
-    sums = np.bincount(places[order], values - mean)
-    stderr = math.sqrt(groups / (groups - 1) * (sums @ sums)) / count if variance else 0.0
-    tail = float((squares @ squares) / squares.sum()) if variance else 0.0
-    return ClusteredValue(mean, stderr, count, groups, effective, variance, tail, uneven)
+    stderr = tail = 0.0
+    if variance:
+        sums = np.bincount(cluster_of[order], values - mean)
+        stderr = math.sqrt(groups / (groups - 1) * (sums @ sums)) / count
+        tail = float((squares @ squares) / squares.sum())
+    effective, uneven = _effective_clusters(sizes.astype(float))
+    return ClusteredValue(
+        value=mean,
+        stderr=stderr,
+        documents=count,
+        clusters=groups,
+        effective=effective,
+        variance=variance,
+        tail=tail,
+        uneven=uneven,
+    )
 
 
 _ROUNDING = 1e-12
 """Relative deviations below this come from rounding."""
 
 
-def _of_sizes(sizes: "Array") -> tuple[float, float]:
-    """The number of effective clusters, and by how much the squared error is too small.
+def _effective_clusters(sizes: "Array") -> tuple[float, float]:
+    """Return the number of effective clusters, and by how much the squared error is too small.
 
     Effective are n² / Σ n_c²: as many as there are if all have one size, else fewer. The large
     clusters pull the mean to themselves. If the documents of a cluster are alike, the expected sum
@@ -130,11 +141,12 @@ def _of_sizes(sizes: "Array") -> tuple[float, float]:
     """
     shares = sizes / sizes.sum()
     squares, cubes = float((shares**2).sum()), float((shares**3).sum())
-    return 1 / squares, (len(sizes) - 1) / len(sizes) / (1 + squares - 2 * cubes / squares)
+    expected_if_even = (len(sizes) - 1) / len(sizes)
+    return 1 / squares, expected_if_even / (1 + squares - 2 * cubes / squares)
 
 
 def level_of(names: Sequence[Sequence[str]]) -> int:
-    """What to cluster by, where clusters lie within each other.
+    """Return the level to cluster by, where clusters lie within each other.
 
     Args:
         names: The cluster of each document, from the coarsest level to the finest.
@@ -145,12 +157,14 @@ def level_of(names: Sequence[Sequence[str]]) -> int:
     """
     if len(set(names[0])) > 1:
         return 0
-    finer = range(1, len(names))
-    return next((one for one in finer if len(set(names[one])) >= LEAST_CLUSTERS), len(names) - 1)
+    for level in range(1, len(names)):
+        if len(set(names[level])) >= LEAST_CLUSTERS:
+            return level
+    return len(names) - 1
 
 
 def jackknife(totals: "Array", statistic: "Statistic", sizes: "Array") -> ClusteredValue | None:
-    """A statistic of sums over clusters, with the standard error of the delete-one jackknife.
+    """Return a statistic of sums over clusters, with the error of the delete-one jackknife.
 
     Args:
         totals: By cluster, the sums that the statistic needs.
@@ -163,20 +177,27 @@ def jackknife(totals: "Array", statistic: "Statistic", sizes: "Array") -> Cluste
     """
     import numpy as np
 
-    whole, count = totals.sum(axis=0), len(totals)
-    values = statistic(np.concatenate([whole[None], whole - totals]))
+    total, count = totals.sum(axis=0), len(totals)
+    # With all clusters, then without each of them.
+    values = statistic(np.concatenate([total[None], total - totals]))
     if count < 2 or not np.isfinite(values).all():  # noqa: PLR2004
         return None
-    stderr = math.sqrt((count - 1) * values[1:].var())
-    return ClusteredValue(float(values[0]), stderr, int(sizes.sum()), count, _of_sizes(sizes)[0])
+    effective, _ = _effective_clusters(sizes)
+    return ClusteredValue(
+        value=float(values[0]),
+        stderr=math.sqrt((count - 1) * values[1:].var()),
+        documents=int(sizes.sum()),
+        clusters=count,
+        effective=effective,
+    )
 
 
 def interval(estimate: ClusteredValue | None, limits: Limits = NO_LIMITS) -> Interval:
-    """The interval of an estimate, if one can be had.
+    """Return the interval of an estimate, if one can be had.
 
     Args:
-        estimate: From one of the functions above.
-        limits: Of legal values. From 0 to a limit: Wilson's interval; otherwise t.
+        estimate: An estimate from one of the functions above.
+        limits: The limits of legal values. From 0 to a limit: Wilson's interval; otherwise t.
     """
     if estimate is None or not math.isfinite(estimate.value + estimate.stderr):
         return Interval()
@@ -209,12 +230,14 @@ def _informative(estimate: ClusteredValue, high: float) -> float:
 
 
 def _squared_error(estimate: ClusteredValue, high: float) -> float:
-    """The squared standard error with the design effect that half an answer more shows."""
+    """Return the squared standard error with the design effect that half an answer more shows."""
     squared = estimate.stderr**2 * estimate.uneven
     if estimate.variance is None:
         share = estimate.value / high
         variance = share * (1 - share) * high**2
-        answers = min(variance / squared, estimate.documents) if squared else estimate.documents
+        answers: float = estimate.documents
+        if squared:
+            answers = min(variance / squared, answers)
         rare = answers * min(share, 1 - share)
     else:
         variance = estimate.variance

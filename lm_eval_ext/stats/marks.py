@@ -76,13 +76,18 @@ def column_tests(
         pairs: The comparisons of every two of these models; none if there is no test.
         baseline: What a model has to exceed; None if it is not known.
     """
-    lower = question.measure.lower_is_better
-    compared = {name for pair in pairs if pair.p_holm is not None for name in _names(pair)}
-    beaten = {_loser(pair, lower_is_better=lower) for pair in pairs if _is_significant(pair)}
+    compared = set()
+    beaten = set()
+    for pair in pairs:
+        if pair.p_holm is None:
+            continue
+        compared |= {pair.first, pair.second}
+        if pair.p_holm < ALPHA:
+            beaten.add(_loser(pair, lower_is_better=question.measure.lower_is_better))
     p_values: dict[str, float] = {}
-    for name in compared:
+    for name in tables:
         p = None
-        if baseline is not None:
+        if name in compared and baseline is not None:
             p = better_than(tables[name], question, baseline)
         if p is not None:
             p_values[name] = p
@@ -107,14 +112,6 @@ def _level(p_values: Sequence[float]) -> float:
         if p <= ALPHA * rank / total:
             selected = rank
     return ALPHA * selected / total if total else 0.0
-
-
-def _names(pair: Pair) -> tuple[str, str]:
-    return pair.first, pair.second
-
-
-def _is_significant(pair: Pair) -> bool:
-    return pair.p_holm is not None and pair.p_holm < ALPHA
 
 
 def _loser(pair: Pair, *, lower_is_better: bool) -> str:

@@ -1,4 +1,4 @@
-"""What can be asked of the long table of scores: measures, and questions about parts of it."""
+"""Measures, and questions to the long table of scores or to parts of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,9 @@ from pydantic import Field
 from lm_eval_ext.reading import Strict
 from lm_eval_ext.stats.intervals import DIFFERENCE, NO_LIMITS, UNIT, Limits
 
-DOCUMENT, CLUSTER, ID = "document", "cluster", "id"
+DOCUMENT = "document"
+CLUSTER = "cluster"
+ID = "id"
 
 Unit = Literal["share", "percent", "points", "change", "count", "number"]
 """What values are: 0 to 1, 0 to 100, a difference of shares, a relative change, 0 upwards, any."""
@@ -28,7 +30,13 @@ Filter = Mapping[str, tuple[str, ...]]
 
 
 class BestOf(Strict):
-    """Rows of one part only, the one with the highest mean: of prompt templates, the best."""
+    """The one part with the highest mean, whose rows count: the best of prompt templates.
+
+    Attributes:
+        facet: The facet that has the parts.
+        value: The column of values that decides.
+        where: The rows that decide.
+    """
 
     facet: str
     value: str
@@ -36,10 +44,10 @@ class BestOf(Strict):
 
 
 class Measure(Strict):
-    """How rows become a figure.
+    """How rows become a value.
 
     Attributes:
-        name: As users ask for it.
+        name: The name by which users ask for it.
         title: The same in words.
         statistic: ``mean`` of documents' values; ``contrast``, the mean of documents' weighted
             sums; ``change`` of what is missing to 1, after against before; ``bootstrap``, the
@@ -47,14 +55,16 @@ class Measure(Strict):
             ``micro_f1``.
         value: The column of values; of micro F1 those of hits, predicted and gold.
         where: The rows it is about, unless a question says something else about these facets.
-        weights: Of a contrast, by the values of ``facet``.
+        weights: The weights of a contrast, by the values of ``facet``.
         facet: What a contrast weights, or over which performance is relative.
         groups: Facets whose parts count the same, however many documents they have.
         shared: By facet, the value whose rows belong to every part.
-        best_of: See there.
-        seeds: Of the bootstrap, by value of ``facet``; without any the same documents are drawn for
-            all of its values.
-        of_sample: A sample's own score in words, where the figure is no mean of these.
+        best_of: The part that counts, where only the best one does.
+        seeds: The seeds of the bootstrap, by value of ``facet``; without any the same documents are
+            drawn for all of its values.
+        unit: What its values are.
+        lower_is_better: Whether lower values are better.
+        of_sample: A sample's own score in words, where the value is no mean of these.
         chance: The value of guessing, where it is known and not the worst legal one.
         undefined: When there is no value, to follow "N/A, since".
     """
@@ -106,7 +116,8 @@ class Question:
     """A measure of some rows, for each of their parts.
 
     Attributes:
-        where: What it says of a facet replaces what the measure says of it.
+        measure: The measure.
+        where: The rows that count; a facet's values replace those that the measure says.
         by: Facets; every combination of their values is a part. They also replace.
     """
 
@@ -116,6 +127,8 @@ class Question:
 
     @property
     def filter(self) -> Filter:
-        """Of rows."""
-        own = {key: one for key, one in self.measure.where.items() if key not in self.by}
-        return {**own, **self.where}
+        """The rows that count: by facet, the values that they may have."""
+        conditions = dict(self.measure.where)
+        for facet in self.by:
+            conditions.pop(facet, None)
+        return {**conditions, **self.where}

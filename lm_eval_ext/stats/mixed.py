@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lm_eval_ext.errors import require_extra
 
-LARGEST = 20.0
+MAX_EFFECT = 20.0
 """A larger effect on outcomes of 0 and 1, or standard error, says that nothing was estimated."""
 
 
@@ -25,7 +25,7 @@ def mixed_linear(
     predictors: Sequence[Sequence[float]],
     clusters: Sequence[str],
 ) -> Coefficient | None:
-    """The first predictor's effect on the mean, with a normal intercept per cluster (REML).
+    """Return the first predictor's effect on the mean, with a normal intercept per cluster (REML).
 
     Args:
         outcomes: n numbers.
@@ -36,7 +36,7 @@ def mixed_linear(
         None if it cannot be estimated, for instance where all outcomes are the same.
 
     Raises:
-        OptionError: If statsmodels is not installed.
+        OptionError: The package statsmodels is not installed.
     """
     import numpy as np
 
@@ -50,8 +50,9 @@ def mixed_linear(
             fit = models.MixedLM(np.array(outcomes), rows, groups=np.array(clusters)).fit(reml=True)
         except (np.linalg.LinAlgError, ValueError):
             return None
-        value, stderr, p = (float(one[1]) for one in (fit.params, fit.bse, fit.pvalues))
+        # The intercept is the first effect; the first predictor's is the second.
+        value, stderr, p = float(fit.params[1]), float(fit.bse[1]), float(fit.pvalues[1])
         low, high = map(float, fit.conf_int()[1])
-    if not (np.isfinite(value) and 0 < stderr < LARGEST):
+    if not (np.isfinite(value) and 0 < stderr < MAX_EFFECT):
         return None
     return Coefficient(value, low, high, p)

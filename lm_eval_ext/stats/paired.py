@@ -13,9 +13,9 @@ For many comparisons at once there are adjusted p-values.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from lm_eval_ext.stats.intervals import (
     NO_LIMITS,
@@ -27,6 +27,9 @@ from lm_eval_ext.stats.intervals import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from lm_eval_ext.stats.intervals import Array, Statistic
 
 Test = Literal["mcnemar", "sign-flip", "swap"]
@@ -43,7 +46,7 @@ _CHUNK = 500_000
 _TIE = 1e-9
 """Statistics that differ by less than this share of the largest are equal but for rounding."""
 
-_NOTHING = 1e-12
+_NEGLIGIBLE = 1e-12
 """A cluster's gap below this, relative to the largest, is 0 but for rounding."""
 
 
@@ -70,11 +73,16 @@ def paired_difference(
     *,
     limits: Limits = NO_LIMITS,
 ) -> Difference:
-    """Compares the means of two systems on the same documents.
+    """Compare the means of two systems on the same documents.
 
-    ``limits`` are those of the difference. The test is McNemar's, exact, if all scores are 0 or 1
-    and no cluster has two documents; otherwise :func:`swap_test` on the clusters' sums of
-    differences, which is a sign-flip test.
+    The test is McNemar's, exact, if all scores are 0 or 1 and no cluster has two documents;
+    otherwise :func:`swap_test` on the clusters' sums of differences, which is a sign-flip test.
+
+    Args:
+        first: The first system's score of each document.
+        second: The second system's, in the same order.
+        clusters: The documents' clusters.
+        limits: The limits of the difference.
 
     Returns:
         Only the value for fewer than two clusters.
@@ -82,18 +90,23 @@ def paired_difference(
     import numpy as np
     import pandas as pd
 
-    both = np.array([first, second], dtype=float)
-    gaps = both[0] - both[1]
+    scores = np.array([first, second], dtype=float)
+    gaps = scores[0] - scores[1]
     value = math.fsum(gaps) / len(gaps)
     estimate = mean_estimate(gaps, clusters)
-    if len(set(clusters)) == len(gaps) > 1 and np.isin(both, (0, 1)).all():
+    is_binary = bool(np.isin(scores, (0, 1)).all())
+    if is_binary and len(set(clusters)) == len(gaps) > 1:
         p = mcnemar(int((gaps > 0).sum()), int((gaps < 0).sum()))
         return _difference(value, estimate, limits, p, "mcnemar")
     # Exact, in the order of the clusters' names: where systems tie, they tie in any order.
-    summed = pd.Series(gaps).groupby(list(clusters)).agg(math.fsum)
-    sums: Any = summed.to_numpy()[:, None]
-    flipped = swap_test(sums, 0 * sums, lambda total: total[:, 0])
-    return _difference(value, estimate, limits, flipped, "sign-flip")
+    by_cluster = pd.Series(gaps).groupby(list(clusters)).agg(math.fsum)
+    sums: Array = by_cluster.to_numpy()[:, None]
+
+    def total_gap(total: "Array") -> "Array":
+        return total[:, 0]
+
+    p_flipped = swap_test(sums, 0 * sums, total_gap)
+    return _difference(value, estimate, limits, p_flipped, "sign-flip")
 
 
 def paired_statistic(
@@ -104,11 +117,16 @@ def paired_statistic(
     *,
     limits: Limits = NO_LIMITS,
 ) -> Difference:
-    """Compares two systems on a statistic of sums over clusters.
+    """Compare two systems on a statistic of sums over clusters; :func:`swap_test` is the test.
 
-    ``first``, ``second`` and ``statistic`` are those of :func:`swap_test`, which is the test;
-    ``sizes`` are the clusters' numbers of documents. The standard error is that of the jackknife,
-    both systems without the same cluster.
+    The standard error is that of the jackknife, both systems without the same cluster.
+
+    Args:
+        first: By cluster, the first system's sums.
+        second: The second system's, in the same order.
+        statistic: From sums to values, as in :func:`swap_test`.
+        sizes: By cluster, the number of documents.
+        limits: The limits of the difference.
 
     Returns:
         None for what is undefined or could not be computed.
@@ -118,28 +136,37 @@ def paired_statistic(
     def gap(sums: "Array") -> "Array":
         return statistic(sums[:, 0]) - statistic(sums[:, 1])
 
-    both = np.stack([first, second], axis=1)
-    (value,) = gap(both.sum(axis=0)[None])
-    estimate = jackknife(both, gap, sizes)
-    return _difference(float(value), estimate, limits, swap_test(first, second, statistic), "swap")
+    sums = np.stack([first, second], axis=1)
+    value = float(gap(sums.sum(axis=0)[None])[0])
+    estimate = jackknife(sums, gap, sizes)
+    p = swap_test(first, second, statistic)
+    return _difference(value, estimate, limits, p, "swap")
 
 
 def _difference(
     value: float, estimate: ClusteredValue | None, limits: Limits, p: float | None, test: Test
 ) -> Difference:
+    ends = interval(estimate, limits)
     return Difference(
-        None if math.isnan(value) else value,
-        estimate.stderr if estimate else None,
-        *interval(estimate, limits),
-        p,
-        None if p is None else test,
+        value=None if math.isnan(value) else value,
+        stderr=estimate.stderr if estimate else None,
+        low=ends.low,
+        high=ends.high,
+        method=ends.method,
+        p=p,
+        test=None if p is None else test,
     )
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """McNemar's exact test (1947), two-sided, on the documents that one system alone gets right.
+    """Return the p-value of McNemar's exact test (1947), two-sided.
 
-    It is 1.0 where there are no such documents.
+    Args:
+        only_first: The number of documents that only the first system gets right.
+        only_second: The number of those that only the second system gets right.
+
+    Returns:
+        1.0 where there are no such documents.
     """
     from scipy import special
 
@@ -148,7 +175,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
 
 def swap_test(first: "Array", second: "Array", statistic: "Statistic") -> float | None:
-    """Tests a statistic of sums over clusters, recomputed for exchanges of the systems.
+    """Test a statistic of sums over clusters, recomputed for exchanges of the systems.
 
     The p-value is the share of exchanges whose difference is at least as far from 0 as the observed
     one: of all exchanges for up to ``EXACT_UP_TO`` clusters that differ, otherwise of ``DRAWS``
@@ -167,52 +194,71 @@ def swap_test(first: "Array", second: "Array", statistic: "Statistic") -> float 
 
     if len(first) < 2:  # noqa: PLR2004
         return None
-    one, two, gaps = first.sum(axis=0), second.sum(axis=0), second - first
+    total_first, total_second = first.sum(axis=0), second.sum(axis=0)
 
-    def distance(exchanged: Any) -> Any:
-        return np.abs(statistic(one + exchanged) - statistic(two - exchanged))
+    def distance(exchanged: "Array") -> "Array":
+        """Return how far apart the systems are, given what they exchange."""
+        gaps: Array = statistic(total_first + exchanged) - statistic(total_second - exchanged)
+        return np.abs(gaps)
 
-    (seen,) = distance(np.zeros((1, *one.shape)))
-    if math.isnan(seen):
+    observed = float(distance(np.zeros((1, *total_first.shape)))[0])
+    if math.isnan(observed):
         return None
-    gaps[np.abs(gaps) <= _NOTHING * np.abs(gaps).max()] = 0
-    moved = gaps.any(axis=tuple(range(1, gaps.ndim)))
-    if not moved.any():
+    gaps = second - first
+    gaps[np.abs(gaps) <= _NEGLIGIBLE * np.abs(gaps).max()] = 0
+    differs = gaps.any(axis=tuple(range(1, gaps.ndim)))
+    if not differs.any():
         return 1.0
-    exact = moved.sum() <= EXACT_UP_TO
-    gaps = gaps[moved] if exact else gaps
-    count = len(gaps)
+    is_exact = bool(differs.sum() <= EXACT_UP_TO)
+    if is_exact:
+        gaps = gaps[differs]
     # Exchanging all clusters only changes the sign, so one cluster can stay.
-    every = 1 << (count - 1) if exact else DRAWS
-    rng = np.random.default_rng(0)
+    exchanges = 1 << (len(gaps) - 1) if is_exact else DRAWS
     extreme = 0
-    step = max(1, _CHUNK // count)
-    for start in range(0, every, step):
-        numbers = np.arange(start, min(start + step, every))[:, None]
-        size = (len(numbers), count)
-        drawn = numbers >> np.arange(count) & 1 if exact else rng.integers(0, 2, size, np.int8)
-        found = distance(np.tensordot(drawn.astype(np.float64), gaps, axes=1))
-        near = _TIE * max(seen, np.nanmax(found, initial=0.0))
-        extreme += int((~(found < seen - near)).sum())
-    return extreme / every if exact else (1 + extreme) / (1 + every)
+    for drawn in _exchanges(exchanges, len(gaps), is_exact=is_exact):
+        distances = distance(np.tensordot(drawn.astype(np.float64), gaps, axes=1))
+        tie = _TIE * max(observed, np.nanmax(distances, initial=0.0))
+        is_extreme = ~(distances < observed - tie)  # also of an undefined distance
+        extreme += int(is_extreme.sum())
+    return extreme / exchanges if is_exact else (1 + extreme) / (1 + exchanges)
+
+
+def _exchanges(count: int, clusters: int, *, is_exact: bool) -> "Iterator[NDArray[np.integer]]":
+    """Yield which clusters are exchanged: a row of zeros and ones for each exchange, in chunks.
+
+    Exact ones are the binary digits of the first ``count`` numbers; others are drawn.
+    """
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    step = max(1, _CHUNK // clusters)
+    for start in range(0, count, step):
+        numbers = np.arange(start, min(start + step, count))
+        if is_exact:
+            yield numbers[:, None] >> np.arange(clusters) & 1
+        else:
+            yield rng.integers(0, 2, (len(numbers), clusters), np.int8)
 
 
 def difference_limits(limits: Limits) -> Limits:
-    """The limits of a difference of two values within ``limits``."""
+    """Return the limits of a difference of two values within ``limits``."""
     low, high = limits
-    return NO_LIMITS if low is None or high is None else (low - high, high - low)
+    if low is None or high is None:
+        return NO_LIMITS
+    return low - high, high - low
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusts p-values so that the probability of any false finding stays below the level.
+    """Adjust p-values so that the probability of any false finding stays below the level.
 
     Holm (1979): the smallest is multiplied by the number of tests, the next by one less, and
     so on; none may be below the one before. They are returned in the given order.
     """
     import numpy as np
 
-    found = np.array(p_values, dtype=float)
-    order = np.argsort(found)
-    raised = np.maximum.accumulate(np.arange(len(found), 0, -1) * found[order])
-    found[order] = np.minimum(raised, 1)
-    return [float(p) for p in found]
+    adjusted = np.array(p_values, dtype=float)
+    order = np.argsort(adjusted)
+    factors = np.arange(len(adjusted), 0, -1)
+    raised = np.maximum.accumulate(factors * adjusted[order])
+    adjusted[order] = np.minimum(raised, 1)
+    return [float(p) for p in adjusted]

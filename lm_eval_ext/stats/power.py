@@ -1,4 +1,4 @@
-"""How many clusters a paired comparison needs, and what a number of them can show.
+"""Power: how many clusters a paired comparison needs, and what a number of them can show.
 
 The model is a t-test of the clusters' mean differences (Miller 2024, arXiv 2411.00640, section 5,
 with clusters in the place of questions). The sign-flip test that ``compare`` does has nearly the
@@ -13,12 +13,15 @@ from lm_eval_ext.stats.intervals import ALPHA, LEAST_CLUSTERS
 CERTAIN = 30.0
 """A noncentrality from which power is 1 but for rounding."""
 
-MOST = 10**9
-"""Clusters, beyond which no number is given."""
+MAX_CLUSTERS = 10**9
+"""Clusters beyond which no number is given."""
+
+_HALVINGS = 40
+"""Steps until a difference is known to twelve digits."""
 
 
 def stated_variance(rates: tuple[float, float], icc: float, per_cluster: float) -> float:
-    """The variance of a cluster's mean difference of two systems with right and wrong answers.
+    """Return the variance of a cluster's mean difference of two systems' right answers.
 
     Args:
         rates: The systems' shares of right answers, which do not depend on each other.
@@ -30,12 +33,12 @@ def stated_variance(rates: tuple[float, float], icc: float, per_cluster: float) 
 
 
 def power_of(clusters: int, difference: float, variance: float, alpha: float) -> float:
-    """The probability that a two-sided test finds a true difference.
+    """Return the probability that a two-sided test finds a true difference.
 
     Args:
         clusters: Two or more.
-        difference: Of the systems' means.
-        variance: Of a cluster's mean difference, above 0.
+        difference: The difference of the systems' means.
+        variance: The variance of a cluster's mean difference, above 0.
         alpha: The test's level.
     """
     from scipy import special
@@ -47,21 +50,24 @@ def power_of(clusters: int, difference: float, variance: float, alpha: float) ->
     quantile = special.stdtrit(degrees, 1 - alpha / 2)
     beyond = 1 - float(special.nctdtr(degrees, shift, quantile))
     wrong_way = float(special.nctdtr(degrees, shift, -quantile))
-    return beyond + (0.0 if math.isnan(wrong_way) else wrong_way)  # too small to be computed
+    if math.isnan(wrong_way):  # too small to be computed
+        return beyond
+    return beyond + wrong_way
 
 
 def clusters_needed(
     difference: float, variance: float, *, alpha: float = ALPHA, power: float = 0.8
 ) -> int | None:
-    """The least number of clusters with which a difference is found with this power.
+    """Return the least number of clusters with which a difference is found with this power.
 
     It is at least as large as the number that intervals need, and None above a billion.
     """
-    found = bisect_left(
-        range(MOST), power, LEAST_CLUSTERS,
-        key=lambda clusters: power_of(clusters, difference, variance, alpha),
-    )  # fmt: skip
-    return found if found < MOST else None
+
+    def power_with(clusters: int) -> float:
+        return power_of(clusters, difference, variance, alpha)
+
+    clusters = bisect_left(range(MAX_CLUSTERS), power, LEAST_CLUSTERS, key=power_with)
+    return clusters if clusters < MAX_CLUSTERS else None
 
 
 def detectable_difference(
@@ -85,7 +91,3 @@ def detectable_difference(
         else:
             high = middle
     return high
-
-
-_HALVINGS = 40
-"""Steps until a difference is known to twelve digits."""

@@ -1,17 +1,17 @@
-"""Statistics over the long table of scores (docs/statistics.md): figures, differences, tests.
+"""Statistics over the long table of scores (docs/statistics.md): estimates, differences, tests.
 
 A table has a row for each thing that was scored of a document. Columns are ``document``,
 ``cluster`` (and ``cluster_1``, ... for finer clusters, used where all documents are in one coarser
 cluster), facets (text) and values (numbers; NaN where a row has none). A :class:`Measure` says how
-rows become a figure, and a :class:`Question` which rows are asked about.
+rows become a value, and a :class:`Question` which rows are asked about.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from lm_eval_ext.stats.intervals import (
     interval,
@@ -34,15 +34,28 @@ if TYPE_CHECKING:
 
     from lm_eval_ext.stats.intervals import Array, Statistic
 
-PAPER_SAMPLES, PAPER_REPEATS = 100, 200
-"""Of the bootstrap in the conceptual few-shot paper (captions of its figures 2 to 4)."""
+SystemName = TypeVar("SystemName")
+
+PAPER_SAMPLES = 100
+"""Documents of a draw of the bootstrap in the conceptual few-shot paper (figures 2 to 4)."""
+
+PAPER_REPEATS = 200
+"""Draws of the same bootstrap."""
 
 
 @dataclass(frozen=True)
 class Estimate:
     """A value with its interval; None for what there is none of.
 
-    ``level`` is that of the clusters that its error is clustered by, ``method`` the interval's.
+    Attributes:
+        value: The value.
+        stderr: The standard error, clustered.
+        documents: The number of documents.
+        clusters: The number of clusters that the documents come from.
+        level: The level of these clusters; 0 is the coarsest.
+        low: The lower end of the 95 % interval.
+        high: The upper end.
+        method: How the interval was made.
     """
 
     value: float | None
@@ -67,94 +80,115 @@ class Pair(Difference):
 # Rows.
 
 
-def select(rows: "DataFrame", where: Filter, shared: Mapping[str, str] = {}) -> "DataFrame":
-    """The rows with these values; those with a ``shared`` one belong to every part."""
+def matching_rows(rows: "DataFrame", where: Filter, shared: Mapping[str, str] = {}) -> "DataFrame":
+    """Return the rows with these values; those with a ``shared`` one belong to every part."""
     for facet, values in where.items():
         if facet not in rows:
             return rows.iloc[:0]
-        rows = rows[rows[facet].isin({*values, shared.get(facet, values[0])})]
+        wanted = set(values)
+        if facet in shared:
+            wanted.add(shared[facet])
+        rows = rows[rows[facet].isin(wanted)]
     return rows
 
 
 def parts(rows: "DataFrame", question: Question) -> "Iterator[tuple[dict[str, str], Question]]":
-    """The question about each part, in the order in which the table has the parts."""
+    """Yield each part, its values by facet, and the question about it, in the order of the rows."""
     if not question.by:
         yield {}, question
         return
     measure = question.measure
-    asked = select(rows, question.filter)
-    asked = asked[_has_value(asked, measure)].reindex(columns=list(question.by)).dropna()
-    for values in asked.drop_duplicates().itertuples(index=False, name=None):
+    rows = matching_rows(rows, question.filter)
+    facets = rows[_has_value(rows, measure)].reindex(columns=list(question.by))
+    for values in facets.dropna().drop_duplicates().itertuples(index=False, name=None):
         part = dict(zip(question.by, map(str, values), strict=True))
-        if not any(measure.shared.get(facet) == one for facet, one in part.items()):
-            only = {facet: (one,) for facet, one in part.items()}
-            yield part, Question(measure, {**question.filter, **only})
+        is_shared = any(measure.shared.get(facet) == value for facet, value in part.items())
+        if not is_shared:
+            conditions = {facet: (value,) for facet, value in part.items()}
+            yield part, Question(measure, {**question.filter, **conditions})
 
 
 def _has_value(rows: "DataFrame", measure: Measure) -> "Series":
     return rows.reindex(columns=list(measure.value)).notna().all(axis=1)
 
 
-def _asked(rows: "DataFrame", question: Question) -> "DataFrame":
-    measure, where = question.measure, question.filter
-    best = measure.best_of
-    if best is not None and best.facet not in where and best.facet in rows:
-        deciding = select(rows, {**where, **best.where}).dropna(subset=[best.value])
-        values = deciding.groupby(best.facet, sort=False)[best.value]
-        means = values.agg(math.fsum) / values.count()  # exact: ties stay ties in any order
-        if len(means) > 1:
-            where = {**where, best.facet: (str(means.idxmax()),)}
-    rows = select(rows, where, measure.shared)
+def _rows_of(rows: "DataFrame", question: Question) -> "DataFrame":
+    """Return the rows that a question without parts is about."""
+    measure = question.measure
+    rows = matching_rows(rows, _with_best_part(rows, question), measure.shared)
     rows = rows[_has_value(rows, measure)]
     if not len(rows):
         return rows
     if measure.statistic == "micro_f1":  # what has no component on either side changes nothing
         rows = rows[rows[list(measure.value[1:])].any(axis=1)]
     if measure.weights:
-        own = rows[rows[measure.facet].isin(measure.weights)]
-        count = own.groupby(DOCUMENT)[measure.facet].transform("nunique")
-        rows = own[count == len(measure.weights)]
+        # Only documents that have all that is weighted.
+        rows = rows[rows[measure.facet].isin(measure.weights)]
+        counts = rows.groupby(DOCUMENT)[measure.facet].transform("nunique")
+        rows = rows[counts == len(measure.weights)]
     return rows
 
 
+def _with_best_part(rows: "DataFrame", question: Question) -> Filter:
+    """Return the filter of a question, with the part of the highest mean if it is about that."""
+    where, best = question.filter, question.measure.best_of
+    if best is None or best.facet in where or best.facet not in rows:
+        return where
+    deciding = matching_rows(rows, {**where, **best.where}).dropna(subset=[best.value])
+    values = deciding.groupby(best.facet, sort=False)[best.value]
+    means = values.agg(math.fsum) / values.count()  # exact: ties stay ties in any order
+    if len(means) < 2:  # noqa: PLR2004
+        return where
+    return {**where, best.facet: (str(means.idxmax()),)}
+
+
 def _levels(rows: "DataFrame") -> tuple[int, "Series"]:
-    """What a figure of these rows is clustered by: the level, and the cluster of each row."""
-    names = [CLUSTER, *sorted(name for name in rows if str(name).startswith(f"{CLUSTER}_"))]
-    if len(names) == 1 or not len(rows):
+    """Return the level of the clusters that an estimate is clustered by, and each row's cluster."""
+    finer = sorted(name for name in rows if str(name).startswith(f"{CLUSTER}_"))
+    if not finer or not len(rows):
         return 0, rows[CLUSTER]
+    names = [CLUSTER, *finer]
     per_document = rows.drop_duplicates(DOCUMENT)
     level = level_of([per_document[name].tolist() for name in names])
     return level, rows[names[level]]
 
 
-# Figures.
+# Estimates.
 
 
 def estimate(rows: "DataFrame", question: Question) -> Estimate:
-    """The figure of one run's rows of a task; ``question.by`` is left aside."""
+    """Return the estimate of one run's rows of a task; ``question.by`` is left aside."""
     measure = question.measure
-    rows = _asked(rows, question)
-    documents = rows[DOCUMENT].nunique()
+    rows = _rows_of(rows, question)
+    if rows.empty:
+        return Estimate(None)
     level, clusters = _levels(rows)
     rows = rows.assign(**{CLUSTER: clusters})
-    counted = (documents, rows[CLUSTER].nunique(), level)
-    if not documents:
-        return Estimate(None)
+    counts = Estimate(
+        None,
+        documents=rows[DOCUMENT].nunique(),
+        clusters=rows[CLUSTER].nunique(),
+        level=level,
+    )
     if measure.statistic == "bootstrap":
-        return _drawn(rows, measure, counted)
-    if statistic := STATISTICS.get(measure.statistic):
-        sums = totals(rows, measure)
-        (value,) = statistic(sums.sum(axis=0)[None])
-        estimate = jackknife(sums, statistic, sizes(rows))
+        return _bootstrap(rows, measure, counts)
+    statistic = STATISTICS.get(measure.statistic)
+    if statistic:
+        sums = cluster_sums(rows, measure)
+        value = float(statistic(sums.sum(axis=0)[None])[0])
+        clustered = jackknife(sums, statistic, cluster_sizes(rows))
     else:
         scores = document_values(rows, measure)
         value = math.fsum(scores[measure.name]) / len(scores)
-        estimate = mean_estimate(scores[measure.name], scores[CLUSTER])
-    return Estimate(
-        None if math.isnan(value) else float(value),
-        estimate.stderr if estimate else None,
-        *counted,
-        *interval(estimate, measure.limits),
+        clustered = mean_estimate(scores[measure.name], scores[CLUSTER])
+    ends = interval(clustered, measure.limits)
+    return replace(
+        counts,
+        value=None if math.isnan(value) else value,
+        stderr=clustered.stderr if clustered else None,
+        low=ends.low,
+        high=ends.high,
+        method=ends.method,
     )
 
 
@@ -167,7 +201,7 @@ def better_than(rows: "DataFrame", question: Question, baseline: float) -> float
 
     Args:
         rows: The long table of a run.
-        question: Its ``by`` is left aside.
+        question: The question; its ``by`` is left aside.
         baseline: The fixed value.
 
     Returns:
@@ -175,46 +209,50 @@ def better_than(rows: "DataFrame", question: Question, baseline: float) -> float
         no value, no interval, or a bootstrap of the paper.
     """
     measure = question.measure
-    rows = _asked(rows, question)
+    rows = _rows_of(rows, question)
     if rows.empty or measure.statistic == "bootstrap":
         return None
     _, clusters = _levels(rows)
     rows = rows.assign(**{CLUSTER: clusters})
-    flipped: float | None = 0.0
-    if statistic := STATISTICS.get(measure.statistic):
-        found = jackknife(totals(rows, measure), statistic, sizes(rows))
+    p_flipped: float | None = 0.0
+    statistic = STATISTICS.get(measure.statistic)
+    if statistic:
+        clustered = jackknife(cluster_sums(rows, measure), statistic, cluster_sizes(rows))
     else:
         scores = document_values(rows, measure)
         values = scores[measure.name].tolist()
-        found = mean_estimate(values, scores[CLUSTER])
+        clustered = mean_estimate(values, scores[CLUSTER])
         constant = [baseline] * len(values)
-        flipped = paired_difference(values, constant, scores[CLUSTER].tolist()).p
-    p = probability_of(found, baseline, measure.limits)
-    if found is None or p is None or flipped is None:
+        p_flipped = paired_difference(values, constant, scores[CLUSTER].tolist()).p
+    p = probability_of(clustered, baseline, measure.limits)
+    if clustered is None or p is None or p_flipped is None:
         return None
-    sign = -1 if measure.lower_is_better else 1
-    if sign * (found.value - baseline) <= 0:
-        return 1.0
-    return max(p, flipped)
+    gain = clustered.value - baseline
+    is_better = gain < 0 if measure.lower_is_better else gain > 0
+    return max(p, p_flipped) if is_better else 1.0
 
 
 def document_values(rows: "DataFrame", measure: Measure) -> "DataFrame":
-    """By document, its cluster and its value of a mean or a contrast, in the measure's column."""
+    """Return each document's value of a mean or a contrast, in the measure's column, and cluster.
+
+    Rows are by document.
+    """
     import pandas as pd
 
     documents = rows.groupby(DOCUMENT, sort=False)
-    found = documents[list(measure.value)].mean().set_axis([measure.name], axis=1)
+    values = documents[list(measure.value)].mean().set_axis([measure.name], axis=1)
     if measure.weights:
         # A weight belongs to all rows of a document with its value of the facet.
         weighted = means_by_facet(rows, measure) * pd.Series(measure.weights)
-        found[measure.name] = weighted.sum(axis=1)
-    return found.assign(**{CLUSTER: documents[CLUSTER].first()})
+        values[measure.name] = weighted.sum(axis=1)
+    return values.assign(**{CLUSTER: documents[CLUSTER].first()})
 
 
-def of_documents(rows: "DataFrame", question: Question) -> "Series":
-    """By document its own value, whatever the statistic: a mean, a contrast, or its F1."""
+def values_by_document(rows: "DataFrame", question: Question) -> "Series":
+    """Return each document's own value, whatever the statistic: a mean, a contrast, or its F1."""
     measure = question.measure
-    rows = _asked(rows, Question(measure.model_copy(update={"shared": {}}), question.where))
+    without_shared = measure.model_copy(update={"shared": {}})
+    rows = _rows_of(rows, Question(without_shared, question.where))
     if measure.statistic == "micro_f1":
         sums = rows.groupby(DOCUMENT, sort=False)[list(measure.value)].sum()
         hits, predicted, gold = (sums[name] for name in measure.value)
@@ -222,12 +260,12 @@ def of_documents(rows: "DataFrame", question: Question) -> "Series":
     return document_values(rows, measure)[measure.name]
 
 
-def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -> Estimate:
-    """The paper's bootstrap: 200 times, the figure of 100 documents drawn with replacement.
+def _bootstrap(rows: "DataFrame", measure: Measure, counts: Estimate) -> Estimate:
+    """Return the paper's bootstrap: 200 times, the value of 100 documents drawn with replacement.
 
     Each value of the facet is weighted as in a contrast. Without ``seeds`` its mean is over the
     same drawn documents as the others'; with them over others, as in the authors' code, so that a
-    gain varies with the documents, too. For a unit of ``change`` the figure is the relative change
+    gain varies with the documents, too. For a unit of ``change`` the value is the relative change
     of 1 minus the mean.
     """
     import numpy as np
@@ -237,38 +275,40 @@ def _drawn(rows: "DataFrame", measure: Measure, counted: tuple[int, int, int]) -
     ids = rows.drop_duplicates(DOCUMENT).set_index(DOCUMENT)[ID]
     means = means.loc[ids.sort_values(kind="stable").index]
 
-    def drawn(name: str) -> Any:
+    def draw(name: str) -> "Array":
         rng = np.random.default_rng(measure.seeds.get(name, 0))
-        places = rng.integers(len(means), size=(PAPER_REPEATS, PAPER_SAMPLES))
-        return means[name].to_numpy()[places]
+        positions = rng.integers(len(means), size=(PAPER_REPEATS, PAPER_SAMPLES))
+        drawn: Array = means[name].to_numpy()[positions]
+        return drawn
 
     if measure.unit == "change":
-        missing = [(1 - drawn(name)).sum(axis=1) for name in after_and_before(measure)]
-        figures = change_of_sums(np.stack(missing, axis=1))
+        missing = [(1 - draw(name)).sum(axis=1) for name in after_and_before(measure)]
+        values = change_of_sums(np.stack(missing, axis=1))
     else:
-        weights = measure.weights.items()
-        figures = np.sum([weight * drawn(name).mean(axis=1) for name, weight in weights], axis=0)
-    figures = figures[~np.isnan(figures)]
-    if len(figures) < 2 or len(means) < 2:  # noqa: PLR2004
-        return Estimate(None, None, *counted)
-    middle, low, high = map(float, np.quantile(figures, (0.5, 0.025, 0.975)))
-    return Estimate(middle, float(figures.std(ddof=1)), *counted, low, high, "own")
+        weighted = [weight * draw(name).mean(axis=1) for name, weight in measure.weights.items()]
+        values = np.sum(weighted, axis=0)
+    values = values[~np.isnan(values)]
+    if len(values) < 2 or len(means) < 2:  # noqa: PLR2004
+        return counts
+    low, median, high = map(float, np.quantile(values, (0.025, 0.5, 0.975)))
+    stderr = float(values.std(ddof=1))
+    return replace(counts, value=median, stderr=stderr, low=low, high=high, method="own")
 
 
-# Statistics of sums over clusters: a change, F1, means of groups, relative performance. `totals`
-# makes sums of rows, by cluster; each statistic leads from sums to values, with any number of axes
-# in front (NaN: undefined). Jackknife and exchanges need no more.
+# Statistics of sums over clusters: a change, F1, means of groups, relative performance.
+# `cluster_sums` makes sums of rows, by cluster; each statistic leads from sums to values, with any
+# number of axes in front (NaN: undefined). Jackknife and exchanges need no more.
 
-LEAST_BASE = 0.05
+MIN_BASE = 0.05
 """Relative performance leaves out groups whose base score is lower (MAGNIFICo, footnote 8)."""
 
 
-def totals(rows: "DataFrame", measure: Measure) -> "Array":
-    """By cluster, in the order of their names, the sums that the measure's statistic needs.
+def cluster_sums(rows: "DataFrame", measure: Measure) -> "Array":
+    """Return by cluster, in the order of their names, the sums that the statistic needs.
 
-    Of a change what is missing to 1, after and before; of F1 hits, predicted and gold; of others
-    sum and number of the values in each group and value of the facet, the one to compare with
-    first. Sums are exact where it matters, so that the order of documents changes no digit.
+    Of a change these are what is missing to 1, after and before; of F1 hits, predicted and gold; of
+    others sum and number of the values in each group and value of the facet, the one to compare
+    with first. Sums are exact where it matters, so that the order of documents changes no digit.
     """
     import pandas as pd
 
@@ -279,75 +319,78 @@ def totals(rows: "DataFrame", measure: Measure) -> "Array":
         clusters = rows.drop_duplicates(DOCUMENT).set_index(DOCUMENT)[CLUSTER]
         missing = 1 - means_by_facet(rows, measure)[after_and_before(measure)]
         return _array(missing.groupby(clusters).agg(math.fsum))
-    keys = [CLUSTER, *measure.groups, *filter(None, [measure.facet])]
-    found = rows.groupby(keys)[values[0]].agg(["sum", "count"])
-    base = [measure.shared[measure.facet]] if measure.facet else []
-    *outer, last = map(list, found.index.levels)
-    last = list(dict.fromkeys([*base, *last]))
-    every = found.reindex(pd.MultiIndex.from_product([*outer, last]), fill_value=0)
-    return _array(every).reshape(len(outer[0]), -1, len(last), 2)
+    keys = [CLUSTER, *measure.groups]
+    if measure.facet:
+        keys.append(measure.facet)
+    sums = rows.groupby(keys)[values[0]].agg(["sum", "count"])
+    levels = [list(level) for level in sums.index.levels]
+    if measure.facet:
+        base = measure.shared[measure.facet]
+        levels[-1] = list(dict.fromkeys([base, *levels[-1]]))
+    complete = sums.reindex(pd.MultiIndex.from_product(levels), fill_value=0)
+    return _array(complete).reshape(len(levels[0]), -1, len(levels[-1]), 2)
 
 
-def sizes(rows: "DataFrame") -> "Array":
-    """By cluster, in the order of their names, the number of documents."""
+def cluster_sizes(rows: "DataFrame") -> "Array":
+    """Return by cluster, in the order of their names, the number of documents."""
     return _array(rows.groupby(CLUSTER)[DOCUMENT].nunique())
 
 
-def _array(found: "DataFrame | Series") -> "Array":
-    made: Array = found.to_numpy(float)
-    return made
+def _array(numbers: "DataFrame | Series") -> "Array":
+    array: Array = numbers.to_numpy(float)
+    return array
 
 
 def means_by_facet(rows: "DataFrame", measure: Measure) -> "DataFrame":
-    """By document, the mean value for each value of the measure's facet."""
+    """Return by document the mean value for each value of the measure's facet."""
     (column,) = measure.value
     return rows.groupby([DOCUMENT, measure.facet], sort=False)[column].mean().unstack()
 
 
 def after_and_before(measure: Measure) -> list[str]:
-    """The values of the facet that a change is between: the weight above 0 is after."""
+    """Return the values of the facet that a change is between: the weight above 0 is after."""
     return sorted(measure.weights, key=lambda name: -measure.weights[name])
 
 
 def change_of_sums(sums: "Array") -> "Array":
-    """From what is missing after and before, the relative change."""
+    """Return the relative change of what is missing, given after and before."""
     return _ratio(sums[..., 0], sums[..., 1]) - 1
 
 
 def f1_of_sums(sums: "Array") -> "Array":
-    """From hits, predicted and gold, that is F1 = 2 hits / (predicted + gold)."""
+    """Return F1 = 2 hits / (predicted + gold), given hits, predicted and gold."""
     return _ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
 
 
-def _ratio(above: "Array", below: "Array") -> "Array":
-    """NaN where the second is 0."""
+def _ratio(numerator: "Array", denominator: "Array") -> "Array":
+    """Return the ratio; NaN where the denominator is 0."""
     import numpy as np
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Array = np.where(below > 0, above / below, np.nan)
-    return found
+        ratio: Array = np.where(denominator > 0, numerator / denominator, np.nan)
+    return ratio
 
 
 def _mean(values: "Array") -> "Array":
-    """Over groups and values of the facet; NaN does not count."""
+    """Return the mean over groups and values of the facet; NaN does not count."""
     import numpy as np
 
     return _ratio(np.nansum(values, axis=(-2, -1)), np.isfinite(values).sum(axis=(-2, -1)))
 
 
 def mean_of_sums(sums: "Array") -> "Array":
-    """From sum and number in each group; groups without values do not count."""
+    """Return the mean of groups, given sum and number in each; empty groups do not count."""
     return _mean(_ratio(sums[..., 0], sums[..., 1]))
 
 
 def relative_of_sums(sums: "Array") -> "Array":
-    """min(novel / base, 1) x 100, averaged over the pairs with a base score of 5 % or more."""
+    """Return min(novel / base, 1) x 100, averaged over pairs with a base score of 5 % or more."""
     import numpy as np
 
     scores = _ratio(sums[..., 0], sums[..., 1])
     base, novel = scores[..., :1], scores[..., 1:]
     shares = np.minimum(_ratio(novel, base), 1)
-    return 100 * _mean(np.where(base >= LEAST_BASE, shares, np.nan))
+    return 100 * _mean(np.where(base >= MIN_BASE, shares, np.nan))
 
 
 STATISTICS: "Mapping[str, Statistic]" = {
@@ -362,62 +405,82 @@ STATISTICS: "Mapping[str, Statistic]" = {
 
 
 def pairs(systems: "Mapping[str, DataFrame]", question: Question) -> list[Pair]:
-    """Compares every two systems on the documents that all of them have a value for.
+    """Compare every two systems on the documents that all of them have a value for.
 
     P-values are adjusted for all pairs by Holm's method. ``question.by`` is ignored.
     """
-    measure = question.measure
-    limits = difference_limits(measure.limits)
-    asked = shared_documents(systems, question)
-    some = next(iter(asked.values()))
-    if some.empty or measure.statistic == "bootstrap":
+    shared = shared_documents(systems, question)
+    if next(iter(shared.values())).empty or question.measure.statistic == "bootstrap":
         return []
-    compared: Callable[..., Difference]
-    if statistic := STATISTICS.get(measure.statistic):
-        found: Mapping[str, Any] = {name: totals(rows, measure) for name, rows in asked.items()}
-        compared = partial(paired_statistic, statistic=statistic, sizes=sizes(some))
-    else:
-        values = {name: document_values(rows, measure) for name, rows in asked.items()}
-        clusters = next(iter(values.values()))[CLUSTER]
-        found = {name: own[measure.name].loc[clusters.index] for name, own in values.items()}
-        compared = partial(paired_difference, clusters=clusters.tolist())
-    made = [
-        Pair(**vars(compared(found[one], found[two], limits=limits)), first=one, second=two)
-        for one, two in combinations(asked, 2)
-    ]
-    adjust(made)
-    return made
+    compare = _comparer(shared, question.measure)
+    compared = []
+    for first, second in combinations(shared, 2):
+        difference = compare(first, second)
+        compared.append(Pair(**vars(difference), first=first, second=second))
+    adjust(compared)
+    return compared
 
 
-def adjust(found: Sequence[Pair]) -> None:
-    """Adjusts the p-values for all of these pairs."""
-    tested = [(one, one.p) for one in found if one.p is not None]
-    for (one, _), p in zip(tested, holm([p for _, p in tested]), strict=True):
-        one.p_holm = p
+def _comparer(
+    systems: "Mapping[str, DataFrame]", measure: Measure
+) -> Callable[[str, str], Difference]:
+    """Return what compares two systems by name; what it needs is computed once for each."""
+    limits = difference_limits(measure.limits)
+    statistic = STATISTICS.get(measure.statistic)
+    if statistic:
+        sums = {name: cluster_sums(rows, measure) for name, rows in systems.items()}
+        sizes = cluster_sizes(next(iter(systems.values())))
+        compare_sums = partial(paired_statistic, statistic=statistic, sizes=sizes, limits=limits)
+        return lambda first, second: compare_sums(sums[first], sums[second])
+    tables = {name: document_values(rows, measure) for name, rows in systems.items()}
+    clusters = next(iter(tables.values()))[CLUSTER]
+    values = {name: table[measure.name].loc[clusters.index] for name, table in tables.items()}
+    compare_values = partial(paired_difference, clusters=clusters.tolist(), limits=limits)
+    return lambda first, second: compare_values(values[first], values[second])
+
+
+def adjust(compared: Sequence[Pair]) -> None:
+    """Adjust the p-values for all of these pairs, by Holm's method."""
+    tested = [pair for pair in compared if pair.p is not None]
+    p_values = [pair.p for pair in tested if pair.p is not None]
+    for pair, p in zip(tested, holm(p_values), strict=True):
+        pair.p_holm = p
 
 
 def shared_documents(
-    systems: "Mapping[Any, DataFrame]", question: Question
-) -> "dict[Any, DataFrame]":
-    """The rows asked about, of the documents that all systems have; clustered alike."""
-    asked = {name: _asked(rows, question) for name, rows in systems.items()}
-    common = set.intersection(*(set(rows[DOCUMENT]) for rows in asked.values()))
-    kept = {name: rows[rows[DOCUMENT].isin(common)] for name, rows in asked.items()}
-    return {name: rows.assign(**{CLUSTER: _levels(rows)[1]}) for name, rows in kept.items()}
+    systems: "Mapping[SystemName, DataFrame]", question: Question
+) -> "dict[SystemName, DataFrame]":
+    """Return the rows asked about, of the documents that all systems have; clustered alike."""
+    asked = {name: _rows_of(rows, question) for name, rows in systems.items()}
+    documents = set.intersection(*[set(rows[DOCUMENT]) for rows in asked.values()])
+    shared = {}
+    for name, rows in asked.items():
+        kept = rows[rows[DOCUMENT].isin(documents)]
+        _, clusters = _levels(kept)
+        shared[name] = kept.assign(**{CLUSTER: clusters})
+    return shared
 
+
+# Text.
 
 NONE = "N/A"
 
+_DECIMALS = {"percent": 1, "count": 2}
+"""Decimals by unit; all others have three."""
+
+_SMALLEST_P = 0.001
+"""A smaller p-value is not shown with its digits."""
+
 
 def number(value: float | None, unit: str = "share", *, signed: bool = False) -> str:
-    """A value as text: percentages with one decimal, counts with two, all others with three."""
+    """Return a value as text: percentages with one decimal, counts with two, others with three."""
     if value is None or math.isnan(value):
         return NONE
-    decimals = {"percent": 1, "count": 2}.get(unit, 3)
-    shown = round(value, decimals) + 0.0  # no -0.0
-    return f"{shown:{'+' if signed else ''}.{decimals}f}"
+    decimals = _DECIMALS.get(unit, 3)
+    rounded = round(value, decimals) + 0.0  # no -0.0
+    return f"{rounded:+.{decimals}f}" if signed else f"{rounded:.{decimals}f}"
 
 
 def probability(p: float | None) -> str:
-    """A p-value as text."""
-    return "<0.001" if p is not None and p < 0.001 else number(p)  # noqa: PLR2004
+    """Return a p-value as text."""
+    return "<0.001" if p is not None and p < _SMALLEST_P else number(p)
