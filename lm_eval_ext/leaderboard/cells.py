@@ -1,6 +1,6 @@
 """The tables of the page: models by benchmarks, by tasks of one, and by metrics of a task.
 
-What a value is, and how it stands, comes from :mod:`lm_eval_ext.results.overview`.
+Values and their standing come from :mod:`lm_eval_ext.results.overview`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class Cell:
 
 
 Cells = Mapping[tuple[str, str, str], Cell]
-"""By model, task and metric."""
+"""Cells by model, task and metric."""
 
 MISSING = Cell(is_missing=True)
 
@@ -70,8 +70,8 @@ class Table:
     """Rows are models, then published results.
 
     Attributes:
-        name: In the address of the page.
-        title: For readers.
+        name: The table's name in the address of the page.
+        title: The title for readers.
         columns: The metrics.
         rows: The models'.
         published: The publications'.
@@ -119,15 +119,13 @@ def cells_of(models: Sequence[Model]) -> dict[tuple[str, str, str], Cell]:
 
 def with_standings(cells: Cells, columns: Sequence[OverviewColumn]) -> Cells:
     """Return cells in which the headlines of a table of these columns have their standing."""
-    known = dict(cells)
+    marked = dict(cells)
     for row in table_of(columns):
         key = row.model, row.task, row.metric
-        cell = known.get(key, Cell(why=row.why))
-        why = cell.why
-        if row.untested:
-            why = f"not tested: {row.untested}"
-        known[key] = replace(cell, standing=row.standing, why=why)
-    return known
+        cell = cells.get(key, Cell(why=row.why))
+        why = f"not tested: {row.untested}" if row.untested else cell.why
+        marked[key] = replace(cell, standing=row.standing, why=why)
+    return marked
 
 
 def headline_table(
@@ -144,14 +142,16 @@ def headline_table(
     Models that miss none come first, then those that are marked as best most often.
 
     Args:
-        name: The table's.
-        title: The table's.
-        tested: The columns.
-        models: The rows.
+        name: The table's name.
+        title: The table's title.
+        tested: The headlines of the columns.
+        models: The models of the rows.
         cells: All cells of the page.
-        level: What heads a column, as of :func:`column_for`.
+        level: What heads a column, as in :func:`column_for`.
     """
-    columns = [column_for(reference_run(one.runs), one.metric, level) for one in tested]
+    columns = []
+    for headline in tested:
+        columns.append(column_for(reference_run(headline.runs), headline.metric, level))
     rows = list(_rows(models, columns, with_standings(cells, tested)))
     rows.sort(key=lambda row: _rank(row.cells, columns))
     return Table(name, title, columns, rows)
@@ -167,11 +167,14 @@ def _rows(models: Iterable[Model], columns: Sequence[Column], cells: Cells) -> I
 
 
 def _rank(cells: Sequence[Cell], columns: Sequence[Column]) -> tuple[float, ...]:
-    """Models with all benchmarks first, then by how often they are best, then by the first."""
+    """Return what sorts models: those with all benchmarks first, then those best most often.
+
+    Ties go to the better value in the first column.
+    """
     missing = sum(cell.value is None for cell in cells)
     best = sum(cell.standing == "best" for cell in cells)
-    first = cells[0].value or 0.0
-    return missing, -best, first if columns[0].measure.lower_is_better else -first
+    value = cells[0].value or 0.0
+    return missing, -best, value if columns[0].measure.lower_is_better else -value
 
 
 def column_for(run: Run, metric: str, level: int) -> Column:
@@ -181,8 +184,13 @@ def column_for(run: Run, metric: str, level: int) -> Column:
     if card:
         names = [card.short_title, card.title_of_task(task), title]
     head, *below = dict.fromkeys(names[level:])
-    measure = question_of(run, metric).measure
-    return Column(task, metric, head, " · ".join(below), measure)
+    return Column(
+        task=task,
+        metric=metric,
+        head=head,
+        title=" · ".join(below),
+        measure=question_of(run, metric).measure,
+    )
 
 
 def task_table(
@@ -208,10 +216,10 @@ def _published(task: str, card: Card | None, metrics: Sequence[str]) -> list[Tab
     if card is None:
         return []
     cells: dict[str, list[Cell]] = {}
-    for place, metric in enumerate(metrics):
+    for position, metric in enumerate(metrics):
         if metric not in card.metrics:
             continue
         for label, value in card.published(task, card.question_of(metric)).items():
             row = cells.setdefault(label, [MISSING] * len(metrics))
-            row[place] = Cell(value)
+            row[position] = Cell(value)
     return [TableRow(label, row) for label, row in cells.items()]

@@ -30,8 +30,11 @@ from lm_eval_ext.text import one_line
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_LONGEST, _TITLE = 20_000, 120
+_MAX_TEXT = 20_000
 """Characters of a text; a longer one is cut and says its length."""
+
+_MAX_TITLE = 120
+"""Characters of a title."""
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | None"
 
@@ -45,7 +48,7 @@ class PageSamples:
 
 
 def select_samples(
-    run: Run, table: "DataFrame", scores: Sequence[SampleScore], most: int
+    run: Run, table: "DataFrame", scores: Sequence[SampleScore], max_samples: int
 ) -> PageSamples:
     """Return some samples of a run, evenly spread over all.
 
@@ -53,27 +56,32 @@ def select_samples(
         run: Its samples are read; of several filters those of the first.
         table: The long table of this run, from :func:`~lm_eval_ext.results.table.rows`.
         scores: The task's scores.
-        most: How many samples.
+        max_samples: How many samples.
 
     Raises:
         DataError: A line cannot be read, or lacks what lm-eval logs.
     """
-    step = math.ceil(run.documents[0] / most) or 1
-    kept = {}
-    for place, sample in enumerate(logged_samples(run)):
-        if place % step == 0:
-            kept[sample.key] = sample
-    return PageSamples(kept, [values_of(run, table, score.metrics[0]) for score in scores])
+    scored, _ = run.documents
+    step = math.ceil(scored / max_samples) or 1
+    selected = {}
+    for number, sample in enumerate(logged_samples(run)):
+        if number % step == 0:
+            selected[sample.key] = sample
+    values = [values_of(run, table, score.metrics[0]) for score in scores]
+    return PageSamples(selected, values)
 
 
-def pack(run: Run, kept: Mapping[str, PageSamples]) -> str:
+def pack(run: Run, samples_of: Mapping[str, PageSamples]) -> str:
     """Return the samples of a task, by model, in base64; the first model's have the documents."""
-    first = next(iter(kept.values())).samples
-    views, documents = inspect_documents(list(first.values()), views_of(run), run.task)
-    by_key = dict(zip(first, documents, strict=True))
+    reference = next(iter(samples_of.values())).samples
+    views, documents = inspect_documents(list(reference.values()), views_of(run), run.task)
+    document_of = dict(zip(reference, documents, strict=True))
+    models: dict[str, Json] = {}
+    for label, samples in samples_of.items():
+        models[label] = _model(samples, reference, document_of, views)
     content: Json = {
         "documents": [_document(document) for document in documents],
-        "models": {label: _model(own, first, by_key, views) for label, own in kept.items()},
+        "models": models,
     }
     encoded = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     # Half a surrogate pair, which a model may write, has no bytes of its own.
@@ -86,55 +94,61 @@ def _document(document: InspectedDocument) -> Json:
     for prompt in document.prompts:
         prompts.append([[turn.role, _cut(turn.text)] for turn in prompt])
     parts: list[Json] = [_part(part) for part in document.parts]
-    title = one_line(document.title, limit=_TITLE)
+    title = one_line(document.title, limit=_MAX_TITLE)
     return [title, document.id, _cut(document.gold), parts, prompts]
 
 
 def _model(
     model: PageSamples,
-    first: Mapping[str, LoggedSample],
-    documents: Mapping[str, InspectedDocument],
+    reference: Mapping[str, LoggedSample],
+    document_of: Mapping[str, InspectedDocument],
     views: Views | None,
 ) -> Json:
-    keys = [key for key in first if key in model.samples]
+    """Return a model's answers and scores, in the order of the reference's samples."""
+    keys = [key for key in reference if key in model.samples]
     samples = [model.samples[key] for key in keys]
-    asked = [documents[key] for key in keys]
-    inspected = dict(zip(keys, inspect_answers(samples, asked, views), strict=True))
+    documents = [document_of[key] for key in keys]
+    inspected = dict(zip(keys, inspect_answers(samples, documents, views), strict=True))
     answers: list[Json] = []
     responses: list[Json] = []
     reasons: list[Json] = []
     all_parts: list[Json] = []
-    for key in first:
+    for key in reference:
         if key not in inspected:
             for column in (answers, responses, reasons, all_parts):
                 column.append(None)
             continue
         view = inspected[key]
-        is_gold = _cut(view.answer) == _cut(documents[key].gold)
+        is_gold = _cut(view.answer) == _cut(document_of[key].gold)
         answers.append(0 if is_gold else _cut(view.answer))
         responses.append(0 if view.response == view.answer else _cut(view.response))
         reasons.append(view.reason)
         parts = list(view.parts)
         prompts = model.samples[key].prompts
-        if prompts != first[key].prompts:
+        if prompts != reference[key].prompts:
             parts += [Part("Prompt of this model", prompt) for prompt in dict.fromkeys(prompts)]
         all_parts.append([_part(part) for part in parts])
+    scores: list[Json] = []
+    for values in model.scores:
+        scores.append([values.get(key) for key in reference])
     return {
         "answers": answers,
         "responses": responses,
         "reasons": reasons,
         "parts": all_parts,
-        "scores": [[values.get(key) for key in first] for values in model.scores],
+        "scores": scores,
     }
 
 
 def _part(part: Part) -> Json:
-    table = [[_cut(cell) for cell in row] for row in part.table]
+    table: list[Json] = []
+    for row in part.table:
+        table.append([_cut(cell) for cell in row])
     fields = {**asdict(part), "text": _cut(part.text), "table": table}
     return {name: value for name, value in fields.items() if value}
 
 
 def _cut(text: str) -> str:
-    if len(text) <= _LONGEST:
+    if len(text) <= _MAX_TEXT:
         return text
-    return f"{text[:_LONGEST]} … ({len(text):,} characters)"
+    return f"{text[:_MAX_TEXT]} … ({len(text):,} characters)"

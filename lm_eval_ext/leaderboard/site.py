@@ -1,11 +1,11 @@
 """``lm-eval-ext leaderboard``: from folders of results to one HTML page that needs no network."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.cards import Card, cards
@@ -39,12 +39,15 @@ from lm_eval_ext.results.table import NoSamplesError, rows
 from lm_eval_ext.stats.statistics import number
 from lm_eval_ext.text import one_line, size_text
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
 _log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class Section:
-    """A tab."""
+    """A tab about a benchmark; or, without a card, about all tasks that aren't ours."""
 
     name: str
     title: str
@@ -54,8 +57,8 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Row:
-    """What is known of a model."""
+class ModelRow:
+    """The facts about a model, its notes and arguments as text, and the tokens of all its tasks."""
 
     about: ModelFacts
     text: str
@@ -69,27 +72,28 @@ def build(
     title: str = "Leaderboard",
     samples: int = 300,
 ) -> Path:
-    """Makes the page of results files or folders in the folder ``site``; returns its path.
+    """Make the page of results files or folders in the folder ``site``, and return its path.
 
     Beside it lies the table of all tasks, ``leaderboard.csv``.
 
     Args:
-        paths: As lm_eval or ``lm-eval-ext run`` left them.
-        site: What the page is written to.
-        title: Of the page.
-        samples: How many of each task are in the page; 0 for none.
+        paths: Results files or folders, as lm_eval or ``lm-eval-ext run`` left them.
+        site: The folder that the page is written to.
+        title: The title of the page.
+        samples: How many samples of each task are in the page; 0 for none.
 
     Raises:
-        OptionError: If there are no results, or ``site`` cannot be written.
-        DataError: If a file cannot be read.
+        OptionError: There are no results, or ``site`` cannot be written.
+        DataError: A file cannot be read.
     """
     models = sorted(read_models(paths), key=lambda model: model.label.casefold())
     # Tasks of ours in the order of their cards, then the others by name.
-    ours = [task for card in cards().values() for task in card.tasks]
-    available = {*choose_tasks(models, (), min_models=1)}
-    tasks = [task for task in ours if task in available] + sorted(available.difference(ours))
-    columns, kept = _read(models, tasks, samples)
-    content = _render(title, models, tasks, columns, kept)
+    our_tasks = [task for card in cards().values() for task in card.tasks]
+    available = set(choose_tasks(models, (), min_models=1))
+    tasks = [task for task in our_tasks if task in available]
+    tasks += sorted(available.difference(our_tasks))
+    columns, task_samples = _read(models, tasks, samples)
+    content = _render(title, models, tasks, columns, task_samples)
     page = site / "index.html"
     with writing(site):
         site.mkdir(parents=True, exist_ok=True)
@@ -109,7 +113,7 @@ class TaskSamples:
 
 
 def _read(
-    models: Sequence[Model], tasks: Sequence[str], most: int
+    models: Sequence[Model], tasks: Sequence[str], max_samples: int
 ) -> tuple[list[OverviewColumn], list[TaskSamples]]:
     """Return the tested headlines of all tasks, and the samples of those that have any.
 
@@ -125,8 +129,9 @@ def _read(
         column = column_of(models, task, read=read)
         if column is not None:
             columns.append(column)
-        if most:
-            samples += _samples_of(task, runs_by_model(models, task), read, most, problems)
+        if max_samples:
+            runs = runs_by_model(models, task)
+            samples += _samples_of(task, runs, read, max_samples, problems)
     for problem, names in problems.items():
         _log.warning("samples are not shown: %s: %s", named_briefly(names), problem)
     return columns, samples
@@ -136,38 +141,40 @@ def _samples_of(
     task: str,
     runs: Mapping[str, Run],
     read: ReadTable,
-    most: int,
+    max_samples: int,
     problems: dict[str, list[str]],
 ) -> Iterator[TaskSamples]:
     """Yield the samples of a task, if there are any; what cannot be read goes to ``problems``."""
     majority = majority_setup(runs)
     runs = {label: run for label, run in runs.items() if label in majority}
-    first = next(iter(runs.values()))
-    scores, kept = scores_of(first), {}
+    reference = next(iter(runs.values()))
+    scores = scores_of(reference)
+    samples_by_model = {}
     for label, run in runs.items():
         try:
-            selected = select_samples(run, read(run), scores, most)
+            selected = select_samples(run, read(run), scores, max_samples)
         except NoSamplesError as error:
             problems.setdefault(error.reason, []).append(f"{label} on {task}")
         except LmEvalExtError as error:
             problems.setdefault(str(error), []).append(f"{label} on {task}")
         else:
             if selected.samples:
-                kept[label] = selected
-    if not kept:
+                samples_by_model[label] = selected
+    if not samples_by_model:
         return
-    card = first.card
+    card = reference.card
+    scored, _ = reference.documents
     facts = {
         "task": task,
         "title": f"{card.short_title} · {card.title_of_task(task)}" if card else task,
-        "models": list(kept),
-        "scores": [vars(score) for score in scores],
-        "total": first.documents[0],
+        "models": list(samples_by_model),
+        "scores": [asdict(score) for score in scores],
+        "total": scored,
     }
-    yield TaskSamples(facts, pack(first, kept))
+    yield TaskSamples(facts, pack(reference, samples_by_model))
 
 
-def _asset(name: str) -> Any:
+def _asset(name: str) -> "Markup":
     from markupsafe import Markup
 
     file = files("lm_eval_ext.leaderboard") / "assets" / name
@@ -189,19 +196,21 @@ def _render(
         loader=FunctionLoader(_asset),
     )  # fmt: skip
     cells = cells_of(models)
-    by_task = {column.task: column for column in tested}
-    first = [by_task[task] for task in representatives(models).values() if task in by_task]
-    matrix = headline_table("overview", "Models by benchmarks", first, models, cells, level=0)
+    column_of_task = {column.task: column for column in tested}
+    benchmark_tasks = representatives(models).values()
+    columns = [column_of_task[task] for task in benchmark_tasks if task in column_of_task]
+    matrix = headline_table("overview", "Models by benchmarks", columns, models, cells, level=0)
+    signatures = {}
+    for task in tasks:
+        runs = runs_by_model(models, task).items()
+        signatures[task] = [(run.signature, label) for label, run in runs]
     return environment.get_template("page.html").render(
         title=title,
-        models={model.label: _row(model) for model in models},
+        models={model.label: _model_row(model) for model in models},
         matrix=matrix,
-        sections=list(_sections(models, tasks, by_task, cells)),
+        sections=list(_sections(models, tasks, column_of_task, cells)),
         samples=samples,
-        signatures={
-            task: [(run.signature, label) for label, run in runs_by_model(models, task).items()]
-            for task in tasks
-        },
+        signatures=signatures,
         asset=_asset,
         size=size_text,
         text_of=number,
@@ -209,16 +218,25 @@ def _render(
     )
 
 
-def _row(model: Model) -> Row:
-    run = next(iter(model.runs.values()))
-    arguments = run.file.content["config"].get("model_args")
+def _model_row(model: Model) -> ModelRow:
+    results = next(iter(model.runs.values())).file
+    arguments = results.settings.get("model_args")
     if isinstance(arguments, dict):
         arguments = ", ".join(f"{name}={value}" for name, value in arguments.items())
-    texts = (model_file(run.file).get("notes"), arguments)
-    counted = [one.tokens for one in model.runs.values()]
-    known = [tokens for tokens in counted if tokens]
-    tokens = Tokens(*map(sum, zip(*known, strict=True))) if len(known) == len(counted) else None
-    return Row(model_facts(run.file), one_line(" · ".join(str(t) for t in texts if t)), tokens)
+    texts = [str(text) for text in (model_file(results).get("notes"), arguments) if text]
+    return ModelRow(model_facts(results), one_line(" · ".join(texts)), _tokens(model))
+
+
+def _tokens(model: Model) -> Tokens | None:
+    """Return the tokens of all tasks of a model; None if those of one were not counted."""
+    input_tokens = output_tokens = 0
+    for run in model.runs.values():
+        tokens = run.tokens
+        if tokens is None:
+            return None
+        input_tokens += tokens.input
+        output_tokens += tokens.output
+    return Tokens(input_tokens, output_tokens)
 
 
 def _sections(
@@ -247,9 +265,9 @@ def _sections(
         if card is None:  # the overview has the headline of each
             tables = [table for table in tables if len(table.columns) > 1]
         elif len(members) > 1:
-            of_card = [tested[task] for task in members if task in tested]
+            columns = [tested[task] for task in members if task in tested]
             all_tasks = headline_table(
-                f"tasks-{name}", "all tasks", of_card, models, cells, level=1
+                f"tasks-{name}", "all tasks", columns, models, cells, level=1
             )
             tables.insert(0, all_tasks)
         if tables:

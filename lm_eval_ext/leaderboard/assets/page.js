@@ -153,9 +153,10 @@ function marked(left, right) {
 
 // ---- Samples: the answers of one model or two
 const MARKS = { right: "✓", wrong: "✗", partly: "~", "": "–" };
+const isDifference = (kind) => kind === "gain" || kind === "loss";
 function verdict(value, kind) {
   if (value === null) return "";
-  if (kind === "gain" || kind === "loss") return value === 0 ? "partly" : (value > 0) === (kind === "gain") ? "right" : "wrong";
+  if (isDifference(kind)) return value === 0 ? "partly" : (value > 0) === (kind === "gain") ? "right" : "wrong";
   const good = kind === "less" ? 1 - value : value;
   return good >= RIGHT ? "right" : good <= 1e-9 ? "wrong" : "partly";
 }
@@ -200,7 +201,12 @@ const browser = (() => {
     const other = models.length === 2 ? here().models.find((label) => label !== a.value) : "";
     offer(b, [["", "none"], ...models], state.get("b") ?? other);
     offer(score, here().scores.map((one) => [one.metrics[0], one.title, one.metrics.join(", ")]), state.get("score"));
-    show.value = state.get("show") ?? "";
+    // A difference is won or lost, or neither; other scores are right or wrong.
+    const [right, wrong] = isDifference(here().scores[score.selectedIndex]?.kind) ? ["won", "lost"] : ["right", "wrong"];
+    offer(show, [
+      ["", "all"], ["wrong", `A is ${wrong}`], ["right", `A is ${right}`], ["a", `A is ${right}, B is ${wrong}`],
+      ["b", `B is ${right}, A is ${wrong}`], ["differ", "A and B differ"],
+    ], state.get("show"));
     search.value = state.get("text") ?? "";
     content = await load(task.selectedIndex);
     if (mine !== turn) return;
@@ -220,7 +226,7 @@ const browser = (() => {
   function fits(place) {
     const [one, two] = models().map((model) => says(model, place));
     const { kind } = here().scores[score.selectedIndex];
-    const wrong = (said) => said === "wrong" || (said === "partly" && kind !== "gain" && kind !== "loss");
+    const wrong = (said) => said === "wrong" || (said === "partly" && !isDifference(kind));
     const rules = {
       "": true, wrong: wrong(one), right: one === "right", a: one === "right" && wrong(two), b: two === "right" && wrong(one),
       differ: models().length === 2 && value(a.value, place) !== value(b.value, place),
