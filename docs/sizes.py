@@ -49,9 +49,9 @@ def counted(name: str) -> dict[str, Any]:
     Raises:
         LmEvalExtError: Its data are not available.
     """
-    from lm_eval_ext.api.scoring import _load
+    from lm_eval_ext.api.scoring import load_task
 
-    task = _load(name, {})
+    task = load_task(name, {})
     task.build_all_requests(limit=SAMPLE, rank=0, world_size=1)
     asked, answers, most = [], [], 0
     for request in task.instances:

@@ -1,4 +1,4 @@
-"""Results as data frames: figures with their intervals, and the samples behind them."""
+"""Results as data frames: values with their intervals, and the samples behind them."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lm_eval_ext.plots.figures import Figure
     from lm_eval_ext.results.query import QueryRow
 
-Place = str | os.PathLike[str]
+AnyPath = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Results:
 
     Attributes:
         models: Each with the results file that counts for each task.
-        folder: Of the files, where they are temporary.
+        folder: The folder of the files, where they are temporary.
     """
 
     models: Sequence[Model]
@@ -34,7 +34,7 @@ class Results:
 
     @property
     def _runs(self) -> list[tuple[str, Run]]:
-        return [(one.label, run) for one in self.models for run in one.runs.values()]
+        return [(model.label, run) for model in self.models for run in model.runs.values()]
 
     @property
     def tasks(self) -> list[str]:
@@ -49,7 +49,7 @@ class Results:
         where: Sequence[str] = (),
         value: str = "",
     ) -> "DataFrame":
-        """One row for each model, task and metric; or for each part that is asked for.
+        """Return a row for each model, task and metric; or for each part that is asked for.
 
         The arguments are the options of ``show``: ``to_dataframe(by="family",
         where=["metric=direct"])``. A task that cannot answer them is left out.
@@ -86,13 +86,16 @@ class Results:
         return pd.DataFrame(records)
 
     def overview(self) -> "DataFrame":
-        """Models by benchmarks, as ``show`` prints them (:mod:`lm_eval_ext.results.overview`)."""
+        """Return models by benchmarks, as ``show`` prints them.
+
+        Columns are the attributes of :class:`~lm_eval_ext.results.overview.OverviewRow`.
+        """
         from lm_eval_ext.results.overview import overview
 
         return overview(self.models)
 
     def rows(self, task: str) -> "DataFrame":
-        """The long table of a task: a row for each model and thing that was scored of a document.
+        """Return the long table of a task: a row for each model and scored thing of a document.
 
         Columns: ``run`` (the file), ``model``, ``task``, ``filter``, ``document``, ``id``,
         ``cluster``, ``prompt``, ``target`` and ``doc_hash`` (digests), then the facets and values
@@ -106,12 +109,17 @@ class Results:
 
         from lm_eval_ext.results.table import rows
 
-        found = {(str(run.file.path), model, task): rows(run) for model, run in self._having(task)}
-        names = ["run", "model", "task"]
-        return pd.concat(found, names=names).reset_index(names).reset_index(drop=True)
+        tables = []
+        for model, run in self._runs_of(task):
+            table = rows(run)
+            table.insert(0, "run", str(run.file.path))
+            table.insert(1, "model", model)
+            table.insert(2, "task", task)
+            tables.append(table)
+        return pd.concat(tables, ignore_index=True)
 
     def samples(self, task: str) -> "DataFrame":
-        """One row for each model, document and filter of a task: what was asked and answered.
+        """Return a row for each model, document and filter of a task, as lm-eval logged them.
 
         Columns: ``model``, then those of lm-eval's samples: ``doc``, ``arguments`` (the requests),
         ``filtered_resps`` (an answer per request, as it was scored), ``target``, and so on.
@@ -124,11 +132,13 @@ class Results:
 
         from lm_eval_ext.results.table import samples
 
-        return pd.DataFrame(
-            {"model": model, **row} for model, run in self._having(task) for _, row in samples(run)
-        )
+        records = []
+        for model, run in self._runs_of(task):
+            for _, sample in samples(run):
+                records.append({"model": model, **sample})
+        return pd.DataFrame(records)
 
-    def _having(self, task: str) -> Iterable[tuple[str, Run]]:
+    def _runs_of(self, task: str) -> Iterable[tuple[str, Run]]:
         if task not in self.tasks:
             raise OptionError(
                 f"no task {task!r} in these results; available: {', '.join(self.tasks)}"
@@ -158,8 +168,8 @@ def _record(model: str, row: "QueryRow", *, is_headline: bool) -> dict[str, obje
     }
 
 
-def load_results(paths: Place | Iterable[Place]) -> Results:
-    """Reads what ``lm_eval --output_path`` wrote.
+def load_results(paths: AnyPath | Iterable[AnyPath]) -> Results:
+    """Read what ``lm_eval --output_path`` wrote.
 
     Args:
         paths: A ``results_*.json``, a folder, or several of either. Of several results of a model
@@ -167,26 +177,27 @@ def load_results(paths: Place | Iterable[Place]) -> Results:
             arguments, or the same display name.
 
     Raises:
-        OptionError: There is none.
+        OptionError: There are no results.
         DataError: No file is lm-eval's; others are left out with a warning.
     """
-    return Results(read_models(places(paths)))
+    return Results(read_models(as_paths(paths)))
 
 
-def places(paths: Place | Iterable[Place]) -> list[Path]:
-    """One path, or several."""
-    several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-    return [Path(path).expanduser() for path in several]
+def as_paths(paths: AnyPath | Iterable[AnyPath]) -> list[Path]:
+    """Return one path or several as a list of paths."""
+    if isinstance(paths, (str, os.PathLike)):
+        paths = [paths]
+    return [Path(path).expanduser() for path in paths]
 
 
-def plot(paths: Place | Iterable[Place], names: Sequence[str] = ()) -> "list[Figure]":
-    """The figures that results have the values for, as ``lm-eval-ext plot`` draws them.
+def plot(paths: AnyPath | Iterable[AnyPath], names: Sequence[str] = ()) -> "list[Figure]":
+    """Return the figures that results have the values for, as ``lm-eval-ext plot`` draws them.
 
     A notebook shows them; ``save(path)`` draws one into a file, and ``values`` is a data frame.
 
     Args:
         paths: As for :func:`~lm_eval_ext.api.frames.load_results`.
-        names: Of figures, such as ``lieder-1`` (``lm-eval-ext plot --list`` names them); all if
+        names: The figures, such as ``lieder-1`` (``lm-eval-ext plot --list`` names them); all if
             empty.
 
     Raises:
@@ -195,4 +206,4 @@ def plot(paths: Place | Iterable[Place], names: Sequence[str] = ()) -> "list[Fig
     """
     from lm_eval_ext.plots.figures import figures
 
-    return figures(read_models(places(paths)), names)
+    return figures(read_models(as_paths(paths)), names)

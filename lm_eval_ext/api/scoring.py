@@ -4,18 +4,24 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lm_eval_ext.errors import OptionError, nearest, writing
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from lm_eval_ext.api.frames import Place, Results
+    from lm_eval_ext.api.frames import AnyPath, Results
+
+Document: TypeAlias = Mapping[str, Any]
+"""A document of a task with its columns."""
+
+Answer: TypeAlias = str | float | Sequence[str | float] | None
+"""The answer to a document: a text or a log-probability, or one for each of its requests."""
 
 
 def load_documents(task: str, **metadata: Any) -> list[dict[str, Any]]:
-    """The documents of a task, as its prompts, right answers and scores are made from them.
+    """Return the documents of a task, from which its prompts, right answers and scores are made.
 
     Args:
         task: The name of one of our tasks (``lm-eval-ext tasks`` lists them).
@@ -30,15 +36,15 @@ def load_documents(task: str, **metadata: Any) -> list[dict[str, Any]]:
 
 def score(
     task: str,
-    documents: Sequence[Mapping[str, Any]],
-    answers: Sequence[Any],
+    documents: Sequence[Document],
+    answers: Sequence[Answer],
     *,
-    output: "Place" = "",
+    output: "AnyPath" = "",
     model: str = "answers",
     chat: bool = False,
     **metadata: Any,
 ) -> "Results":
-    """Scores answers as ``lm_eval`` would have scored them, and writes the same files.
+    """Score answers as ``lm_eval`` would have scored them, and write the same files.
 
     Args:
         task: The name of one of our tasks.
@@ -55,7 +61,7 @@ def score(
         metadata: The task's options.
 
     Returns:
-        Figures with intervals (``to_dataframe()``) and scores per document (``samples(task)``).
+        Values with intervals (``to_dataframe()``) and scores per document (``samples(task)``).
 
     Raises:
         OptionError: Answers or documents do not fit the task, or an option is not legal.
@@ -70,25 +76,26 @@ def score(
     from lm_eval_ext.results.models import read_models
 
     loaded = load_task(task, metadata)
-    given = _by_place(task, list(loaded.eval_docs), documents, answers)
-    places = sorted(given)
-    some = None if len(places) == len(loaded.eval_docs) else {task: places}
+    answer_at = _answers_by_position(task, list(loaded.eval_docs), documents, answers)
+    positions = sorted(answer_at)
+    selection = None if len(positions) == len(loaded.eval_docs) else {task: positions}
     content = evaluate(
-        PrecomputedLM([given[place] for place in places]),
+        PrecomputedLM([answer_at[position] for position in positions]),
         {"tasks": {task: loaded}, "groups": {}},
-        samples=some,
+        samples=selection,
         bootstrap_iters=0,
         apply_chat_template=chat,
     )
     samples = content.pop("samples")
-    content |= {"config": {"samples": some}, "lm_eval_version": __version__}
+    content |= {"config": {"samples": selection}, "lm_eval_version": __version__}
     temporary = TemporaryDirectory()
     folder = Path(output or temporary.name).expanduser() / model.replace("/", "__")
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     tracker = EvaluationTracker(output_path=str(folder / "results.json"))
-    told = tracker.general_config_tracker
-    told.model_name, told.chat_template = model, UNKNOWN_TEMPLATE if chat else None
+    run_config = tracker.general_config_tracker
+    run_config.model_name = model
+    run_config.chat_template = UNKNOWN_TEMPLATE if chat else None
     tracker.save_results_aggregated(content, samples)
     tracker.save_results_samples(task, samples[task])
     return Results(read_models([folder / f"results_{tracker.date_id}.json"]), temporary)
@@ -116,24 +123,26 @@ def load_task(name: str, metadata: Mapping[str, Any]) -> Any:
     return manager.load([name])["tasks"][name]
 
 
-def _by_place(
+def _answers_by_position(
     task: str,
-    own: Sequence[Mapping[str, Any]],
-    documents: Sequence[Mapping[str, Any]],
-    answers: Sequence[Any],
-) -> dict[int, Any]:
-    """The answers by their document's place among the task's own."""
+    task_documents: Sequence[Document],
+    documents: Sequence[Document],
+    answers: Sequence[Answer],
+) -> dict[int, Answer]:
+    """Return the answers by their document's position among the task's documents."""
     from lm_eval_ext.harness.signature import digest
 
-    places = {digest(doc): place for place, doc in enumerate(own)}
-    known = [places[key] for key in map(digest, documents) if key in places]
-    if not len(set(known)) == len(documents) == len(answers) > 0:
+    position_of = {digest(document): number for number, document in enumerate(task_documents)}
+    digests = [digest(document) for document in documents]
+    positions = [position_of[key] for key in digests if key in position_of]
+    different = len(set(positions))
+    if not documents or different != len(documents) or len(answers) != len(documents):
         raise OptionError(
-            f"{task}: {len(documents)} documents, {len(set(known))} of them different ones of the "
+            f"{task}: {len(documents)} documents, {different} of them different ones of the "
             f"task with these options, and {len(answers)} answers; take one or more of "
             "load_documents, each once, with an answer for each (None where there is none)"
         )
-    return dict(zip(known, answers, strict=True))
+    return dict(zip(positions, answers, strict=True))
 
 
 def score_sql(
