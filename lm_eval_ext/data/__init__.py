@@ -10,7 +10,7 @@ declared.
 import os
 import shutil
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import responses
 from itertools import islice
@@ -30,8 +30,13 @@ _log = get_logger(__name__)
 
 _FEW = 6
 """Files that get a progress bar each; of more, as many are downloaded at a time."""
+
 _TIMEOUT_S = 30
-"""For connecting, and for each read."""
+"""Seconds for connecting, and for each read."""
+
+_HINTED_FILES = 10
+"""Files that an error names."""
+
 _SILENT_WAIT_S = 1.0
 """How long another process may hold a lock before a log line says that we wait."""
 
@@ -52,11 +57,11 @@ class DataFolder:
     """Verified local files of one source.
 
     Attributes:
-        path: The folder that holds them all.
-        files: In the order of their declaration.
-        sha256: Over all files: of the lines that ``sha256sum`` prints for them, run in the
+        path: The folder that holds all files.
+        files: The files in the order of their declaration.
+        sha256: The digest of all files: of the lines that ``sha256sum`` prints for them, run in the
             data folder and sorted by path.
-        fetched: How many of them had to be downloaded.
+        fetched: How many files had to be downloaded.
     """
 
     path: Path
@@ -66,14 +71,15 @@ class DataFolder:
 
 
 def local_copy() -> Path | None:
-    """Returns the folder that ``LM_EVAL_EXT_DATA`` names, or None; it need not exist."""
+    """Return the folder that ``LM_EVAL_EXT_DATA`` names, or None; it need not exist."""
     value = os.environ.get("LM_EVAL_EXT_DATA")
     return Path(value).expanduser().absolute() if value else None
 
 
 def cache_dir() -> Path:
-    """Returns the cache folder, whether it exists or not; data files are in its ``data/``."""
-    if value := os.environ.get("LM_EVAL_EXT_CACHE"):
+    """Return the cache folder, whether it exists or not; data files are in its ``data/``."""
+    value = os.environ.get("LM_EVAL_EXT_CACHE")
+    if value:
         return Path(value).expanduser().absolute()
     import platformdirs
 
@@ -81,17 +87,17 @@ def cache_dir() -> Path:
 
 
 def data_folder() -> Path:
-    """Returns the folder that files are read from: the local copy, or the cache's data."""
+    """Return the folder that files are read from: the local copy, or the cache's data."""
     return local_copy() or cache_dir() / "data"
 
 
 def folder_of(source: str) -> Path:
-    """Returns the folder of all files of a source, whether it exists or not."""
+    """Return the folder of all files of a source, whether it exists or not."""
     return data_folder() / find_source(source).folder
 
 
 def mirror_url() -> str:
-    """Returns ``LM_EVAL_EXT_MIRROR``, the URL that replaces upstream, or "".
+    """Return ``LM_EVAL_EXT_MIRROR``, the URL that replaces upstream, or "".
 
     Raises:
         OptionError: It is not an http or https URL.
@@ -105,16 +111,19 @@ def mirror_url() -> str:
 
 
 def available(source: str) -> bool:
-    """Returns whether every file of a source is available locally with its declared size.
+    """Return whether every file of a source is available locally with its declared size.
 
     Cheap: no network, no hashing. :func:`require` verifies the content.
     """
-    folder, files = folder_of(source), find_source(source).files.values()
-    return not any(_fault(folder / spec.path, spec, content=False) for spec in files)
+    folder = folder_of(source)
+    for spec in find_source(source).files.values():
+        if _fault(folder / spec.path, spec, content=False):
+            return False
+    return True
 
 
 def inspect(source: str, names: Collection[str] = ()) -> dict[str, str]:
-    """Compares local files of a source with their declarations; uses no network.
+    """Compare local files of a source with their declarations, without the network.
 
     The complete files are read each time, a second per some 500 MB, so that no broken or edited
     file ever enters an evaluation.
@@ -127,17 +136,21 @@ def inspect(source: str, names: Collection[str] = ()) -> dict[str, str]:
         What is wrong, by short name, of the files that are not as declared.
     """
     folder = folder_of(source)
-    found = {name: _fault(folder / one.path, one) for name, one in _specs(source, names).items()}
-    return {name: fault for name, fault in found.items() if fault}
+    faults = {}
+    for name, spec in _specs(source, names).items():
+        fault = _fault(folder / spec.path, spec)
+        if fault:
+            faults[name] = fault
+    return faults
 
 
 def require(source: str, file: str) -> DataFile:
-    """Returns a verified local file; raises as :func:`require_all`."""
+    """Return a verified local file; errors are those of :func:`require_all`."""
     return require_all(source, [file]).files[0]
 
 
 def require_all(source: str, names: Collection[str] = ()) -> DataFolder:
-    """Returns verified local files of a source; downloads those that are missing.
+    """Return verified local files of a source, after those that are missing were downloaded.
 
     Each file is complete or absent, and what has arrived stays: after an error or an
     interruption the next call continues from there.
@@ -152,33 +165,39 @@ def require_all(source: str, names: Collection[str] = ()) -> DataFolder:
         OptionError: An environment variable has no legal value.
     """
     declared, folder, specs = find_source(source), folder_of(source), _specs(source, names)
-    bad, fetched = inspect(source, names), 0
-    if bad:
-        _refuse_if_not_fetchable(source, bad)
-        fetched = _fetch(source, bad)
-    lines = sorted((declared.folder + spec.path, spec.sha256) for spec in specs.values())
-    digest = sha256_of_text("".join(f"{sha}  {path}\n" for path, sha in lines))
-    files = (
-        DataFile(folder / spec.path, source, name, declared.revision, spec.sha256)
-        for name, spec in specs.items()
-    )
-    return DataFolder(folder, tuple(files), digest, fetched)
+    faults, fetched = inspect(source, names), 0
+    if faults:
+        _refuse_if_not_fetchable(source, faults)
+        fetched = _fetch(source, faults)
+    digests = sorted((declared.folder + spec.path, spec.sha256) for spec in specs.values())
+    sha256 = sha256_of_text("".join(f"{digest}  {path}\n" for path, digest in digests))
+    files = []
+    for name, spec in specs.items():
+        path = folder / spec.path
+        files.append(DataFile(path, source, name, declared.revision, spec.sha256))
+    return DataFolder(folder, tuple(files), sha256, fetched)
 
 
 def _specs(source: str, names: Collection[str]) -> dict[str, FileSpec]:
+    """Return the declarations of some files of a source; without names those of all."""
     files = find_source(source).files
     for file in names:
         if file not in files:
-            hint = nearest(file, files) or f"; its files are: {', '.join(islice(files, 10))}"
+            available = f"; its files are: {', '.join(islice(files, _HINTED_FILES))}"
+            hint = nearest(file, files) or available
             raise DataError(one_line(f"data source {source!r} has no file {file!r}{hint}"))
-    return {name: spec for name, spec in files.items() if name in (names or files)}
+    if not names:
+        return dict(files)
+    return {name: spec for name, spec in files.items() if name in names}
 
 
 def _fault(path: Path, spec: FileSpec, *, content: bool = True) -> str:
-    """What is wrong with a file: existence, size, then SHA-256."""
+    """Return what is wrong with a file: existence, size, then SHA-256; "" if nothing is."""
     try:
         size = path.stat().st_size
-        digest = sha256_of(path) if content and size == spec.size else spec.sha256
+        digest = spec.sha256
+        if content and size == spec.size:
+            digest = sha256_of(path)
     except FileNotFoundError:
         return "missing"
     except OSError as error:
@@ -190,13 +209,16 @@ def _fault(path: Path, spec: FileSpec, *, content: bool = True) -> str:
     return ""
 
 
-def _refuse_if_not_fetchable(source: str, bad: dict[str, str]) -> None:
-    """Raises where files come from a local copy only, or the source has no URL."""
-    declared, (name, fault) = find_source(source), next(iter(bad.items()))
-    more = f" (and {len(bad) - 1:,} more files)" if len(bad) > 1 else ""
-    problem = f"{source}/{name}: {folder_of(source) / declared.files[name].path}: {fault}{more}"
+def _refuse_if_not_fetchable(source: str, faults: Mapping[str, str]) -> None:
+    """Raise an error where files come from a local copy only, or the source has no URL."""
+    declared = find_source(source)
+    name, fault = next(iter(faults.items()))
+    problem = f"{source}/{name}: {folder_of(source) / declared.files[name].path}: {fault}"
+    if len(faults) > 1:
+        problem += f" (and {len(faults) - 1:,} more files)"
     remedy = "" if mirror_url() else declared.unavailable
-    if (copy := local_copy()) is not None:
+    copy = local_copy()
+    if copy is not None:
         remedy = (
             f"LM_EVAL_EXT_DATA is {copy}: put the declared file there, name a complete copy, or "
             "unset it so that files are downloaded"
@@ -206,7 +228,7 @@ def _refuse_if_not_fetchable(source: str, bad: dict[str, str]) -> None:
 
 
 def _fetch(source: str, wanted: Collection[str]) -> int:
-    """Downloads files under the source's lock; returns how many no other process had fetched."""
+    """Download files under the source's lock, and return how many no other process had fetched."""
     import filelock
 
     folder = data_folder()
@@ -220,27 +242,27 @@ def _fetch(source: str, wanted: Collection[str]) -> int:
             _log.info("%s: waiting for another process that fetches it", source)
             held = lock.acquire()
         with held:
-            bad = inspect(source, wanted)
-            for name, fault in bad.items():
+            faults = inspect(source, wanted)
+            for name, fault in faults.items():
                 if fault != "missing":
                     _log.warning("%s/%s: %s; fetching it again", source, name, fault)
             try:
-                _download(source, bad, parts)
+                _download(source, list(faults), parts)
             finally:
                 shutil.rmtree(parts, ignore_errors=True)  # also of a process that was killed
     except (OSError, NotImplementedError) as error:  # a file system without locks
         size = sum(spec.size for spec in _specs(source, wanted).values())
+        problem = getattr(error, "strerror", "") or error
         message = (
-            f"{source}: cannot write {folder_of(source)}: "
-            f"{getattr(error, 'strerror', '') or error}. Set LM_EVAL_EXT_CACHE to a writable "
-            f"folder with {size:,} bytes free, or LM_EVAL_EXT_DATA to a local copy."
+            f"{source}: cannot write {folder_of(source)}: {problem}. Set LM_EVAL_EXT_CACHE to a "
+            f"writable folder with {size:,} bytes free, or LM_EVAL_EXT_DATA to a local copy."
         )
         raise DataError(one_line(message)) from error
-    return len(bad)
+    return len(faults)
 
 
-def _download(source: str, names: Iterable[str], parts: Path) -> None:
-    """Downloads files; the first that fails stops the rest.
+def _download(source: str, names: Sequence[str], parts: Path) -> None:
+    """Download files; the first that fails stops the rest.
 
     Raises:
         DataError: A file is unavailable or is not the declared one.
@@ -251,8 +273,8 @@ def _download(source: str, names: Iterable[str], parts: Path) -> None:
     from requests import RequestException
     from tqdm.contrib.concurrent import thread_map
 
-    declared, names = find_source(source), list(names)
-    arriving = pooch.Pooch(parts, "", {}, {}, retry_if_failed=1)
+    declared = find_source(source)
+    fetcher = pooch.Pooch(parts, "", {}, {}, retry_if_failed=1)
     # pooch would print URLs, which may hold a password.
     pooch.get_logger().setLevel("ERROR")
     download = pooch.HTTPDownloader(
@@ -266,9 +288,10 @@ def _download(source: str, names: Iterable[str], parts: Path) -> None:
         spec, part = declared.files[name], quote(name, safe="")
         path, url = folder_of(source) / spec.path, declared.url_of(spec, mirror_url())
         _log.info("%s/%s: fetching %s", source, name, _shown(url))
-        arriving.registry[part], arriving.urls[part] = spec.sha256, url
+        fetcher.registry[part] = spec.sha256
+        fetcher.urls[part] = url
         try:
-            arrived = Path(arriving.fetch(part, downloader=download))
+            arrived = Path(fetcher.fetch(part, downloader=download))
         except (RequestException, ValueError) as error:
             raise DataError(
                 one_line(
@@ -289,13 +312,13 @@ def _download(source: str, names: Iterable[str], parts: Path) -> None:
 
 
 def _shown(url: str) -> str:
-    """A URL without user name, password and query, which may be secret."""
+    """Return a URL without user name, password and query, which may be secret."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def _reason(error: Exception) -> str:
-    """What happened, in the words of the innermost exception; no text of the server's."""
+    """Return what happened, in the words of the innermost exception; no text of the server's."""
     from requests import HTTPError, RequestException
 
     if isinstance(error, HTTPError) and error.response is not None:
@@ -306,5 +329,5 @@ def _reason(error: Exception) -> str:
     root: BaseException = error
     while root.__context__ is not None:
         root = root.__context__
-    said = "" if "://" in str(root) else f": {root}"
-    return f"{type(error).__name__}{said}"
+    name = type(error).__name__
+    return name if "://" in str(root) else f"{name}: {root}"

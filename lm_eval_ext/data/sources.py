@@ -25,7 +25,7 @@ _PACKAGED = Path(__file__).with_name("sources.yaml")
 
 
 def _inside(path: str) -> str:
-    """Refuses paths that leave the data folder or mean different files on other systems."""
+    """Refuse paths that leave the data folder or mean different files on other systems."""
     if path.startswith("/") or ".." in PurePosixPath(path).parts or "\\" in path:
         raise ValueError("write a relative path with '/' and without '..'")
     return path
@@ -36,13 +36,13 @@ Inside = Annotated[Line, AfterValidator(_inside)]
 
 
 class FileSpec(Exact):
-    """One file: its place below the source's folder, and its exact content.
+    """One file: its path below the source's folder, and its exact content.
 
     Attributes:
-        path: The same in every copy of the data.
-        url: Relative to the source's, where it is not the path.
-        size: In bytes.
-        sha256: In hexadecimal digits.
+        path: The path, which is the same in every copy of the data.
+        url: The URL relative to the source's, where it is not the path.
+        size: The size in bytes.
+        sha256: The digest in hexadecimal digits.
     """
 
     path: Annotated[Inside, Field(pattern=r"[^/]$")]
@@ -55,11 +55,15 @@ class Source(Exact):
     """Files that share an origin, a revision, a licence and a citation.
 
     Attributes:
-        folder: Of its files, in every copy of the data.
-        url: Of the folder upstream; "" where there is none, and then
-        unavailable: Why the files cannot be downloaded.
+        title: The title in words.
+        homepage: The address where people read about it.
+        revision: The pinned version of the files.
+        folder: The folder of the files, in every copy of the data.
+        url: The URL of the folder upstream; "" where there is none.
+        unavailable: Why the files cannot be downloaded; "" where there is a URL.
+        licence: The licence of the files.
         cite: The key of the publication in ``citations.bib``.
-        files: By short name; of a manifest, by path.
+        files: The files by short name; those of a manifest by path.
     """
 
     title: Line
@@ -84,7 +88,7 @@ class Source(Exact):
         return sum(spec.size for spec in self.files.values())
 
     def url_of(self, spec: FileSpec, mirror: str = "") -> str:
-        """The URL to download a file from, or "" if there is none.
+        """Return the URL to download a file from, or "" if there is none.
 
         Args:
             spec: One of this source's files.
@@ -92,7 +96,9 @@ class Source(Exact):
         """
         if mirror:
             return f"{mirror.rstrip('/')}/{quote(self.folder + spec.path)}"
-        url = self.url and urljoin(self.url, spec.url or quote(spec.path))
+        if not self.url:
+            return ""
+        url = urljoin(self.url, spec.url or quote(spec.path))
         return url.replace("{revision}", quote(self.revision, safe=""))
 
 
@@ -100,10 +106,12 @@ _SOURCES = TypeAdapter(dict[str, Source])
 
 
 def _with_manifests(folder: Path, content: Any) -> Any:
+    """Return the content of ``sources.yaml`` with the files that manifests list."""
     for name, source in content.items():
-        if (file := folder / f"{name}.json").is_file():
-            listed = json.loads(file.read_text(encoding="utf-8"))
-            source["files"] = {path: {"path": path, **spec} for path, spec in listed.items()}
+        manifest = folder / f"{name}.json"
+        if manifest.is_file():
+            specs = json.loads(manifest.read_text(encoding="utf-8"))
+            source["files"] = {path: {"path": path, **spec} for path, spec in specs.items()}
     return content
 
 
@@ -113,7 +121,7 @@ def _load(path: Path) -> Mapping[str, Source]:
 
 
 def sources() -> Mapping[str, Source]:
-    """Returns all declared sources by name; the file is read once per process.
+    """Return all declared sources by name; the file is read once per process.
 
     Raises:
         DataError: The file cannot be read or does not follow the schema.
@@ -123,12 +131,13 @@ def sources() -> Mapping[str, Source]:
 
 
 def find_source(name: str) -> Source:
-    """Returns a source by name; the DataError of an unknown one names the legal ones."""
+    """Return a source by name.
+
+    Raises:
+        DataError: There is no such source; the message names the legal ones.
+    """
     if name not in sources():
-        raise DataError(
-            one_line(
-                f"no data source {name!r}"
-                f"{nearest(name, sources()) or '; the sources are: ' + ', '.join(sources())}"
-            )
-        )
+        available = f"; the sources are: {', '.join(sources())}"
+        hint = nearest(name, sources()) or available
+        raise DataError(one_line(f"no data source {name!r}{hint}"))
     return sources()[name]
