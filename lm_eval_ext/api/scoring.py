@@ -12,12 +12,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from lm_eval_ext.api.frames import AnyPath, Results
+    from lm_eval_ext.models.precomputed import DocumentAnswers
 
 Document: TypeAlias = Mapping[str, Any]
 """A document of a task with its columns."""
-
-Answer: TypeAlias = str | float | Sequence[str | float] | None
-"""The answer to a document: a text or a log-probability, or one for each of its requests."""
 
 
 def load_documents(task: str, **metadata: Any) -> list[dict[str, Any]]:
@@ -37,7 +35,7 @@ def load_documents(task: str, **metadata: Any) -> list[dict[str, Any]]:
 def score(
     task: str,
     documents: Sequence[Document],
-    answers: Sequence[Answer],
+    answers: "Sequence[DocumentAnswers]",
     *,
     output: "AnyPath" = "",
     model: str = "answers",
@@ -68,10 +66,8 @@ def score(
         DataError: Data are missing or broken.
     """
     from lm_eval import __version__, evaluate
-    from lm_eval.loggers import EvaluationTracker
 
     from lm_eval_ext.api.frames import Results
-    from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE
     from lm_eval_ext.models.precomputed import PrecomputedLM
     from lm_eval_ext.results.models import read_models
 
@@ -90,15 +86,33 @@ def score(
     content |= {"config": {"samples": selection}, "lm_eval_version": __version__}
     temporary = TemporaryDirectory()
     folder = Path(output or temporary.name).expanduser() / model.replace("/", "__")
+    file = _write_results(folder, model, content, samples[task], task, chat=chat)
+    return Results(read_models([file]), temporary)
+
+
+def _write_results(
+    folder: Path,
+    model: str,
+    content: dict[str, Any],
+    samples: Sequence[Mapping[str, Any]],
+    task: str,
+    *,
+    chat: bool,
+) -> Path:
+    """Write the files that ``lm_eval --log_samples`` would write; return the results file."""
+    from lm_eval.loggers import EvaluationTracker
+
+    from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE
+
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     tracker = EvaluationTracker(output_path=str(folder / "results.json"))
     run_config = tracker.general_config_tracker
     run_config.model_name = model
     run_config.chat_template = UNKNOWN_TEMPLATE if chat else None
-    tracker.save_results_aggregated(content, samples)
-    tracker.save_results_samples(task, samples[task])
-    return Results(read_models([folder / f"results_{tracker.date_id}.json"]), temporary)
+    tracker.save_results_aggregated(content, {task: samples})
+    tracker.save_results_samples(task, samples)
+    return folder / f"results_{tracker.date_id}.json"
 
 
 def load_task(name: str, metadata: Mapping[str, Any]) -> Any:
@@ -127,8 +141,8 @@ def _answers_by_position(
     task: str,
     task_documents: Sequence[Document],
     documents: Sequence[Document],
-    answers: Sequence[Answer],
-) -> dict[int, Answer]:
+    answers: "Sequence[DocumentAnswers]",
+) -> "dict[int, DocumentAnswers]":
     """Return the answers by their document's position among the task's documents."""
     from lm_eval_ext.harness.signature import digest
 

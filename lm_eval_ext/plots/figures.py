@@ -77,7 +77,7 @@ class Figure(Plot):
 
     @property
     def caption(self) -> str:
-        """What bars, hollow marks and lines mean."""
+        """The meaning of bars, hollow marks and lines."""
         card, chance = cards()[self.declared.benchmark], self.measure.chance
         sentences = []
         if self.declared.paper and card.paper:
@@ -95,8 +95,8 @@ class Figure(Plot):
         """The figure's content with its numbers, for those who do not see it."""
         axis = self.declared.axis or self.measure.title
         sentences = [f"{self.title} ({axis})."]
-        for place, rows in self.values.groupby(PLACES, sort=False):
-            heading = ", ".join(word for word in place if word)
+        for words, rows in self.values.groupby(PLACES, sort=False):
+            heading = ", ".join(word for word in words if word)
             numbers = ", ".join(self._row_in_words(row) for row in rows.itertuples())
             sentences.append(f"{heading}: {numbers}." if heading else f"{numbers}.")
         if self.measure.chance is not None:

@@ -119,7 +119,7 @@ class Run:
 
     @property
     def _entries(self) -> Keys:
-        """What lm-eval wrote of the task's metrics, by ``metric,filter``."""
+        """The task's metrics by ``metric,filter``, as lm-eval wrote them."""
         entries: Keys = self.file.content["results"][self.task]
         return entries
 

@@ -174,8 +174,8 @@ class _Layout:
     def _row_lines(self, cells: Sequence[str], signs: Sequence[str]) -> Iterator[str]:
         for texts in zip_longest(*[cell.split("\n") for cell in cells], fillvalue=""):
             padded = [
-                f"{part:{sign}{size}}"
-                for part, sign, size in zip(texts, signs, self.sizes, strict=True)
+                f"{cell:{sign}{size}}"
+                for cell, sign, size in zip(texts, signs, self.sizes, strict=True)
             ]
             yield _GAP.join(padded)
 
@@ -192,9 +192,9 @@ def _table_lines(
         yield from layout.lines()
         return
     half = 1 + len(columns) // 2
-    for part in (slice(1, half), slice(half, None)):
-        part_rows = [[row[0], *row[part]] for row in rows]
-        yield from _table_lines([columns[0], *columns[part]], part_rows, width)
+    for columns_of_half in (slice(1, half), slice(half, None)):
+        half_rows = [[row[0], *row[columns_of_half]] for row in rows]
+        yield from _table_lines([columns[0], *columns[columns_of_half]], half_rows, width)
         yield ""
 
 
@@ -314,10 +314,10 @@ def latex(
         for line_number, texts in enumerate(lines):
             if line_number == 0:
                 names.append(_stacked(name, _MAX_LATEX_NAME, "l"))
-                body.append([_latex_cell(part) for part in texts])
+                body.append([_latex_cell(cell) for cell in texts])
             else:
                 names.append("")
-                body.append([_small_latex_cell(part) for part in texts])
+                body.append([_small_latex_cell(cell) for cell in texts])
     stacked_headings = [_stacked(heading, _MAX_LATEX_HEADING, "r") for heading in headings]
     table = pd.DataFrame(body, names, stacked_headings)
     if explained:

@@ -58,6 +58,12 @@ class _CollectedRuns:
     folder: Path
     runs: dict[str, Run] = field(default_factory=dict)
 
+    def add(self, run: Run) -> None:
+        """Add a run, if it counts before the one on the same task."""
+        other_run = self.runs.get(run.task)
+        if other_run is None or _rank(run) > _rank(other_run):
+            self.runs[run.task] = run
+
 
 def runs_by_model(models: Iterable[Model], task: str) -> dict[str, Run]:
     """Return the runs on a task, by the label of their model."""
@@ -86,12 +92,12 @@ def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
     for argument, path in enumerate(paths):
         for results in read_results(path):
             key = _key_of(results, argument, joined=joined)
-            model_runs = collected.setdefault(key, _CollectedRuns(results.path.parent)).runs
+            collection = collected.setdefault(key, _CollectedRuns(results.path.parent))
             for run in results.runs:
                 if run.is_unscored:
                     unscored.setdefault(key.label, []).append(run.task)
-                elif run.task not in model_runs or _rank(run) > _rank(model_runs[run.task]):
-                    model_runs[run.task] = run
+                else:
+                    collection.add(run)
     for name, tasks in unscored.items():
         _log.warning(
             "left out: %s on %s: responses without scores (--predict_only); run again without it",
@@ -112,11 +118,11 @@ def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
 
 def _key_of(results: ResultsFile, argument: int, *, joined: bool) -> _ModelKey:
     """Return which model a results file belongs to."""
-    which = identity(results.settings)
+    model_identity = identity(results.settings)
     if model_file(results).get("display_name"):
         # A display name declares these results to be one model's, whatever its arguments.
-        which = "" if joined else str(model_file_path(results))
-    return _ModelKey(label(results), which, None if joined else argument)
+        model_identity = "" if joined else str(model_file_path(results))
+    return _ModelKey(label(results), model_identity, None if joined else argument)
 
 
 def _unique_labels(collected: Mapping[_ModelKey, _CollectedRuns]) -> Iterator[str]:
@@ -129,7 +135,7 @@ def _unique_labels(collected: Mapping[_ModelKey, _CollectedRuns]) -> Iterator[st
         unique_label = key.label
         same_name = collections_of[key.label]
         if len(same_name) > 1:
-            setting = _setting(collection.runs, [other.runs for other in same_name])
+            setting = _setting(collection.runs, same_name)
             unique_label = f"{key.label} · {setting or one_line(str(collection.folder))}"
         uses[unique_label] += 1
         if uses[unique_label] > 1:
@@ -137,12 +143,12 @@ def _unique_labels(collected: Mapping[_ModelKey, _CollectedRuns]) -> Iterator[st
         yield unique_label
 
 
-def _setting(runs: Mapping[str, Run], same_name: Sequence[Mapping[str, Run]]) -> str:
+def _setting(runs: Mapping[str, Run], same_name: Sequence[_CollectedRuns]) -> str:
     """Return whether a model had a chat template, if that tells two models of one name apart."""
     if len(same_name) != 2:  # noqa: PLR2004
         return ""
-    has_template = [_has_chat_template(other_runs) for other_runs in same_name]
-    if has_template[0] == has_template[1]:
+    has_template, other_has_template = [_has_chat_template(model.runs) for model in same_name]
+    if has_template == other_has_template:
         return ""
     return "chat template" if _has_chat_template(runs) else "no chat template"
 
@@ -182,10 +188,8 @@ def choose_tasks(
     available = [task for task, count in counts.items() if count >= min_models]
     chosen = available
     if patterns:
-        wanted = _without_groups(patterns)
-        chosen = [
-            task for task in available if any(fnmatchcase(task, pattern) for pattern in wanted)
-        ]
+        names = _without_groups(patterns)
+        chosen = [task for task in available if any(fnmatchcase(task, name) for name in names)]
     if not chosen:
         source = "the results of two models" if min_models > 1 else "the results"
         hint = f"; available: {', '.join(available)}" if available else ""
