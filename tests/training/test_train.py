@@ -1,4 +1,4 @@
-"""Training by recipe: schema, resuming, gates, tokenizers, records. Everything is tiny."""
+"""Training by recipe: schema, resuming, gates, tokenizers, records. All models are tiny."""
 
 import json
 import os
@@ -32,7 +32,11 @@ from lm_eval_ext.training.recipe import Material, NewTokenizer, Training, plan_m
 from lm_eval_ext.training.starting import new_tokenizer
 
 WORDS = ("red", "blue", "green", "dog", "cat", "bird")
-PAIRS = [(" ".join([a] * n), f"{b} {a}") for n, a in enumerate(WORDS, 1) for b in WORDS]
+PAIRS = [
+    (" ".join([word] * count), f"{other} {word}")
+    for count, word in enumerate(WORDS, 1)
+    for other in WORDS
+]
 MATERIAL = Material(
     PAIRS, PAIRS[:8], {"all": PAIRS[:4]}, model_file={"batch_size": 4}, max_gen_toks=16
 )
@@ -48,7 +52,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Writes a recipe that trains on PAIRS, with changes; returns its path."""
+    """Return a function that writes a recipe which trains on PAIRS, and returns its path."""
     source: Any = SimpleNamespace(
         Options=Strict, GATES=("all",), prepare=lambda options, seed: MATERIAL
     )
@@ -73,7 +77,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]
 
 
 def in_a_process(work: Callable[[], object]) -> int:
-    """Does something in a forked process; returns its exit status, or minus the signal."""
+    """Do something in a forked process; return its exit status, or minus the signal."""
     child = os.fork()
     if child == 0:
         status: Any = 1
@@ -89,7 +93,7 @@ def in_a_process(work: Callable[[], object]) -> int:
 
 
 def killed(train: Callable[[], object], steps: list[int], number: int = signal.SIGKILL) -> None:
-    """Trains in processes that get a signal after these steps, each where the last one ended."""
+    """Train in processes that get a signal after these steps, each where the last one ended."""
     tell = progress.tell
     for step in steps:
 
@@ -125,8 +129,8 @@ def test_a_training_that_was_killed_in_any_pass_ends_like_one_that_was_not(
     killed(lambda: command.train(name, tmp_path / "cut"), [3, 6, 8, 14])
     capfd.readouterr()
     (resumed,) = command.train(name, tmp_path / "cut")
-    said = capfd.readouterr().err
-    assert "missing keys" not in said and "mtime" not in said, "transformers' warnings"
+    output = capfd.readouterr().err
+    assert "missing keys" not in output and "mtime" not in output, "transformers' warnings"
     same_weights(whole.folder, resumed.folder)
 
 
@@ -139,26 +143,30 @@ def test_tiny_recipes_resume_in_every_pass(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the recipe's model and optimizer, and four steps a pass."""
-    real, examples = recipe.prepare, 4 * read_recipe(name).training.batch
+    prepare = recipe.prepare
+    example_count = 4 * read_recipe(name).training.batch
 
-    def few(source: str, data: Any, seed: int) -> Material:
-        made = real(source, data, seed)
+    def prepare_few(source: str, data: Any, seed: int) -> Material:
+        material = prepare(source, data, seed)
         if "sentences" in data:
-            return made
-        vocabulary = made.vocabulary or [text for pair in made.train for text in pair]
-        return made._replace(train=made.train[:examples], dev=[], asked=[], vocabulary=vocabulary)
+            return material
+        vocabulary = material.vocabulary
+        if not vocabulary:
+            vocabulary = [text for pair in material.train for text in pair]
+        few = material.train[:example_count]
+        return material._replace(train=few, dev=[], asked=[], vocabulary=vocabulary)
 
-    monkeypatch.setattr(command, "prepare", few)
+    monkeypatch.setattr(command, "prepare", prepare_few)
     monkeypatch.setattr(monitor, "CHECKPOINT_S", -1.0)  # a checkpoint after each step
     settings: dict[str, Any] = {"training.max_steps": 13, "gates": {}}
     if "pretrained" in name:
         settings["first.pretrained.training.max_steps"] = 2
-    whole, cut = (
-        lambda out=out: command.train(name, tmp_path / out, settings=settings)
-        for out in ("whole", "cut")
-    )
-    killed(cut, [2, 7, 11])
-    same_weights(whole()[0].folder, cut()[0].folder)
+
+    def train(out: str) -> command.Trained:
+        return command.train(name, tmp_path / out, settings=settings)[0]
+
+    killed(lambda: train("cut"), [2, 7, 11])
+    same_weights(train("whole").folder, train("cut").folder)
 
 
 def test_sigterm_leaves_a_checkpoint_and_a_full_disk_is_said(
@@ -177,9 +185,9 @@ def test_sigterm_leaves_a_checkpoint_and_a_full_disk_is_said(
     killed(lambda: command.train(name, tmp_path / "cut"), [3], signal.SIGTERM)
     (kept,) = tmp_path.glob("cut/tiny/.training/checkpoints/*")
     assert kept.name == "checkpoint-4", "the step that was under way"
-    held = sum(one.stat().st_size for one in kept.iterdir())
+    checkpoint_bytes = sum(file.stat().st_size for file in kept.iterdir())
     weights = next(tmp_path.glob("cut/tiny/.training/new/model.safetensors")).stat().st_size
-    free(10 * weights - held // 2)
+    free(10 * weights - checkpoint_bytes // 2)
     same_weights(whole.folder, command.train(name, tmp_path / "cut")[0].folder)
 
     def full(*_: Any) -> None:
@@ -327,67 +335,103 @@ def test_a_checkpoint_that_was_cut_off_is_none_and_another_recipe_is_refused(
 
 def test_accumulated_batches_are_one_batch(write: Any, tmp_path: Path) -> None:
     """transformers alone would add up the losses of a T5's batches: twice the gradient."""
-    found = []
-    for parts in (1, 2):
+
+    def curve(batches: int) -> list[float]:
         name = write(
-            training={"gradient_accumulation_steps": parts, "max_steps": 3, "eval_steps": 3,
-                      "per_device_train_batch_size": 8 // parts, "max_grad_norm": 0,
+            training={"gradient_accumulation_steps": batches, "max_steps": 3, "eval_steps": 3,
+                      "per_device_train_batch_size": 8 // batches, "max_grad_norm": 0,
                       "logging_steps": 1},
         )  # fmt: skip
         settings = {"model.config.dropout_rate": 0.0}
-        (trained,) = command.train(name, tmp_path / str(parts), settings=settings)
-        curve = [point for point in trained.record["curve"] if "loss" in point]
-        found.append([point[key] for point in curve for key in ("loss", "grad_norm")])
-    assert len(found[0]) == 6
-    assert found[0] == pytest.approx(found[1], rel=1e-3)
+        (trained,) = command.train(name, tmp_path / str(batches), settings=settings)
+        values = []
+        for point in trained.record["curve"]:
+            if "loss" in point:
+                values += [point["loss"], point["grad_norm"]]
+        return values
+
+    one_batch = curve(1)
+    assert len(one_batch) == 6
+    assert one_batch == pytest.approx(curve(2), rel=1e-3)
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_every_weight_is_trained_once_and_at_its_rate(kind: str) -> None:
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
-    kinds = AutoModelForSeq2SeqLM if kind == "t5" else AutoModelForCausalLM
-    model = kinds.from_config(AutoConfig.for_model(kind, vocab_size=12, **CONFIGS[kind]))
+    model_class = AutoModelForSeq2SeqLM if kind == "t5" else AutoModelForCausalLM
+    model = model_class.from_config(AutoConfig.for_model(kind, vocab_size=12, **CONFIGS[kind]))
     arguments = SimpleNamespace(
         learning_rate=0.1, weight_decay=0.3, adam_beta1=0.9, adam_beta2=0.98, adam_epsilon=1e-8
     )
     groups = muon.muon_optimizer(model, arguments, 0.02).param_groups
-    found = {id(w): (one["lr"], one["weight_decay"]) for one in groups for w in one["params"]}
-    named = dict(model.named_parameters())
-    assert len(found) == len(named) == sum(len(one["params"]) for one in groups)
-    others = re.compile(r"shared|lm_head|wte|wpe|embed_tokens|relative|bias|norm|ln_")
-    for name, weight in named.items():
-        assert found[id(weight)] == ((0.02, 0.0) if others.search(name) else (0.1, 0.3)), name
+    rates = {}
+    for group in groups:
+        for weight in group["params"]:
+            rates[id(weight)] = (group["lr"], group["weight_decay"])
+    weights = dict(model.named_parameters())
+    assert len(rates) == len(weights) == sum(len(group["params"]) for group in groups)
+    adamw = re.compile(r"shared|lm_head|wte|wpe|embed_tokens|relative|bias|norm|ln_")
+    for name, weight in weights.items():
+        assert rates[id(weight)] == ((0.02, 0.0) if adamw.search(name) else (0.1, 0.3)), name
 
 
-def test_lossy_texts_are_counted_and_others_are_refused(
+def train_material(
+    write: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any
+) -> command.Trained:
+    """Train two steps with a tokenizer that lacks the word bird."""
+    material = MATERIAL._replace(vocabulary=["red blue green dog cat"], lossy=True, **changes)
+    monkeypatch.setattr(command, "prepare", lambda *_: material)
+    return command.train(write(training={"max_steps": 2}), folder)[0]
+
+
+def test_lossy_texts_are_counted(
     write: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def train(out: str, **changes: Any) -> Any:
-        made = MATERIAL._replace(vocabulary=["red blue green dog cat"], lossy=True)
-        monkeypatch.setattr(command, "prepare", lambda *_: made._replace(**changes))
-        return command.train(write(training={"max_steps": 2}), tmp_path / out)[0]
+    trained = train_material(write, tmp_path, monkeypatch)
+    texts = [text for pair in (*PAIRS, *PAIRS[:8], *PAIRS[:4]) for text in pair]
+    lost = sum("bird" in text for text in texts)
+    assert trained.record["not_kept"]["texts"] == lost > 10
+    assert f"not keep {lost} of " in capsys.readouterr().err
 
-    done = train("out").record
-    words = [part for pair in (*PAIRS, *PAIRS[:8], *PAIRS[:4]) for part in pair]
-    assert done["not_kept"]["texts"] == sum("bird" in text for text in words) > 10
-    assert f"not keep {sum('bird' in text for text in words)} of " in capsys.readouterr().err
-    place = {"metadata": {"place": "new"}}
-    again = train("out", model_file=place)
-    assert again.record == done | {"model_file": place}, "it is not trained again"
-    assert yaml.safe_load(again.model_file.read_text()).items() >= place.items()
-    doubled = [("red", "red  blue")]
-    refused: list[tuple[str, dict[str, Any]]] = [
-        (r"does not keep the texts: the \w+ .*bird", {"lossy": False}),
-        ("the answer 'red  blue' comes back as 'red blue'", {"lossy": False, "train": doubled}),
-        ("has no example", {"train": []}),
-    ]
-    for number, (said, changes) in enumerate(refused):
-        with pytest.raises(OptionError, match=said):
-            train(f"refused-{number}", **changes)
+
+def test_new_paths_in_a_model_file_need_no_training(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = train_material(write, tmp_path, monkeypatch).record
+    model_file = {"metadata": {"place": "new"}}
+    trained = train_material(write, tmp_path, monkeypatch, model_file=model_file)
+    assert trained.record == {**before, "model_file": model_file}, "it is not trained again"
+    assert trained.model_file is not None
+    assert yaml.safe_load(trained.model_file.read_text()).items() >= model_file.items()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param({}, r"does not keep the texts: the \w+ .*bird", id="unknown token"),
+        pytest.param(
+            {"train": [("red", "red  blue")]},
+            "the answer 'red  blue' comes back as 'red blue'",
+            id="two spaces",
+        ),
+        pytest.param({"train": []}, "has no example", id="nothing"),
+    ],
+)
+def test_texts_that_are_not_kept_are_refused(
+    write: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, Any],
+    message: str,
+) -> None:
+    material = MATERIAL._replace(vocabulary=["red blue green dog cat"], **changes)
+    monkeypatch.setattr(command, "prepare", lambda *_: material)
+    with pytest.raises(OptionError, match=message):
+        command.train(write(training={"max_steps": 2}), tmp_path)
 
 
 def test_a_gate_that_is_missed_is_told_and_reports_leave_the_model_out(
@@ -405,7 +449,7 @@ def test_a_gate_that_is_missed_is_told_and_reports_leave_the_model_out(
         write_run(tmp_path / "results" / label, label, "made", rows(2, 1))
     file = tmp_path / "out" / "models" / "tiny.yaml"
     shutil.copyfile(file, tmp_path / "results" / "bad" / "model.yaml")
-    assert [one.model for one in read_results(tmp_path / "results")] == ["good"]
+    assert [file.model for file in read_results(tmp_path / "results")] == ["good"]
     with pytest.raises(LmEvalExtError, match=r"did not learn: all 0\.0 % of 4"):
         read_results(tmp_path / "results" / "bad")
 
@@ -422,26 +466,27 @@ def test_gates_ask_what_lm_eval_will_ask_and_progress_is_told_at_once(
     from lm_eval.models.huggingface import HFLM
     from transformers import AutoTokenizer
 
-    seen: list[list[int]] = []
-    asked = HFLM._model_generate
+    prompts_seen: list[list[int]] = []
+    model_generate = HFLM._model_generate
 
     def generate(self: Any, context: Any, **kwargs: Any) -> Any:
-        seen.extend(context.tolist())
-        return asked(self, context, **kwargs)
+        prompts_seen.extend(context.tolist())
+        return model_generate(self, context, **kwargs)
 
     monkeypatch.setattr(HFLM, "_model_generate", generate)
-    long = [(f"{' '.join(['red'] * 60)} {word} cat", word) for word in WORDS]
-    made = Material(long, long[:2], {"all": long}, max_gen_toks=16)
-    monkeypatch.setattr(command, "prepare", lambda *_: made)
+    pairs = [(f"{'red ' * 60}{word} cat", word) for word in WORDS]
+    material = Material(pairs, pairs[:2], {"all": pairs}, max_gen_toks=16)
+    monkeypatch.setattr(command, "prepare", lambda *_: material)
     name = write(kind=kind, training={"max_source_length": 8, "eval_steps": 100})
     (trained,) = command.train(name, tmp_path / "out")
-    said = capsys.readouterr().err
-    assert "6 of 6 examples are longer than max_source_length 8" in said
-    assert re.search(r"^step 1 of 6, loss \d\.\d{3}, \d+\.\d minutes left$", said, re.M)
+    output = capsys.readouterr().err
+    assert "6 of 6 examples are longer than max_source_length 8" in output
+    assert re.search(r"^step 1 of 6, loss \d\.\d{3}, \d+\.\d minutes left$", output, re.M)
     model = yaml.safe_load(trained.model_file.read_text())["model_args"]
     cut = model["max_length"] if kind == "t5" else CONFIGS[kind]["n_positions"] - 16
     tokenizer = AutoTokenizer.from_pretrained(trained.folder)
-    assert sorted(seen) == sorted(tokenizer(prompt)["input_ids"][-cut:] for prompt, _ in long)
+    expected = [tokenizer(prompt)["input_ids"][-cut:] for prompt, _ in pairs]
+    assert sorted(prompts_seen) == sorted(expected)
 
 
 def test_levels_and_seeds_are_trained_once(write: Any, tmp_path: Path) -> None:
@@ -461,14 +506,17 @@ def test_levels_and_seeds_are_trained_once(write: Any, tmp_path: Path) -> None:
     assert models["after-high-1-long-seed-0"].title == (
         "Words the other way round, high, 1, long, seed 0"
     )
-    done = command.train(name, out, settings={"seeds": [1]})
-    assert {one.record["key"]["recipe"]["seed"] for one in done} == {1}
-    firsts = {str(one) for one in (out / "first").glob("before-*")}
-    assert {one.record["start"] for one in done} == firsts
-    assert len({(Path(one) / "model.safetensors").read_bytes() for one in firsts}) == 2
-    said = CliRunner().invoke(app, ["train", name, "-o", str(out), "--dry-run"]).stdout
-    assert [said.count("not trained yet"), said.count("; learned: all ")] == [4, 4]
-    assert {one.stem for one in (out / "models").iterdir()} == {*[*models][1::2]}
+    trained_models = command.train(name, out, settings={"seeds": [1]})
+    assert {trained.record["recipe"]["seed"] for trained in trained_models} == {1}
+    first_folders = list((out / "first").glob("before-*"))
+    starts = {trained.record["start"] for trained in trained_models}
+    assert starts == {str(folder) for folder in first_folders}
+    weights = {(folder / "model.safetensors").read_bytes() for folder in first_folders}
+    assert len(weights) == 2
+    output = CliRunner().invoke(app, ["train", name, "-o", str(out), "--dry-run"]).stdout
+    assert output.count("not trained yet") == 4
+    assert output.count("; learned: all ") == 4
+    assert {file.stem for file in (out / "models").iterdir()} == {*[*models][1::2]}
 
 
 def test_trainings_that_come_first_and_running_text(write: Any, tmp_path: Path) -> None:
@@ -493,12 +541,10 @@ def test_trainings_that_come_first_and_running_text(write: Any, tmp_path: Path) 
     assert record["key"]["first"]["words"] == first["key"]
     losses = [point["eval_loss"] for point in first["curve"] if "eval_loss" in point]
     assert losses[1:] == losses[:1], "it stopped at the first loss that is not lower"
-    for key, value, said in (
-        ("training.spans.tokens", "1M", r"1,000,000, and the text has 2\d\d"),
-        ("data.folder", str(tmp_path / "none"), "not point to a directory"),
-    ):
-        with pytest.raises(LmEvalExtError, match=said):
-            command.train(before, tmp_path / "no", settings={key: value})
+    with pytest.raises(LmEvalExtError, match=r"1,000,000, and the text has 2\d\d"):
+        command.train(before, tmp_path / "no", settings={"training.spans.tokens": "1M"})
+    with pytest.raises(LmEvalExtError, match="not point to a directory"):
+        command.train(before, tmp_path / "no", settings={"data.folder": str(tmp_path / "none")})
 
 
 REFUSED: list[tuple[str, dict[str, Any]]] = [
@@ -520,12 +566,19 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_what_cannot_work_is_refused_in_a_line(write: Any, tmp_path: Path) -> None:
-    for match, settings in REFUSED:
-        with pytest.raises(LmEvalExtError, match=match) as error:
-            command.train(write(), tmp_path / "out", settings=settings)
-        assert "\n" not in str(error.value)
-        assert not [*tmp_path.glob("out/*/*.json")]
+@pytest.mark.parametrize(
+    ("message", "settings"), [pytest.param(*case, id=str(case[1])) for case in REFUSED]
+)
+def test_what_cannot_work_is_refused_in_a_line(
+    write: Any, tmp_path: Path, message: str, settings: dict[str, Any]
+) -> None:
+    with pytest.raises(LmEvalExtError, match=message) as error:
+        command.train(write(), tmp_path / "out", settings=settings)
+    assert "\n" not in str(error.value)
+    assert not [*tmp_path.glob("out/*/*.json")]
+
+
+def test_a_folder_with_other_files_is_refused(write: Any, tmp_path: Path) -> None:
     (tmp_path / "full" / "tiny").mkdir(parents=True)
     (tmp_path / "full" / "tiny" / "notes.txt").touch()
     with pytest.raises(OptionError, match="holds no training"):
@@ -592,37 +645,66 @@ def test_every_recipe_that_ships_is_legal_and_says_where_its_values_are_from() -
 
 
 @pytest.mark.usefixtures("small_index")
-def test_the_command_line(write: Any, tmp_path: Path) -> None:
-    """What is wrong is said before anything is trained, an unknown task too."""
-    run = CliRunner().invoke
-    assert "cogs_tiny: COGS mini, a tiny T5" in run(app, ["train", "--list"]).output
-    out = ["-o", str(tmp_path / "out")]
-    for arguments, said in (
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
         (["nosuch"], "no recipe nosuch"),
-        (["cogs_tny", *out], "did you mean cogs_tiny"),
-        (["cogs_tiny", *out, "--set", "steps"], "write key=value"),
-        (["cogs_tiny", *out, "--seeds", "0-4"], "--seeds 0-4: write whole numbers with commas"),
-        ([write(tasks="cogs_mini_gem"), *out], "cogs_mini_gem"),
-        (["cogs_tiny_pretrained", *out, "--dry-run", "--set", "gates.foo=1"], "it has exposure, d"),
-        (
-            [write("key"), *out, "--dry-run", "--set", "training.lerning_rate=1"],
-            "did you mean learning",
-        ),
-        (["cogs_tiny_pretrained", *out, "--set", "first.pretrained.gates.foo=1"], "has no 'foo'"),
-        (["cogs_tiny_pretrained", *out, "--set", "first.pretrained.data.rar=1"], "data.*mean rare"),
-        (
-            [write("two", vary={"a": {"b": {}, "c": {"data.d": 1}}}), *out],
-            "data of pairs: d: unknown key",
-        ),
-    ):
-        result = run(app, ["train", *arguments])
-        assert isinstance(result.exception, OptionError)
-        assert re.search(said, str(result.exception))
+        (["cogs_tny"], "did you mean cogs_tiny"),
+        (["cogs_tiny", "--set", "steps"], "write key=value"),
+        (["cogs_tiny", "--seeds", "0-4"], "--seeds 0-4: write whole numbers with commas"),
+        (["cogs_tiny", "--start", "/no/folder"], "start: no such folder /no/folder"),
+        (["cogs_tiny_pretrained", "--dry-run", "--set", "gates.foo=1"], "it has exposure, d"),
+        (["cogs_tiny_pretrained", "--set", "first.pretrained.gates.foo=1"], "has no 'foo'"),
+        (["cogs_tiny_pretrained", "--set", "first.pretrained.data.rar=1"], "data.*mean rare"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_the_command_line_refuses_before_anything_is_trained(
+    tmp_path: Path, words: list[str], message: str
+) -> None:
+    result = CliRunner().invoke(app, ["train", *words, "-o", str(tmp_path / "out")])
+    assert isinstance(result.exception, OptionError)
+    assert re.search(message, str(result.exception))
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("small_index")
+@pytest.mark.parametrize(
+    ("changes", "words", "message"),
+    [
+        pytest.param({"tasks": "cogs_mini_gem"}, [], "cogs_mini_gem", id="an unknown task"),
+        pytest.param(
+            {},
+            ["--dry-run", "--set", "training.lerning_rate=1"],
+            "did you mean learning",
+            id="an unknown key",
+        ),
+        pytest.param(
+            {"vary": {"a": {"b": {}, "c": {"data.d": 1}}}},
+            [],
+            "data of pairs: d: unknown key",
+            id="an unknown option in a level",
+        ),
+    ],
+)
+def test_the_command_line_refuses_a_recipe_before_anything_is_trained(
+    write: Any, tmp_path: Path, changes: dict[str, Any], words: list[str], message: str
+) -> None:
+    out = ["-o", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, ["train", write(**changes), *words, *out])
+    assert isinstance(result.exception, OptionError)
+    assert re.search(message, str(result.exception))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("small_index")
+def test_the_command_line_says_how_to_evaluate(write: Any, tmp_path: Path) -> None:
+    assert "cogs_tiny: COGS mini, a tiny T5" in CliRunner().invoke(app, ["train", "--list"]).output
     schedule = "training.lr_scheduler_type=polynomial"  # which asks Muon for its rate
-    settings = ("tasks=cogs_mini_gen", "training.max_steps=1", "gates={}", schedule)
-    more = [text for one in settings for text in ("--set", one)]
-    result = run(app, ["train", write(), *out, *more, "--seeds", "5,6"])
+    words = ["train", write(), "-o", str(tmp_path / "out"), "--seeds", "5,6"]
+    for setting in ("tasks=cogs_mini_gen", "training.max_steps=1", "gates={}", schedule):
+        words += ["--set", setting]
+    result = CliRunner().invoke(app, words)
     assert "--tasks cogs_mini_gen --output results" in result.stdout
     assert re.search(r"tiny-seed-6: trained in \d+ s; no gates\n", result.stdout)
 
