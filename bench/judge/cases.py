@@ -182,9 +182,8 @@ def _draw_table(
     drawn: dict[str, list[dict[str, Value]]],
 ) -> None:
     """Add a table to those that are drawn; rows refer to rows of these."""
-    columns = [
-        fold(column.name) for column in original.schema[table].columns if not column.generated
-    ]
+    names = [name for name in original.source.domains if name.table == table]
+    columns = [name.column for name in names]
     original_rows: list[Row] = []
     if draws.random() < _COPIED_SHARE:
         query = f"SELECT {quoted_all(columns)} FROM {quoted(table)} LIMIT {_MAX_READ_ROWS}"
@@ -192,11 +191,11 @@ def _draw_table(
     original_rows = draws.sample(original_rows, min(_MAX_COPIED_ROWS, len(original_rows)))
     size = draws.choice((1, 2, 3, 4, 6, 10))
     pools: dict[str, list[Value]] = {}
-    for column in columns:
+    for name in names:
         constants: list[Value] = []
         for query_requirements in requirements:
-            constants += query_requirements.constants.get((table, column), ())
-        pools[column] = _pool(original.source.domains[table, column], constants, size, draws)
+            constants += query_requirements.constants.get(name, ())
+        pools[name.column] = _pool(original.source.domains[name], constants, size, draws)
     drawn[table] = []
     for _ in range(draws.choice((1, 2, 3, 5, 8, 12, 20, 30))):
         row: dict[str, Value] = {}

@@ -164,7 +164,7 @@ class QueryVariants:
         name = word.rpartition(".")[2].casefold()
         columns = []
         for column, domain in self._original.source.domains.items():
-            if column[0] in words and name in ("", column[1]):
+            if column.table in words and name in ("", column.column):
                 columns.append((column, domain))
         return columns
 
@@ -202,14 +202,14 @@ class QueryVariants:
             related = {column, *self._original.source.related.get(column, ())}
             for other_column, other_domain in columns:
                 if other_domain.kind == domain.kind and other_column not in related:
-                    yield "column", f"{alias}{dot}{other_column[1]}"
+                    yield "column", f"{alias}{dot}{other_column.column}"
 
 
 def _other_groups(
     words: Sequence[str], position: int, columns: Sequence[tuple[ColumnName, Domain]]
 ) -> Iterator[tuple[str, str]]:
     """Yield one more key of GROUP BY, and values instead of rows in what ranks groups."""
-    names = sorted({name for (_, name), _ in columns})
+    names = sorted({name.column for name, _ in columns})
     before = [word.casefold() for word in words[:position]]
     word = words[position].casefold()
     if word == "by" and before[-1:] == ["group"]:

@@ -85,16 +85,18 @@ class _Drawing:
         self._draws = draws
         self._order = source.tables
         self.rows: dict[str, list[Record]] = {table: [] for table in self._order}
-        self.columns: dict[str, list[str]] = {}
+        self.columns: dict[str, list[ColumnName]] = {}
         """The stored columns by table."""
         self._linked_columns: dict[str, set[str]] = {}
         """The columns of foreign keys by table."""
         for table in self._order:
-            columns = source.schema[table].columns
-            self.columns[table] = [fold(column.name) for column in columns if not column.generated]
-            self._linked_columns[table] = {
-                fold(child) for link in source.links[table] for child in link.columns
-            }
+            self.columns[table] = []
+            for column in source.schema[table].columns:
+                if not column.generated:
+                    self.columns[table].append(ColumnName(table, fold(column.name)))
+            self._linked_columns[table] = set()
+            for link in source.links[table]:
+                self._linked_columns[table].update(fold(column) for column in link.columns)
         self._taken: dict[tuple[str, tuple[str, ...]], dict[tuple[Value, ...], Record]] = {}
         """The rows by table, key and the key's values."""
         self._palettes: dict[ColumnName, list[Value]] = {}
@@ -141,17 +143,16 @@ class _Drawing:
 
     def _balance(self, name: ColumnName) -> None:
         """Give a column one number and the numbers on both sides of it, so that it is the mean."""
-        table, column = name
-        rows = self.rows[table]
-        is_bound = column in self._key_columns(table) | self._linked_columns[table]
+        rows = self.rows[name.table]
+        is_bound = name.column in self._key_columns(name.table) | self._linked_columns[name.table]
         if is_bound or not rows or not self._source.domains[name].is_number:
             return
-        middle = max(1, _whole(rows[0][column]))
+        middle = max(1, _whole(rows[0][name.column]))
         for row in rows:
-            row[column] = middle
+            row[name.column] = middle
         for third in range(len(rows) // 3):
-            rows[3 * third + 1][column] = middle + 1
-            rows[3 * third + 2][column] = middle - 1
+            rows[3 * third + 1][name.column] = middle + 1
+            rows[3 * third + 2][name.column] = middle - 1
 
     def _key_columns(self, table: str) -> set[str]:
         return {column for key in self._source.keys[table] for column in key}
@@ -195,7 +196,7 @@ class _Drawing:
         if is_exact or draws.chance(0.8):
             self._equate(gold, cells)
         for table in sorted(gold.tables, key=self._order.index):
-            wanted = {name[1]: value for name, value in cells.items() if name[0] == table}
+            wanted = {name.column: cell for name, cell in cells.items() if name.table == table}
             self.add_row(table, wanted)
 
     def _cells_of_constant(self, name: ColumnName, value: Value) -> dict[ColumnName, Value]:
@@ -204,25 +205,23 @@ class _Drawing:
         If only one row may have a name, that row is used again, so that the rows planted around
         it refer to it. Nothing can refer to it unless its table has a key of one column.
         """
-        table, column = name
         namesake = self._row_of_name(name, value)
         if namesake is None:
             return {name: value}
         cells = {}
-        for key in self._source.keys[table]:
-            if len(key) == 1 and key[0] != column:
-                cells[table, key[0]] = namesake[key[0]]
+        for key in self._source.keys[name.table]:
+            if len(key) == 1 and key[0] != name.column:
+                cells[ColumnName(name.table, key[0])] = namesake[key[0]]
         return cells
 
     def _row_of_name(self, name: ColumnName, value: Value) -> Record | None:
         """Return the row that has a name already, if at most one row may have it."""
-        table, column = name
         domain = self._source.domains[name]
         if not (domain.unique and domain.kind == "text" and self._keeps_unique):
             return None
         spelled = self._spelled(value)
-        for row in self.rows[table]:
-            if row.get(column) == spelled:
+        for row in self.rows[name.table]:
+            if row.get(name.column) == spelled:
                 return row
         return None
 
@@ -230,7 +229,7 @@ class _Drawing:
         """Give compared columns the same value."""
         for first, second in gold.compared:
             value = cells.get(first, cells.get(second))
-            same_table = first[0] == second[0]
+            same_table = first.table == second.table
             if value is None or same_table:
                 value = self._shared_value(first, second)
             for name in (first, second):
@@ -240,23 +239,21 @@ class _Drawing:
 
     def _shared_value(self, first: ColumnName, second: ColumnName) -> Value:
         """Return a value for two columns: of a row that has a key, of one that will, or any."""
-        same_table = first[0] == second[0]
+        same_table = first.table == second.table
         for name in (first, second):
             if not self._is_key(name):
                 continue
-            table, column = name
-            rows = self.rows[table]
+            rows = self.rows[name.table]
             if not same_table and self._draws.chance(0.5):
                 return self._fresh_key(name)
             if rows:
                 row = rows[-1] if self._draws.chance(0.3) else self._draws.pick(rows)
-                return row[column]
+                return row[name.column]
         return self._value(first)
 
     def _is_key(self, name: ColumnName) -> bool:
         """Return whether a column is a key by itself."""
-        table, column = name
-        return (column,) in self._source.keys[table]
+        return (name.column,) in self._source.keys[name.table]
 
     def add_row(self, table: str, wanted: Mapping[str, Value], depth: int = 0) -> Record | None:
         """Add a row with wanted values, and the parents that it needs.
@@ -276,9 +273,9 @@ class _Drawing:
             self.rows[table].append(record)  # so that it may refer to itself, and its parents to it
             for link in self._source.links[table]:
                 self._link(table, record, link, depth)
-            for column in self.columns[table]:
-                if column not in record:
-                    record[column] = self._spelled(self._value((table, column)))
+            for name in self.columns[table]:
+                if name.column not in record:
+                    record[name.column] = self._spelled(self._value(name))
             if self._accept(table, record):
                 return record
             self.rows[table] = [row for row in self.rows[table] if row is not record]
@@ -296,11 +293,11 @@ class _Drawing:
 
     def _fill_keys(self, table: str, record: Record) -> None:
         """Give a row new keys, where it has none and they refer to no other row."""
-        for column in self.columns[table]:
-            if column in record or column in self._linked_columns[table]:
+        for name in self.columns[table]:
+            if name.column in record or name.column in self._linked_columns[table]:
                 continue
-            if self._is_key((table, column)):
-                record[column] = self._spelled(self._fresh_key((table, column)))
+            if self._is_key(name):
+                record[name.column] = self._spelled(self._fresh_key(name))
 
     def _spelled(self, value: Value) -> Value:
         """Return a text in the case that this database has for it."""
@@ -335,8 +332,7 @@ class _Drawing:
         wanted = {target: record[child] for child, target in pairs if child in record}
         if None in wanted.values():
             return
-        may_be_null = all(self._source.domains[table, child].has_nulls for child in children)
-        if not wanted and may_be_null and self._draws.chance(0.07):
+        if not wanted and self._may_be_null(table, children) and self._draws.chance(0.07):
             record.update(dict.fromkeys(children))
             return
         parents = [row for row in self.rows[parent] if _can_be_parent(row, targets, wanted)]
@@ -347,11 +343,14 @@ class _Drawing:
         if row is not None:
             record.update({child: row[target] for child, target in pairs})
 
+    def _may_be_null(self, table: str, columns: Sequence[str]) -> bool:
+        domains = [self._source.domains[ColumnName(table, column)] for column in columns]
+        return all(domain.has_nulls for domain in domains)
+
     def _fresh_key(self, name: ColumnName) -> Value:
         """Return a value for a key, usually one that the original has."""
-        table, column = name
         domain = self._source.domains[name]
-        taken = self._taken.get((table, (column,)), {})
+        taken = self._taken.get((name.table, (name.column,)), {})
         free = [value for value in domain.vocabulary if (value,) not in taken]
         if domain.kind == "integer" and (not free or self._draws.chance(0.1)):
             highest = max((value for (value,) in taken if isinstance(value, int)), default=0)
@@ -367,8 +366,7 @@ class _Drawing:
         keeps_unique = self._keeps_unique if domain.kind == "text" else self._keeps_numbers_unique
         if domain.unique and keeps_unique:
             # Values differ in most databases, as they do in the original.
-            table, column = name
-            used = {row.get(column) for row in self.rows[table]}
+            used = {row.get(name.column) for row in self.rows[name.table]}
             free = [value for value in domain.vocabulary if value not in used]
             if free:
                 return self._draws.pick(free)
@@ -382,7 +380,6 @@ class _Drawing:
         return self._palettes[name]
 
     def _draw_palette(self, name: ColumnName) -> list[Value]:
-        table, column = name
         draws, domain = self._draws, self._source.domains[name]
         values = self._values_to_choose(name)
         chosen = []
@@ -395,7 +392,7 @@ class _Drawing:
             chosen = [number, number + 1, max(number - 1, domain.lowest)]
         else:
             chosen += constants
-        if column in self._key_columns(table):
+        if name.column in self._key_columns(name.table):
             for value in chosen[:3]:
                 chosen += domain.neighbours(value)
         return draws.shuffled(list(dict.fromkeys(chosen)) or domain.constants)
@@ -449,6 +446,6 @@ def draw(
     drawing.run()
     rows = {}
     for table, records in drawing.rows.items():
-        columns = drawing.columns[table]
+        columns = [name.column for name in drawing.columns[table]]
         rows[table] = [tuple(record[column] for column in columns) for record in records]
     return rows

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -23,8 +24,18 @@ from lm_eval_ext.sql.schema import ForeignKey, Schema, Table, fold
 from lm_eval_ext.sql.suite.columns import LARGEST_INTEGER, Domain, is_storable, read_domain
 from lm_eval_ext.sql.values import Value, quoted
 
-ColumnName = tuple[str, str]
-"""A table and a column, both folded."""
+
+class ColumnName(NamedTuple):
+    """The name of a column, folded.
+
+    Attributes:
+        table: The name of its table, folded.
+        column: Its own name.
+    """
+
+    table: str
+    column: str
+
 
 _MAX_GROUP_SIZE = 20
 """The largest size of a group that rows are added for."""
@@ -122,7 +133,8 @@ def read_source(
     for name, table in tables.items():
         for column in table.columns:
             if not column.generated:
-                domains[name, fold(column.name)] = read_domain(connection, table, column)
+                column_name = ColumnName(name, fold(column.name))
+                domains[column_name] = read_domain(connection, table, column)
     requirements = []
     for gold in golds:
         with suppress(UnparsedQuery, RecursionError):
@@ -131,13 +143,13 @@ def read_source(
     links = {name: _declared_links(name, table, domains) for name, table in tables.items()}
     # A column that golds join with a key, or of its name, refers to it if all values are keys.
     for child, parent in [*_compared_columns(requirements), *_columns_of_one_name(domains)]:
-        table_name, column_name = child
-        parent_name, key = parent
-        if (key,) not in keys[parent_name] or (column_name,) in keys[table_name]:
+        is_key = (parent.column,) in keys[parent.table]
+        if not is_key or (child.column,) in keys[child.table]:
             continue
-        linked = {fold(name) for link in links[table_name] for name in link.columns}
-        if column_name not in linked and _all_values_exist(connection, child, parent):
-            links[table_name].append(ForeignKey((column_name,), parent_name, (key,)))
+        linked = {fold(column) for link in links[child.table] for column in link.columns}
+        if child.column not in linked and _all_values_exist(connection, child, parent):
+            link = ForeignKey((child.column,), parent.table, (parent.column,))
+            links[child.table].append(link)
     return DrawingSource(schema, domains, requirements, keys, links)
 
 
@@ -147,8 +159,9 @@ def _declared_links(
     """Return the foreign keys whose columns and whose parent's columns can be filled."""
     links = []
     for link in table.foreign_keys:
-        children = [(name, fold(column)) for column in link.columns]
-        parents = [(fold(link.parent), fold(column)) for column in link.parent_columns]
+        children = [ColumnName(name, fold(column)) for column in link.columns]
+        parent = fold(link.parent)
+        parents = [ColumnName(parent, fold(column)) for column in link.parent_columns]
         if len(children) == len(parents) and domains.keys() >= {*children, *parents}:
             links.append(link)
     return links
@@ -158,10 +171,11 @@ def _all_values_exist(
     connection: sqlite3.Connection, child: ColumnName, parent: ColumnName
 ) -> bool:
     """Return whether each value of a column is one of another column."""
-    column, key = quoted(child[1]), quoted(parent[1])
+    column = quoted(child.column)
+    keys = f"SELECT {quoted(parent.column)} FROM {quoted(parent.table)}"
     query = (
-        f"SELECT 1 FROM {quoted(child[0])} WHERE {column} IS NOT NULL AND "
-        f"{column} NOT IN (SELECT {key} FROM {quoted(parent[0])})"
+        f"SELECT 1 FROM {quoted(child.table)} WHERE {column} IS NOT NULL AND "
+        f"{column} NOT IN ({keys})"
     )
     return connection.execute(query).fetchone() is None
 
@@ -183,9 +197,9 @@ def _columns_of_one_name(
     """Yield the pairs of columns of two tables that have the same name, both ways."""
     by_name: dict[str, list[ColumnName]] = {}
     for column in domains:
-        by_name.setdefault(column[1], []).append(column)
+        by_name.setdefault(column.column, []).append(column)
     for first in domains:
-        for second in by_name[first[1]]:
+        for second in by_name[first.column]:
             if first != second:
                 yield first, second
 
@@ -195,14 +209,14 @@ def _keys(name: str, table: Table, domains: Mapping[ColumnName, Domain]) -> list
     keys = []
     for key in table.unique_keys:
         columns = tuple(fold(column) for column in key)
-        if all((name, column) in domains for column in columns):
+        if all(ColumnName(name, column) in domains for column in columns):
             keys.append(columns)
     if keys:
         return keys
     # A table without a declared key usually has one all the same.
     for number, column in enumerate(table.columns):
         folded = fold(column.name)
-        domain = domains.get((name, folded))
+        domain = domains.get(ColumnName(name, folded))
         identifies = number == 0 or folded.endswith(_KEY_ENDINGS)
         if identifies and domain is not None and domain.unique:
             return [(folded,)]
@@ -219,20 +233,20 @@ def read_requirements(
     """
     requirements = GoldRequirements(gold)
     tree = parse(gold, schema)
-    drawn_tables = {table for table, _ in domains}
+    drawn_tables = {column.table for column in domains}
     for source in tree.find_all(exp.Table):
         table = table_of(source, schema)
         if table is not None and fold(table.name) in drawn_tables:
             requirements.tables.append(fold(table.name))
     for group in tree.find_all(exp.Group):
         for term in group.expressions:
-            column = _column_name(term, schema, domains)
-            if column is not None:
-                requirements.grouped.append(column)
+            name = _column_name(term, schema, domains)
+            if name is not None:
+                requirements.grouped.append(name)
     for average in tree.find_all(exp.Avg):
-        column = _column_name(average.this, schema, domains)
-        if column is not None and average.find_ancestor(*COMPARISONS):
-            requirements.averaged.append(column)
+        name = _column_name(average.this, schema, domains)
+        if name is not None and average.find_ancestor(*COMPARISONS):
+            requirements.averaged.append(name)
     for node in tree.find_all(*COMPARISONS, exp.Between, exp.Like, exp.In, exp.SetOperation):
         _read_comparison(node, requirements, schema, domains)
     return requirements
@@ -274,18 +288,19 @@ def _column_name(
     """Return the table's column that a reference means, also through derived tables."""
     if not isinstance(node, exp.Column):
         return None
-    folded = fold(node.name)
     resolved = find_source(node, schema)
     if resolved is None:
         return None
     _, source = resolved
+    column = fold(node.name)
     if isinstance(source, exp.Subquery):
         outputs = {fold(output.alias_or_name): output.unalias() for output in source.selects}
-        return _column_name(outputs.get(folded), schema, domains)
+        return _column_name(outputs.get(column), schema, domains)
     table = table_of(source, schema)
-    if table is None or (fold(table.name), folded) not in domains:
+    if table is None:
         return None
-    return fold(table.name), folded
+    name = ColumnName(fold(table.name), column)
+    return name if name in domains else None
 
 
 def _outputs(side: exp.Expr | None) -> list[exp.Expr | None]:
