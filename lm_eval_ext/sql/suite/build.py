@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -26,6 +27,7 @@ __all__ = [
     "SUITE_VERSION",
     "GoldCase",
     "Original",
+    "Seed",
     "SmallDatabase",
     "choose",
     "gold_cases",
@@ -62,19 +64,29 @@ _OpenMutant = tuple[str, str]
 """A gold and a mutant of it."""
 
 
+class Seed(NamedTuple):
+    """What a small database is drawn from.
+
+    Attributes:
+        number: Its number.
+        first: The numbers of the golds that rows are made for; none: all.
+    """
+
+    number: int
+    first: tuple[int, ...] = ()
+
+
 @dataclass
 class SmallDatabase:
     """A small database that was drawn, in memory.
 
     Attributes:
-        seed: Its number.
-        first: The numbers of golds that rows were made for first.
+        seed: What it was drawn from.
         runner: Runs queries on it.
         judges: The golds that it may judge, with their results on it.
     """
 
-    seed: int
-    first: tuple[int, ...]
+    seed: Seed
     runner: Runner
     judges: dict[str, Expected]
 
@@ -137,9 +149,10 @@ def without_rows(gold: str, schema: Schema) -> str | None:
     return to_sql(tree)
 
 
-def small_connection(original: Original, seed: int, first: Sequence[int]) -> sqlite3.Connection:
+def small_connection(original: Original, seed: Seed) -> sqlite3.Connection:
     """Return a small database in memory, drawn from a seed; see :func:`draw`."""
-    return original.fill(draw(original.source, f"{SUITE_VERSION}/{seed}", first))
+    rows = draw(original.source, f"{SUITE_VERSION}/{seed.number}", seed.first)
+    return original.fill(rows)
 
 
 def judgeable_golds(
@@ -184,16 +197,14 @@ def _reordered(original: Original, connection: sqlite3.Connection) -> sqlite3.Co
     return copy
 
 
-def _examine(
-    original: Original, seed: int, cases: Sequence[GoldCase], first: tuple[int, ...] = ()
-) -> SmallDatabase | None:
+def _examine(original: Original, seed: Seed, cases: Sequence[GoldCase]) -> SmallDatabase | None:
     """Draw a small database; return None if it may judge no gold."""
-    connection = small_connection(original, seed, first)
+    connection = small_connection(original, seed)
     runner, judges = judgeable_golds(original, connection, cases, steps=_SMALL_STEPS)
     if not judges:
         connection.close()
         return None
-    return SmallDatabase(seed, first, runner, judges)
+    return SmallDatabase(seed, runner, judges)
 
 
 @dataclass(eq=False)
@@ -223,7 +234,7 @@ def choose(original: Original, cases: Sequence[GoldCase]) -> list[SmallDatabase]
         if best is None:
             break
         # Candidates were examined for the golds that needed them then.
-        small_again = _examine(original, best.small.seed, cases, best.small.first)
+        small_again = _examine(original, best.small.seed, cases)
         if small_again is not None:
             chosen.append(small_again)
             judge_counts.update(list(small_again.judges))
@@ -253,8 +264,8 @@ def _best_candidate(
 
 def _random_databases(original: Original, cases: Sequence[GoldCase]) -> list[SmallDatabase]:
     databases: list[SmallDatabase] = []
-    for seed in range(2 * RANDOM_SEEDS):
-        small = _examine(original, seed, cases)
+    for number in range(2 * RANDOM_SEEDS):
+        small = _examine(original, Seed(number), cases)
         if small is not None:
             databases.append(small)
         if len(databases) == RANDOM_SEEDS:
@@ -283,8 +294,8 @@ def _candidates(
         effort = {case.gold: tries[case.gold] * (1 + judge_counts[case.gold]) for case in needy}
         neediest = min(effort, key=lambda gold: (effort[gold], gold))
         tries[neediest] += 1
-        seed = 2 * RANDOM_SEEDS + tries.total()
-        small = _examine(original, seed, needy, (numbers[neediest],))
+        seed = Seed(2 * RANDOM_SEEDS + tries.total(), first=(numbers[neediest],))
+        small = _examine(original, seed, needy)
         if small is None:
             continue
         killed = set()

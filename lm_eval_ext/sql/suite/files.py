@@ -15,8 +15,8 @@ from lm_eval_ext.atomic import atomic_path, sha256_of_json
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.compare import SEMANTICS
 from lm_eval_ext.sql.schema import Schema, fold
-from lm_eval_ext.sql.suite.build import SUITE_VERSION
-from lm_eval_ext.sql.values import quoted, quoted_all
+from lm_eval_ext.sql.suite.build import SUITE_VERSION, Seed
+from lm_eval_ext.sql.values import Value, quoted, quoted_all
 
 COPY = "copy"
 """The name of the populated copy among a suite's databases; the small ones are small-0, ..."""
@@ -44,7 +44,7 @@ class Suite:
         key: A hash of all that decides about it.
         databases: The content's hash by the database's name, in the order in which they are asked.
         judges: By :func:`gold_id`, for golds that run: the databases that may judge it.
-        seeds: Of the small databases: a number, and those of the golds that come first.
+        seeds: What its small databases are drawn from.
         excluded: Why tables are not in the small databases, by name.
         original: SHA-256 of the original's file; "" in suites that do not record it.
     """
@@ -54,7 +54,7 @@ class Suite:
     key: str
     databases: Mapping[str, str]
     judges: Mapping[str, Sequence[str]]
-    seeds: Sequence[Sequence[Any]]
+    seeds: Sequence[Seed]
     excluded: Mapping[str, str] = field(default_factory=dict)
     original: str = ""
 
@@ -97,7 +97,7 @@ def read(folder: Path, db_id: str) -> Suite:
                 key=record["key"],
                 databases=record["databases"],
                 judges=record["golds"],
-                seeds=record["seeds"],
+                seeds=_read_seeds(record["seeds"]),
                 excluded=record.get("excluded", {}),
                 original=record.get("original", ""),
             )
@@ -107,6 +107,10 @@ def read(folder: Path, db_id: str) -> Suite:
     except (ValueError, KeyError, TypeError) as error:
         problem = str(error)
     raise DataError(f"{file}: no suite of databases ({problem}); make one: magnifico populate")
+
+
+def _read_seeds(records: Sequence[tuple[int, Sequence[int]]]) -> list[Seed]:
+    return [Seed(number, tuple(first)) for number, first in records]
 
 
 def content_hash(connection: sqlite3.Connection, schema: Schema) -> str:
@@ -136,7 +140,10 @@ def _write_blob(blob: bytes) -> dict[str, str]:
 _WRITER = json.JSONEncoder(default=_write_blob)
 
 
-AddedRows = Mapping[str, Sequence[Sequence[Any]]]
+JsonValue = Value | Mapping[str, str]
+"""A value as JSON holds it; a blob is an object with hexadecimal digits."""
+
+AddedRows = Mapping[str, Sequence[Sequence[JsonValue]]]
 """Rows of a populated copy by table, each with its rowid before it."""
 
 
@@ -149,7 +156,7 @@ class ShippedSeeds(NamedTuple):
         hashes: The first digits of the databases' content hashes.
     """
 
-    seeds: Sequence[Sequence[Any]]
+    seeds: Sequence[Seed]
     golds: Mapping[str, Sequence[int]]
     hashes: Sequence[str]
 
@@ -171,7 +178,7 @@ class Shipped:
         entry = self.seeds.get(key)
         if entry is None:
             return None
-        return ShippedSeeds(entry["seeds"], entry["golds"], entry["hashes"])
+        return ShippedSeeds(_read_seeds(entry["seeds"]), entry["golds"], entry["hashes"])
 
 
 def read_shipped(folder: Path | None, end: str = "") -> Shipped:

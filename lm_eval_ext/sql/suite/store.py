@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import starmap
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.errors import DataError, OptionError
@@ -16,6 +16,7 @@ from lm_eval_ext.sql.schema import ROWID_NAMES, Table
 from lm_eval_ext.sql.suite.build import (
     SUITE_VERSION,
     Original,
+    Seed,
     choose,
     gold_cases,
     judgeable_golds,
@@ -26,6 +27,7 @@ from lm_eval_ext.sql.suite.files import (
     COPY,
     NOTHING,
     AddedRows,
+    JsonValue,
     Shipped,
     ShippedSeeds,
     Suite,
@@ -61,7 +63,7 @@ class _Built:
     databases: Mapping[str, sqlite3.Connection]
     hashes: Mapping[str, str]
     judges: Mapping[str, Sequence[str]]
-    seeds: Sequence[Sequence[Any]]
+    seeds: Sequence[Seed]
 
     def close(self) -> None:
         """Free the memory."""
@@ -137,7 +139,7 @@ def _search(source: Original, rows: AddedRows | None) -> _Built:
     for number, small in enumerate(choose(source, cases)):
         name = _small_name(number)
         databases[name] = small.runner.connection
-        seeds.append([small.seed, list(small.first)])
+        seeds.append(small.seed)
         for gold in small.judges:
             judges[gold_id(gold)].append(name)
     return _Built(databases, _hashes(source, databases), judges, seeds)
@@ -148,8 +150,8 @@ def _rebuild(source: Original, rows: AddedRows | None, shipped: ShippedSeeds) ->
     databases = {}
     if rows is not None:
         databases[COPY] = _copied(source, rows)
-    for number, (seed, first) in enumerate(shipped.seeds):
-        databases[_small_name(number)] = small_connection(source, seed, first)
+    for number, seed in enumerate(shipped.seeds):
+        databases[_small_name(number)] = small_connection(source, seed)
     names = list(databases)
     judges = {}
     for gold, numbers in shipped.golds.items():
@@ -183,7 +185,9 @@ def _copied(source: Original, rows: AddedRows) -> sqlite3.Connection:
     return connection
 
 
-def _add_rows(connection: sqlite3.Connection, table: Table, rows: Sequence[Sequence[Any]]) -> None:
+def _add_rows(
+    connection: sqlite3.Connection, table: Table, rows: Sequence[Sequence[JsonValue]]
+) -> None:
     """Add rows to a table of a populated copy, each with its rowid before it."""
     columns = [quoted(column.name) for column in table.columns if not column.generated]
     if table.rowid:
@@ -199,8 +203,7 @@ def _add_rows(connection: sqlite3.Connection, table: Table, rows: Sequence[Seque
     )
 
 
-def _read_value(value: Value | Mapping[str, str]) -> Value:
-    """Return a value that JSON holds; blobs are objects with hexadecimal digits."""
+def _read_value(value: JsonValue) -> Value:
     if isinstance(value, Mapping):
         return bytes.fromhex(value["blob"])
     return value
