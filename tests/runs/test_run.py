@@ -1,7 +1,6 @@
 """A run: models' files, selecting tasks, what makes a run the same as before, and the process that
 evaluates a model."""
 
-import functools
 import json
 import os
 import shutil
@@ -48,8 +47,10 @@ def write(folder: Path, text: str, name: str = "m.yaml") -> Path:
 def test_a_good_file(tmp_path: Path) -> None:
     (model,) = read_model_files([write(tmp_path, GOOD)])
     assert (model.name, model.display_name, model.launcher) == ("m", "A model", "")
-    own = {"display_name", "notes"}
-    assert model.settings == {k: v for k, v in safe_load(GOOD).items() if k not in own}
+    options = safe_load(GOOD)
+    for key in ("display_name", "notes"):
+        del options[key]
+    assert model.settings == options
     assert {"hf", "vllm", "recorded"} <= {model.name for model in read_model_files([EXAMPLES])}
 
 
@@ -73,30 +74,30 @@ WRONG = {
     "notes: [": r"not valid YAML: while parsing a flow node( in line \d, column \d)?",
     "fewshot_as_multiturn: true": "apply_chat_template",
 }
-"""Lines of a file that has ``model: hf``, too, with what is said about them."""
+"""Lines of a file that also has ``model: hf``, with the message about each."""
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        *((f"model: hf\n{line}\n", said) for line, said in WRONG.items()),
+        *((f"model: hf\n{line}\n", message) for line, message in WRONG.items()),
         ("model: hff", "model: no such model type; use one of .*hf.*recorded.*, got 'hff'"),
         ("- model: hf", "should be an object"),
         ("# only a comment", "the file is empty"),
         ("model_args: {a: 1}", "model: the key is missing"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
+def test_a_wrong_key_or_value_is_named(tmp_path: Path, text: str, message: str) -> None:
     file = write(tmp_path, text)
-    with pytest.raises(LmEvalExtError, match=said) as caught:
+    with pytest.raises(LmEvalExtError, match=message) as caught:
         read_model_files([file])
     assert str(caught.value).startswith(f"{file}: "), str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_files_of_folders_have_different_names(tmp_path: Path) -> None:
-    for path, said in ((tmp_path, "no .yaml"), (tmp_path / "m.yaml", "no file or folder")):
-        with pytest.raises(OptionError, match=said):
+    for path, message in ((tmp_path, "no .yaml"), (tmp_path / "m.yaml", "no file or folder")):
+        with pytest.raises(OptionError, match=message):
             read_model_files([path])
     for name in ("b.yaml", "a.yml", "c.txt"):
         write(tmp_path, "model: hf\n", name)
@@ -109,15 +110,17 @@ def test_files_of_folders_have_different_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         *(({"limit": limit}, f"--limit {limit:g} must be") for limit in (float("nan"), 0.0, 1.5)),
         ({"metadata": '{"fresh": 7}'}, "those of lieder_mini are fixed"),
     ],
 )
-def test_options_are_checked_before_anything_runs(tmp_path: Path, options: Any, said: str) -> None:
+def test_options_are_checked_before_anything_runs(
+    tmp_path: Path, options: Any, message: str
+) -> None:
     work = run.Work([write(tmp_path, GOOD)], "lieder_mini", tmp_path / "out", **options)
-    with pytest.raises(OptionError, match=said):
+    with pytest.raises(OptionError, match=message):
         run.run(work, run.Reporter(lambda _: None, lambda _: None))
     assert not (tmp_path / "out").exists()
 
@@ -127,8 +130,8 @@ def test_metadata_for_all_models(tmp_path: Path) -> None:
 
     def metadata(text: str) -> dict[str, object]:
         work = run.Work([file], "cogs_mini_fresh_gen", tmp_path / "out", metadata=text)
-        found: dict[str, object] = run.prepare(work)[0].model.settings["metadata"]
-        return found
+        merged: dict[str, object] = run.prepare(work)[0].model.settings["metadata"]
+        return merged
 
     assert metadata("") == {"cogs_seed": 3, "cogs_shape": "cvcv_long"}
     for text in ('{"cogs_seed": 7}', "cogs_seed=7"):
@@ -157,7 +160,8 @@ def load(**kwargs):
 
 
 @pytest.fixture
-def own_tasks(tmp_path: Path) -> Path:
+def user_tasks(tmp_path: Path) -> Path:
+    """A folder with a task of a user, in lm-eval's own format."""
     folder = tmp_path / "own"
     folder.mkdir()
     (folder / "stock_sums.yaml").write_text(STOCK)
@@ -188,16 +192,17 @@ def test_names_and_patterns(names: str, selected: Any) -> None:
 
 @pytest.mark.usefixtures("small_index")
 @pytest.mark.parametrize(
-    ("names", "whole"), [(["stock_sums", "a/file.yaml"], False), (["stock_sums", LEFT], True)]
+    ("names", "indexes_all"),
+    [(["stock_sums", "a/file.yaml"], False), (["stock_sums", LEFT], True)],
 )
-def test_lm_evals_tasks_are_indexed_where_one_is_asked(
-    own_tasks: Path, names: list[str], whole: bool
+def test_lm_evals_tasks_are_indexed_if_one_of_them_is_asked(
+    user_tasks: Path, names: list[str], indexes_all: bool
 ) -> None:
-    found = index_only_needed(TaskIndex.build, names)(
-        [Path(str(manager.__file__)).parent, own_tasks]
+    index = index_only_needed(TaskIndex.build, names)(
+        [Path(str(manager.__file__)).parent, user_tasks]
     )
-    assert {"stock_sums", "lieder_mini"} <= found.keys()
-    assert (LEFT in found) is whole
+    assert {"stock_sums", "lieder_mini"} <= index.keys()
+    assert (LEFT in index) is indexes_all
 
 
 def test_members_come_with_their_group() -> None:
@@ -209,8 +214,8 @@ def test_members_come_with_their_group() -> None:
 
 
 def keys(tasks: str, limit: float | None = None, folder: str = "", **settings: Any) -> Any:
-    given = {"model": "dummy", **settings}
-    return run.run_keys(given, select(tasks, folder).check(settings.get("metadata", {})), limit)
+    checked = select(tasks, folder).check(settings.get("metadata", {}))
+    return run.run_keys({"model": "dummy", **settings}, checked, limit)
 
 
 @pytest.mark.parametrize(
@@ -234,20 +239,20 @@ def test_what_makes_a_run_the_same(before: dict[str, Any], now: dict[str, Any], 
 
 
 def test_a_tasks_data_and_version_count_and_not_its_place(
-    own_tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    user_tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = keys("stock_sums", folder=str(own_tasks))
-    other = Path(shutil.copytree(own_tasks, tmp_path / "tasks"))
-    assert keys("stock_sums", folder=str(other)) == before
-    file = other / "stock_sums.yaml"
+    before = keys("stock_sums", folder=str(user_tasks))
+    copy = Path(shutil.copytree(user_tasks, tmp_path / "tasks"))
+    assert keys("stock_sums", folder=str(copy)) == before
+    file = copy / "stock_sums.yaml"
     assert keys(str(file))[str(file)] == before["stock_sums"]
     file.write_text(STOCK.replace("version: 1.0", "version: 1.1"))
-    assert keys("stock_sums", folder=str(other)) != before
-    (other / "sums.py").write_text("def load(**kwargs):\n    raise KeyError('rows')\n")
+    assert keys("stock_sums", folder=str(copy)) != before
+    (copy / "sums.py").write_text("def load(**kwargs):\n    raise KeyError('rows')\n")
     with pytest.raises(
         OptionError, match=r"stock_sums: the task cannot be loaded \(KeyError: 'rows'"
     ):
-        keys("stock_sums", folder=str(other))
+        keys("stock_sums", folder=str(copy))
 
     before = keys("cogs_mini_gen")
     changed = provenance.describe_embedded("cogs_mini", "0" * 64)
@@ -271,8 +276,8 @@ def test_what_is_missing(tmp_path: Path) -> None:
         assert job.missing() == missing
 
 
-@pytest.mark.parametrize("held", ["results_1.json", "a__b/results_1.json", "cache/a_rank0.db"])
-def test_another_model_in_the_same_folder_is_refused(tmp_path: Path, held: str) -> None:
+@pytest.mark.parametrize("result", ["results_1.json", "a__b/results_1.json", "cache/a_rank0.db"])
+def test_another_model_in_the_same_folder_is_refused(tmp_path: Path, result: str) -> None:
     def check(arguments: str) -> None:
         settings = {"model": "hf", "model_args": arguments}
         run.check_same_model(tmp_path, ModelFile(Path("m"), "", "m", settings, "m", "", {}))
@@ -280,12 +285,15 @@ def test_another_model_in_the_same_folder_is_refused(tmp_path: Path, held: str) 
     file = tmp_path / "model.yaml"
     file.write_text("model: hf\nmodel_args: {pretrained: a}\ndisplay_name: x\n")
     check("pretrained=b")  # it never started: an argument was misspelt
-    (tmp_path / held).parent.mkdir(exist_ok=True)
-    (tmp_path / held).touch()
+    (tmp_path / result).parent.mkdir(exist_ok=True)
+    (tmp_path / result).touch()
     check("pretrained=a,num_concurrent=2")
-    for text, said in ((file.read_text(), "rename the file, or remove"), ("[", "to start again")):
+    for text, message in (
+        (file.read_text(), "rename the file, or remove"),
+        ("[", "to start again"),
+    ):
         file.write_text(text)
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=message):
             check("pretrained=b")
 
 
@@ -319,14 +327,14 @@ def test_tokens_are_counted_once_per_document_and_with_one_bos_per_request(bos: 
         "asks": {"input": 4 + 2 * bos, "output": 6},
         "compares": {"input": 7 + 2 * bos, "output": 0},
     }
-    known = {"samples": SAMPLES, KEYS: {"a": "1"}}
-    assert noted(tok_encode=encode, tokenizer="any") == {**known, "tokens": counted}
-    for other in (
+    results = {"samples": SAMPLES, KEYS: {"a": "1"}}
+    assert noted(tok_encode=encode, tokenizer="any") == {**results, "tokens": counted}
+    for model in (
         {},
         {"tok_encode": encode, "tokenizer": None},
         {"tok_encode": len, "tokenizer": 1},
     ):
-        assert noted(**other) == known
+        assert noted(**model) == results
     assert add_run_facts(lambda **_: None, {})(lm=None) is None, "another rank has no results"
 
 
@@ -352,34 +360,46 @@ def test_an_evaluation_does_not_take_itself_for_a_rank_of_another_job(
     assert os.environ["RANK"] == "7"
 
 
-def test_a_full_disk_is_the_reason_whatever_the_log_says_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(status: int, text: str, _words: object, log: Path, *_: object) -> int:
-        log.write_text(text)
-        return status
-
-    (tmp_path / "m.yaml").write_text("model: dummy\n")
-    work = run.Work([tmp_path / "m.yaml"], "lieder_mini", tmp_path / "out", 2)
-    free = shutil.disk_usage(tmp_path)
-    unsaved = "WARNING Could not save sample results"  # and lm-eval ends well
-    for status, text, left, said in (
-        (1, "|lieder_mini|  1.0|half a ta", free.total, "it ended with status 1"),
-        (1, "|lieder_mini|  1.0|half a ta", 4096, "no space is left on"),
-        (0, unsaved, 4096, "no space is left on"),
-        (0, unsaved, free.total, "it ended with status 0"),
-    ):
-        monkeypatch.setattr(run, "evaluate", functools.partial(failing, status, text))
-        found = free._replace(free=left)
-        monkeypatch.setattr(shutil, "disk_usage", lambda _, found=found: found)
-        lines: list[str] = []
-        with pytest.raises(LmEvalExtError, match="1 of 1 models failed: m"):
-            run.run(work, run.Reporter(lines.append, lambda _: None))
-        assert lines[-1].startswith(f"m: {said}")
+UNSAVED = "WARNING Could not save sample results"
+"""What lm-eval says before it ends well."""
 
 
 @pytest.mark.parametrize(
-    ("log", "command", "said"),
+    ("status", "log", "is_full", "message"),
+    [
+        pytest.param(1, "|lieder_mini|  1.0|half a ta", False, "it ended with status 1", id="ends"),
+        pytest.param(1, "|lieder_mini|  1.0|half a ta", True, "no space is left on", id="full"),
+        pytest.param(0, UNSAVED, True, "no space is left on", id="full, without samples"),
+        pytest.param(0, UNSAVED, False, "it ended with status 0", id="without samples"),
+    ],
+)
+def test_a_full_disk_is_the_reason_whatever_the_log_says_last(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    status: int,
+    log: str,
+    is_full: bool,
+    message: str,
+) -> None:
+    def evaluate(_words: object, log_file: Path, *_: object) -> int:
+        log_file.write_text(log)
+        return status
+
+    usage = shutil.disk_usage(tmp_path)
+    usage = usage._replace(free=4096 if is_full else usage.total)
+    monkeypatch.setattr(run, "evaluate", evaluate)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    (tmp_path / "m.yaml").write_text("model: dummy\n")
+    work = run.Work([tmp_path / "m.yaml"], "lieder_mini", tmp_path / "out", 2)
+    lines: list[str] = []
+    with pytest.raises(LmEvalExtError, match="1 of 1 models failed: m"):
+        run.run(work, run.Reporter(lines.append, lambda _: None))
+    assert lines[-1].startswith(f"m: {message}")
+
+
+@pytest.mark.parametrize(
+    ("log", "command", "message"),
     [
         ("Running generate_until requests:   4%|          | 2/48", "kill -9 $$",
          "killed by signal 9, perhaps out of memory"),
@@ -394,13 +414,13 @@ def test_a_full_disk_is_the_reason_whatever_the_log_says_last(
     ],
 )  # fmt: skip
 def test_the_reason_is_an_error_or_how_the_process_ended(
-    tmp_path: Path, log: str, command: str, said: str
+    tmp_path: Path, log: str, command: str, message: str
 ) -> None:
     file, script = tmp_path / "log", tmp_path / "evaluation.sh"
     (tmp_path / "text").write_text(log)
     script.write_text(f"cat {tmp_path / 'text'}; {command}\n")
     status = process.evaluate([], file, f"sh {script}", lambda _: None)
-    found = process.reason(file, status)
-    assert said in found
-    assert "%" not in found
-    assert ("API_KEY" in found) is ("API_KEY" in said)
+    reason = process.reason(file, status)
+    assert message in reason
+    assert "%" not in reason
+    assert ("API_KEY" in reason) is ("API_KEY" in message)

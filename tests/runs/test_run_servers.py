@@ -22,49 +22,53 @@ def server() -> Iterator[Failing]:
 
 @pytest.fixture
 def ask(server: Failing, monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """Asks through lm-eval's own classes, as a process that ``run`` has started."""
+    """Return a function that asks as a process which ``run`` has started: by lm-eval's classes."""
     monkeypatch.setattr(api_models.TemplateAPI, "__init__", api_models.TemplateAPI.__init__)
     monkeypatch.setattr(api_models, "wait_exponential", lambda **_: lambda _: 0)
     servers.be_patient(api_models)
 
-    def ask(what: str, *, together: int = 1, **given: Any) -> list[Any]:
+    def ask(kind: str, *, together: int = 1, **arguments: Any) -> list[Any]:
         model = LocalCompletionsAPI(
             model="any", num_concurrent=together, batch_size=1, tokenizer_backend=None,
-            base_url=server.url, **given,
+            base_url=server.url, **arguments,
         )  # fmt: skip
         model.timeout = 1
-        if what == "log-probabilities":
+        if kind == "log-probabilities":
             model.tokenizer, model.tokenized_requests = "ours", True
             rows = [(("", ""), [7, n], [n + 1, 9]) for n in range(5)]
-            found: list[Any] = model._loglikelihood_tokens(rows)
-            return found
-        texts = ((f"prompt {n}", {"until": ["\n"]}) for n in range(5))
-        return list(model.generate_until([Instance("generate_until", {}, one, 0) for one in texts]))
+            answers: list[Any] = model._loglikelihood_tokens(rows)
+            return answers
+        prompts = ((f"prompt {n}", {"until": ["\n"]}) for n in range(5))
+        requests = [Instance("generate_until", {}, arguments, 0) for arguments in prompts]
+        return list(model.generate_until(requests))
 
     return ask
 
 
 @pytest.mark.parametrize("together", [1, 3])
-@pytest.mark.parametrize("what", ["texts", "log-probabilities"])
+@pytest.mark.parametrize("kind", ["texts", "log-probabilities"])
 def test_what_fails_for_a_while_changes_no_answer(
-    server: Failing, ask: Asked, what: str, together: int
+    server: Failing, ask: Asked, kind: str, together: int
 ) -> None:
-    answers = ask(what)
+    answers = ask(kind)
     assert len(set(answers)) == 5
     server.asked.clear()
     plan = {1: "429", 3: "503", 4: "503", 5: "503", 6: "half"}
     server.plan = lambda number: plan.get(number, "")
-    assert ask(what, together=together) == answers
+    assert ask(kind, together=together) == answers
     assert len(server.asked) == 10
 
 
-def test_a_server_is_asked_as_often_as_the_model_says(server: Failing, ask: Asked) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "attempts"), [({}, servers.ATTEMPTS), ({"max_retries": 2}, 2)], ids=str
+)
+def test_a_server_is_asked_as_often_as_the_model_says(
+    server: Failing, ask: Asked, arguments: dict[str, int], attempts: int
+) -> None:
     server.plan = lambda _: "503"
-    for given, times in (({}, servers.ATTEMPTS), ({"max_retries": 2}, 2)):
-        server.asked.clear()
-        with pytest.raises(Exception, match="503"):
-            ask("texts", **given)
-        assert len(server.asked) == times
+    with pytest.raises(Exception, match="503"):
+        ask("texts", **arguments)
+    assert len(server.asked) == attempts
 
 
 GOOD = answer([7, 1, 2], 0)["logprobs"]
@@ -99,8 +103,8 @@ def test_answers_that_lack_log_probabilities_end_the_evaluation(
 def test_nothing_generated_after_a_prompt_costs_no_token() -> None:
     choice = {"index": 0, "logprobs": {key: value[:-1] for key, value in GOOD.items()}}
     servers.check_log_probabilities(choice, [7, 1, 2], {"completion_tokens": 0})
-    found = LocalCompletionsAPI.parse_logprobs({"choices": [choice]}, ctxlens=[1])
-    assert found == [(-1.25, False)]
+    parsed = LocalCompletionsAPI.parse_logprobs({"choices": [choice]}, ctxlens=[1])
+    assert parsed == [(-1.25, False)]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +118,9 @@ def test_a_text_ends_before_its_stop_string(
     ask: Asked, sent: str | None, until: list[str], kept: str | None
 ) -> None:
     model = LocalChatCompletion(base_url="http://a", model="any")
-    given = {"until": until}
-    payload = model._create_payload([], generate=True, gen_kwargs=given, seed=1, eos=None)
+    payload = model._create_payload(
+        [], generate=True, gen_kwargs={"until": until}, seed=1, eos=None
+    )
     assert payload.get("stop") == (until or None)
-    said = {"choices": [{"index": 0, "message": {"content": sent}}]}
-    assert model.parse_generations(outputs=said) == [kept]
+    response = {"choices": [{"index": 0, "message": {"content": sent}}]}
+    assert model.parse_generations(outputs=response) == [kept]

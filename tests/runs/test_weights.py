@@ -52,17 +52,17 @@ def test_other_weights_at_the_same_path_are_another_run(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "options",
     [
         pytest.param(settings("gpt-4", "local-chat-completions"), id="a server"),
         pytest.param(settings("OWNER/NAME-that-is-not-cached"), id="not in the hub's cache"),
         pytest.param({"model": "dummy"}, id="no model"),
     ],
 )
-def test_what_cannot_be_seen_has_no_digest(given: dict[str, Any]) -> None:
-    """So that results of servers are still found, also those of earlier versions."""
-    assert weights_digest(given) == ""
-    assert run_keys(given, {"t": 1}, None) == run_keys(given, {"t": 1}, None, "")
+def test_a_model_that_cannot_be_seen_has_no_digest(options: dict[str, Any]) -> None:
+    """Results of servers are still found, also those of earlier versions."""
+    assert weights_digest(options) == ""
+    assert run_keys(options, {"t": 1}, None) == run_keys(options, {"t": 1}, None, "")
 
 
 def test_a_model_of_the_hub_has_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
