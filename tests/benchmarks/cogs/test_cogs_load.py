@@ -1,4 +1,4 @@
-"""Published counts, lexicons and variants; what is asked and refused; demonstrations."""
+"""Published counts, lexicons and variants; documents, refusals and demonstrations."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -34,23 +34,28 @@ VARIANTS = {
 }
 
 
-def test_published_variants_byte_for_byte(shared_data: Path, tmp_path: Path) -> None:
-    """And their strings, which come from the seeds."""
-    folders = sorted((shared_data / "cogs/variants").iterdir())
+def test_all_published_variants_are_tested(shared_data: Path) -> None:
+    """The data have no variant that the next test does not know."""
+    folders = (shared_data / "cogs/variants").iterdir()
     assert {folder.name for folder in folders} == set(VARIANTS)
-    out = tmp_path / "out.tsv"
-    for folder in folders:
-        style = VARIANTS[folder.name]
-        drawn = "".join(f"{word}\n" for word in replacements(style.lexicon).values())
-        assert (folder / "added_vocab.txt").read_bytes() == drawn.encode()
-        published = list(folder.glob("*.tsv"))
-        assert len(published) == 2
-        for file in published:
-            write_rows(out, read_rows(shared_data / "cogs" / file.name), style)
-            assert out.read_bytes() == file.read_bytes(), file
 
 
-WORDS = {"ship": "zorp", "shipped": "quux"}
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_published_variants_byte_for_byte(shared_data: Path, tmp_path: Path, variant: str) -> None:
+    """Seeds give the published strings, and substitution the published files."""
+    folder = shared_data / "cogs/variants" / variant
+    style = VARIANTS[variant]
+    strings = "".join(f"{word}\n" for word in replacements(style.lexicon).values())
+    assert (folder / "added_vocab.txt").read_bytes() == strings.encode()
+    published_files = list(folder.glob("*.tsv"))
+    assert len(published_files) == 2
+    written = tmp_path / "out.tsv"
+    for published in published_files:
+        write_rows(written, read_rows(shared_data / "cogs" / published.name), style)
+        assert written.read_bytes() == published.read_bytes(), published
+
+
+NEW_WORDS = {"ship": "zorp", "shipped": "quux"}
 
 
 @pytest.mark.parametrize(
@@ -65,77 +70,113 @@ WORDS = {"ship": "zorp", "shipped": "quux"}
     ],
 )
 def test_whole_tokens_are_replaced(text: str, leading_space: bool, expected: str) -> None:
-    assert substitute(text, WORDS, leading_space=leading_space) == expected
+    """Parts and capitals stay; a space leads only where a new word is the first."""
+    assert substitute(text, NEW_WORDS, leading_space=leading_space) == expected
 
 
 @given(seed=st.integers(), shape=st.sampled_from(sorted(SHAPES)))
 def test_fresh_words_are_new(seed: int, shape: str) -> None:
+    """No drawn word is English or in COGS, and fewer items get the first words of more."""
     words = replacements("fresh", seed=seed, shape=shape)
     drawn = list(words.values())
     assert tuple(words) == ITEMS
     assert len(set(drawn)) == 21
     assert not any(is_english(word) or word in OTHER_WORDS for word in drawn)
-    own = replacements("fresh", seed=seed, shape=shape, items=mini.items())
-    assert list(own.items()) == list(zip(mini.items(), drawn, strict=False)), "the first words"
+    mini_words = replacements("fresh", seed=seed, shape=shape, items=mini.items())
+    assert list(mini_words.items()) == list(zip(mini.items(), drawn, strict=False))
 
 
-def test_no_seed_gives_the_published_strings_again() -> None:
-    for lexicon, seed in SEEDS.items():
-        published = set(replacements(lexicon).values())
-        assert len(published) == 21
-        assert published.isdisjoint(replacements("fresh", seed=seed, shape=lexicon).values())
+@pytest.mark.parametrize("lexicon", SEEDS)
+def test_no_seed_gives_the_published_strings_again(lexicon: str) -> None:
+    """Not even the seed that drew them."""
+    published = set(replacements(lexicon).values())
+    assert len(published) == 21
+    fresh = replacements("fresh", seed=SEEDS[lexicon], shape=lexicon)
+    assert published.isdisjoint(fresh.values())
 
 
 def test_every_word_of_the_dataset_is_refused(shared_data: Path) -> None:
-    """Whatever of it is long enough to be drawn: the shortest drawn word has seven letters."""
+    """No word of COGS that is long enough to be drawn passes for a new one."""
     shortest = min(min(shape.lengths) for shape in SHAPES.values())
-    files = (shared_data / "cogs").glob("*.tsv")
-    words = {word for file in files for word in file.read_text().lower().split()}
-    tried = {word for word in words if len(word) >= shortest and word.isalpha()}
-    assert len(tried) > 200
-    assert [word for word in tried - OTHER_WORDS if not is_english(word)] == []
+    long_words = set()
+    for file in (shared_data / "cogs").glob("*.tsv"):
+        for word in set(file.read_text().lower().split()):
+            if len(word) >= shortest and word.isalpha():
+                long_words.add(word)
+    assert len(long_words) > 200
+    assert [word for word in long_words - OTHER_WORDS if not is_english(word)] == []
 
 
-FACTS = {"id": (3000, 1), "testlex": (12_000, 12), "gen": (21_000, 21), "gen_small": (1050, 21)}
-"""Documents and types of each split (50 per type in the small part)."""
+DOCUMENTS_AND_TYPES = {
+    "id": (3000, 1),
+    "testlex": (12_000, 12),
+    "gen": (21_000, 21),
+    "gen_small": (1050, 21),
+}
+"""Published size of each split (50 documents per type in the small part)."""
 
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_splits_have_the_published_counts(real_data: Path, split: str) -> None:
-    total, types = FACTS[split]
+    """All types of a split have the same number of documents, and no sentence comes twice."""
+    total, types = DOCUMENTS_AND_TYPES[split]
     examples, _ = load.examples("cogs", split)
     counts = Counter(example.type for example in examples)
-    assert (len(counts), set(counts.values())) == (types, {total // types})
-    assert len({one.id for one in examples}) == len({one.sentence for one in examples}) == total
-    if split == "gen":
-        assert sum(kind_of(example.type) == LEXICAL for example in examples) == 18_000
-        for example in examples:
-            items = sum(token in ITEMS for token in example.sentence.split())
-            assert items == (kind_of(example.type) == LEXICAL), example
+    assert len(counts) == types
+    assert set(counts.values()) == {total // types}
+    assert len({example.id for example in examples}) == total
+    assert len({example.sentence for example in examples}) == total
+
+
+def test_exactly_the_lexical_types_of_gen_have_a_key_word(real_data: Path) -> None:
+    """18,000 sentences have one key word each; the 3,000 of structural types have none."""
+    examples, _ = load.examples("cogs", "gen")
+    lexical = [example for example in examples if kind_of(example.type) == LEXICAL]
+    assert len(lexical) == 18_000
+    for example in examples:
+        key_words = sum(token in ITEMS for token in example.sentence.split())
+        assert key_words == (1 if kind_of(example.type) == LEXICAL else 0), example
 
 
 def test_the_papers_gen_is_computed_from_the_current_one(real_data: Path) -> None:
-    today = read_rows(real_data / "cogs/gen.tsv")
+    """Undoing the correction of 2022 gives the paper's file, in which 51 lines differ."""
+    current = read_rows(real_data / "cogs/gen.tsv")
     paper = read_rows(real_data / "cogs/gen.pre-2022-09.tsv")
-    assert load.before_correction(today) == load.before_correction(paper) == paper
-    changed = [line for line, old in zip(today, paper, strict=True) if line != old]
-    assert Counter(type_ for _, _, type_ in changed) == {"obj_pp_to_subj_pp": 51}
-    for wrong in (today[:-1], today[::-1]):
+    assert load.before_correction(current) == paper
+    assert load.before_correction(paper) == paper
+    changed_types: Counter[str] = Counter()
+    for row, old_row in zip(current, paper, strict=True):
+        if row != old_row:
+            changed_types[row[2]] += 1
+    assert changed_types == {"obj_pp_to_subj_pp": 51}
+    for damaged in (current[:-1], current[::-1]):
         with pytest.raises(DataError, match="cannot be computed: this gen file"):
-            load.before_correction(wrong)
-    loaded = [
-        load.dataset.load({"cogs_split": "gen_small", **options})
-        for options in ({"cogs_gen_revision": "2020"}, {"cogs_gen_revision": 2022}, {})
-    ]
-    old, new, default = (task.dataset["test"] for task in loaded)
-    assert old["sentence"][:] == new["sentence"][:]
-    assert old["form"][:] == default["form"][:] != new["form"][:], "the paper's is the default"
-    old_checksum, new_checksum = (task.provenance.sha256 for task in loaded[:2])
-    assert old_checksum == load.SHA256_2020 != new_checksum
+            load.before_correction(damaged)
+
+
+def test_the_papers_gen_is_the_default(real_data: Path) -> None:
+    """Both revisions have the same sentences; forms and checksums differ."""
+
+    def load_gen(**options: Any) -> Any:
+        return load.dataset.load({"cogs_split": "gen_small", **options})
+
+    old = load_gen(cogs_gen_revision="2020")
+    new = load_gen(cogs_gen_revision=2022)
+    default = load_gen()
+    old_docs, new_docs, default_docs = (task.dataset["test"] for task in (old, new, default))
+    assert old_docs["sentence"][:] == new_docs["sentence"][:]
+    assert old_docs["form"][:] == default_docs["form"][:]
+    assert old_docs["form"][:] != new_docs["form"][:]
+    assert old.provenance.sha256 == load.SHA256_2020
+    assert new.provenance.sha256 != load.SHA256_2020
 
 
 PREFIX = "translate English to English: "
-"""The authors' models were trained with this one (their run_translation.py)."""
+"""The prefix of the authors' models (their run_translation.py)."""
+
+
+def as_metadata(options: dict[str, Any]) -> dict[str, Any]:
+    return {f"cogs_{name}": value for name, value in options.items()}
 
 
 @pytest.mark.parametrize(
@@ -148,23 +189,29 @@ PREFIX = "translate English to English: "
     ids=str,
 )
 def test_a_lexicon_changes_the_key_words_only(real_data: Path, options: dict[str, Any]) -> None:
-    """In a task, and in one that asks each sentence without and with substitution."""
-    given = {f"cogs_{name}": value for name, value in options.items()}
-    documents = load.dataset(cogs_split="gen_small", **given)["test"].to_list()
-    pairs = load.pairs(cogs_split="gen_small", **given)["test"].to_list()
+    """So it is in a task, and in one that has each sentence without and with substitution."""
+    metadata = as_metadata(options)
+    documents = load.dataset(cogs_split="gen_small", **metadata)["test"].to_list()
+    pairs = load.pairs(cogs_split="gen_small", **metadata)["test"].to_list()
     words = replacements(options["lexicon"], seed=options.get("seed"))
-    before, behind = options.get("prefix", ""), options.get("separator", "")
-    space = " " * options.get("leading_space", False)
+    prefix = options.get("prefix", "")
+    separator = options.get("separator", "")
     examples, _ = load.examples("cogs", "gen_small")
-    for one, document, pair in zip(examples, documents, pairs, strict=True):
-        assert document["id"] == pair["id"] == one.id
-        new = space * (one.sentence.split()[0] in words) + substitute(one.sentence, words)
-        texts = [f"{before}{text}{behind}" for text in (one.sentence, new)]
-        forms = [one.form, substitute(one.form, words)]
-        assert (pair["context"], pair["form"]) == (texts, forms)
-        assert (document["sentence"], document["form"]) == (texts[1], forms[1])
+    for example, document, pair in zip(examples, documents, pairs, strict=True):
+        assert document["id"] == pair["id"] == example.id
+        sentence = substitute(example.sentence, words)
+        if options.get("leading_space") and example.sentence.split()[0] in words:
+            sentence = f" {sentence}"
+        original_prompt = f"{prefix}{example.sentence}{separator}"
+        prompt = f"{prefix}{sentence}{separator}"
+        form = substitute(example.form, words)
+        assert pair["context"] == [original_prompt, prompt]
+        assert pair["form"] == [example.form, form]
+        assert document["sentence"] == prompt
+        assert document["form"] == form
 
 
+@pytest.mark.parametrize("loader", [load.dataset, load.pairs], ids=["dataset", "pairs"])
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -180,21 +227,28 @@ def test_a_lexicon_changes_the_key_words_only(real_data: Path, options: dict[str
         ({"leading_space": True}, "unmodified has no new words"),
         ({"lexikon": "tokens"}, "unknown metadata key cogs_lexikon"),
     ],
+    ids=str,
 )
-def test_wrong_options_are_one_clear_line(options: dict[str, Any], message: str) -> None:
-    given = {f"cogs_{name}": value for name, value in options.items()}
-    for load_it in (load.dataset, load.pairs):
-        with pytest.raises(OptionError, match=message) as caught:
-            load_it(**{"cogs_corpus": "mini", **given})
-        assert "\n" not in str(caught.value)
+def test_wrong_options_are_one_clear_line(
+    loader: Any, options: dict[str, Any], message: str
+) -> None:
+    """The error names the option, its value and the legal values."""
+    with pytest.raises(OptionError, match=message) as caught:
+        loader(**{"cogs_corpus": "mini", **as_metadata(options)})
+    assert "\n" not in str(caught.value)
 
 
-def test_a_broken_file_is_one_clear_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", ["a\tb", "a\tb\tc\td", "a\t\tc"], ids=repr)
+def test_a_broken_file_is_one_clear_line(tmp_path: Path, line: str) -> None:
+    """The error names the file and the line, where a column lacks, is empty, or is too many."""
     file = tmp_path / "x.tsv"
-    for line in ("a\tb", "a\tb\tc\td", "a\t\tc"):
-        file.write_text(f"a\tb\tc\n{line}\n")
-        with pytest.raises(DataError, match=r"x\.tsv:2: not a sentence, a logical form and a"):
-            read_rows(file)
+    file.write_text(f"a\tb\tc\n{line}\n")
+    with pytest.raises(DataError, match=r"x\.tsv:2: not a sentence, a logical form and a"):
+        read_rows(file)
+
+
+def test_an_absent_file_is_one_clear_line(tmp_path: Path) -> None:
+    """The error says that the file cannot be read."""
     with pytest.raises(DataError, match="cannot be read"):
         read_rows(tmp_path / "absent.tsv")
 
@@ -202,154 +256,207 @@ def test_a_broken_file_is_one_clear_line(tmp_path: Path) -> None:
 def test_the_command_draws_the_words_of_the_tasks(
     real_data: Path, cli: Callable[..., Any], tmp_path: Path
 ) -> None:
+    """``cogs substitute`` writes what the task asks; an error is one line, and writes nothing."""
     source = real_data / "cogs/train_exposure_examples.tsv"
-    broken, out, expected = (tmp_path / name for name in ("broken.tsv", "out", "expected"))
+    broken = tmp_path / "broken.tsv"
     broken.write_text("a\tb\tc\nonly one column\n")
+    out = tmp_path / "out"
 
-    def substituted(file: Path, *options: str) -> Any:
+    def run_substitute(file: Path, *options: str) -> Any:
         return cli("cogs", "substitute", str(file), "-o", str(out), "--lexicon", *options)
 
     for file, lexicon, message in (
         (source, "fresh", "needs a seed"),
         (broken, "tokens", "broken.tsv:2: not a sentence"),
     ):
-        done = substituted(file, lexicon)
-        assert done.returncode == 1 and message in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+        failed = run_substitute(file, lexicon)
+        assert failed.returncode == 1
+        assert message in failed.stderr
+        assert len(failed.stderr.splitlines()) == 1
         assert not out.exists()
-    assert substituted(source, "fresh", "--seed", "11").returncode == 0
+    assert run_substitute(source, "fresh", "--seed", "11").returncode == 0
+    expected = tmp_path / "expected"
     write_rows(expected, read_rows(source), Style(lexicon="fresh", seed=11))
-    assert out.read_bytes() == expected.read_bytes() != source.read_bytes()
+    assert out.read_bytes() == expected.read_bytes()
+    assert out.read_bytes() != source.read_bytes()
 
 
 def test_the_small_part_does_not_depend_on_the_order() -> None:
+    """Which examples are chosen depends on their sentences only; they stay in order."""
     examples = [Example(f"gen/{i}", f"sentence {i}", "f", f"type{i % 3}") for i in range(300)]
     chosen = load.small(examples, per_type=7)
-    assert Counter(one.type for one in chosen) == {f"type{i}": 7 for i in range(3)}
-    assert chosen == [one for one in examples if one in chosen]
+    assert Counter(example.type for example in chosen) == {"type0": 7, "type1": 7, "type2": 7}
+    assert chosen == [example for example in examples if example in chosen]
     assert chosen == load.small(examples[::-1], per_type=7)[::-1]
-    assert chosen != load.small([one._replace(sentence=one.id) for one in examples], per_type=7)
+    with_other_sentences = [example._replace(sentence=example.id) for example in examples]
+    assert chosen != load.small(with_other_sentences, per_type=7)
 
 
 GEN = "cogs_mini_icl_gen"
 KEY_WORDS = frozenset(mini.items())
 
 
-def task_of(name: str, k: int, seed: int = 1234, **metadata: Any) -> Any:
-    """A task as lm-eval's evaluator prepares it."""
+def prepared_task(name: str, k: int, seed: int = 1234, **metadata: Any) -> Any:
+    """Return a task as lm-eval's evaluator prepares it."""
     task = load_task(name, **metadata)
     task.set_config(key="num_fewshot", value=k)
     task.set_fewshot_seed(seed=seed)
     return task
 
 
-def asked(task: Any, limit: int | None = None) -> dict[str, str]:
-    """The prompt of each document."""
+def prompts_of(task: Any, limit: int | None = None) -> dict[str, str]:
+    """Return the prompt of each document."""
     task.build_all_requests(limit=limit, rank=0, world_size=1)
     return {instance.doc["id"]: instance.args[0] for instance in task.instances}
 
 
-def words_of(one: Any) -> set[str]:
-    return {*one.sentence.split(), *one.form.split()}
+def words_of(example: Example) -> set[str]:
+    return {*example.sentence.split(), *example.form.split()}
 
 
 @pytest.mark.parametrize(("corpus", "constructions"), [("mini", 25), ("cogs", 33)])
 def test_every_cover_has_all_constructions_and_no_key_word(
     corpus: str, constructions: int, request: pytest.FixtureRequest
 ) -> None:
+    """Each of ten covers has 16 demonstrations, which introduce each construction once."""
     if corpus == "cogs":
         request.getfixturevalue("real_data")
-    train = {one.id: one for one in load.examples(corpus, "train")[0]}
-    items = KEY_WORDS if corpus == "mini" else set(ITEMS)
-    ten = demonstrations.covers()[corpus]
-    assert len({tuple(cover) for cover in ten}) == len(ten) == 10
-    for cover in ten:
+    train = {example.id: example for example in load.examples(corpus, "train")[0]}
+    key_words = KEY_WORDS if corpus == "mini" else set(ITEMS)
+    covers = demonstrations.covers()[corpus]
+    assert len(covers) == 10
+    assert len({tuple(cover) for cover in covers}) == 10
+    for cover in covers:
         assert len(cover) == 16
-        assert not any(items & words_of(train[name]) for name in cover)
-        new = [why.removeprefix("covers ") for why in cover.values() if "again" not in why]
+        covered = []
+        covering_examples = 0
+        for name, reason in cover.items():
+            assert not key_words & words_of(train[name]), name
+            if "again" not in reason:
+                covering_examples += 1
+                covered.extend(reason.removeprefix("covers ").split(", "))
         # With the exposure example, fourteen (the default of --num_fewshot) are enough.
-        assert len(new) <= 13
-        found = [construction for why in new for construction in why.split(", ")]
-        assert len(found) == len(set(found)) == constructions
+        assert covering_examples <= 13
+        assert len(covered) == constructions
+        assert len(set(covered)) == constructions
 
 
-def test_the_exposure_example_comes_first() -> None:
-    key_of = {one.id: KEY_WORDS & words_of(one) for one in mini.examples("train")}
-    for split in ("id", "testlex", "gen"):
-        samples = {one.id: one for one in mini.examples(split)}
-        for doc in task_of(f"cogs_mini_icl_{split}", k=3).chosen.documents:
-            sample = samples[doc["id"]]
-            key = KEY_WORDS & words_of(sample)
-            exposing = [name for name, shown in key_of.items() if key & shown]
-            assert len(exposing) == bool(key) == (split != "id" and kind_of(sample.type) == LEXICAL)
-            assert doc["demonstrations"][: len(exposing)] == exposing
-            assert [why == demonstrations.WHY for why in doc["why"]] == [bool(key), False, False]
-            assert len(set(doc["demonstrations"])) == 3
+@pytest.mark.parametrize("split", ["id", "testlex", "gen"])
+def test_the_exposure_example_comes_first(split: str) -> None:
+    """A sample with a key word begins with the example that exposes it; others have none."""
+    key_words_shown = {}
+    for example in mini.examples("train"):
+        key_words_shown[example.id] = KEY_WORDS & words_of(example)
+    samples = {example.id: example for example in mini.examples(split)}
+    for doc in prepared_task(f"cogs_mini_icl_{split}", k=3).chosen.documents:
+        sample = samples[doc["id"]]
+        key_words = KEY_WORDS & words_of(sample)
+        exposing = [name for name, shown in key_words_shown.items() if key_words & shown]
+        is_exposed = bool(key_words)
+        assert is_exposed == (split != "id" and kind_of(sample.type) == LEXICAL)
+        assert len(exposing) == int(is_exposed)
+        assert doc["demonstrations"][: len(exposing)] == exposing
+        says_exposure = [reason == demonstrations.WHY for reason in doc["why"]]
+        assert says_exposure == [is_exposed, False, False]
+        assert len(set(doc["demonstrations"])) == 3
+
+
+TRAIN_NAMES = [f"train/{number}" for number in range(1, 2030)]
+
+
+def choose(k: int, seed: int) -> list[str]:
+    """Choose demonstrations of mini for a sample with an exposure example."""
+    return list(demonstrations.choose(TRAIN_NAMES, "mini", ["train/1120"], k=k, seed=seed))
 
 
 def test_seed_and_number_decide_and_nothing_else() -> None:
-    train = [f"train/{number}" for number in range(1, 2030)]
+    """Fewer demonstrations are the first of more; ten covers go round, and the rest is drawn."""
+    forty = choose(40, 5)
+    assert len(set(forty)) == 40
+    assert forty[0] == "train/1120"
+    for k in (1, 3, 17, 20):
+        assert choose(k, 5) == forty[:k]
+    assert choose(14, 15) == choose(14, 5), "seeds that differ by ten have the same cover"
+    assert choose(40, 15) != forty, "what follows a cover is drawn"
+    assert len({tuple(choose(14, seed)) for seed in range(10)}) == 10
+    assert sorted(choose(len(TRAIN_NAMES), 0)) == sorted(TRAIN_NAMES)
 
-    def chosen(k: int, seed: int) -> list[str]:
-        return list(demonstrations.choose(train, "mini", ["train/1120"], k=k, seed=seed))
 
-    whole = chosen(40, 5)
-    assert len(set(whole)) == 40 and whole[0] == "train/1120"
-    assert [chosen(k, 5) for k in (1, 3, 17, 20)] == [whole[:k] for k in (1, 3, 17, 20)]
-    assert chosen(14, 15) == chosen(14, 5), "one of ten covers"
-    assert chosen(40, 15) != whole, "what is drawn beyond a cover"
-    assert len({tuple(chosen(14, seed)) for seed in range(10)}) == 10
-    assert sorted(chosen(len(train), 0)) == sorted(train)
+def test_more_demonstrations_than_there_are_is_refused() -> None:
+    """The error says how many there are."""
     with pytest.raises(OptionError, match="2030 demonstrations per sample, but only 2029"):
-        chosen(2030, 0)
-    for none in (0, -1):
-        with pytest.raises(OptionError, match="--num_fewshot 1 or more"):
-            asked(task_of(GEN, k=none))
+        choose(2030, 0)
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_no_demonstrations_are_refused(k: int) -> None:
+    """The error names lm-eval's option."""
+    with pytest.raises(OptionError, match="--num_fewshot 1 or more"):
+        prompts_of(prepared_task(GEN, k=k))
+
+
+def test_prompts_label_sentences_and_forms() -> None:
+    """A prompt shows its demonstrations and ends with the label of the form; answers are scored."""
+    task = prepared_task(GEN, k=3)
+    prompts = prompts_of(task)
+    train = {example.id: example for example in mini.examples("train")}
+    for doc in task.eval_docs:
+        expected = ""
+        for name in doc["demonstrations"]:
+            example = train[name]
+            expected += f"Sentence: {example.sentence}\nLogical form: {example.form}\n\n"
+        expected += f"Sentence: {doc['input']}\nLogical form:"
+        assert prompts[doc["id"]] == expected
+        for answer, exact_match in ((f" {doc['answer']} ", 1.0), ("no form", 0.0)):
+            (row,) = process_results(doc, [answer])
+            assert row["exact_match"] == exact_match
+            assert row["type"] == doc["type"]
+    assert task.instances[0].args[1]["until"] == ["\n"]
 
 
 def test_a_limit_changes_no_prompt_and_the_seed_is_lm_evals() -> None:
-    """Prompts label sentences and logical forms."""
-    task = task_of(GEN, k=3)
-    everyone = asked(task)
-    text = {one.id: f"{one.sentence}\nLogical form: {one.form}" for one in mini.examples("train")}
-    for doc in task.eval_docs:
-        turns = [f"Sentence: {text[name]}\n\n" for name in doc["demonstrations"]]
-        expected = f"{''.join(turns)}Sentence: {doc['input']}\nLogical form:"
-        assert everyone[doc["id"]] == expected
-        for answer, right in ((f" {doc['answer']} ", 1.0), ("no form", 0.0)):
-            (row,) = process_results(doc, [answer])
-            assert (row["exact_match"], row["type"]) == (right, doc["type"])
-    assert task.instances[0].args[1]["until"] == ["\n"]
-    some = asked(task_of(GEN, k=3), limit=7)
-    assert len(some) == 7
-    assert some.items() <= everyone.items()
-    other = asked(task_of(GEN, k=3, seed=1))
-    assert other.keys() == everyone.keys()
-    assert not other.items() & everyone.items()
+    """With a limit, the prompts are some of all; with another seed, all are others."""
+    prompts = prompts_of(prepared_task(GEN, k=3))
+    limited = prompts_of(prepared_task(GEN, k=3), limit=7)
+    assert len(limited) == 7
+    assert limited.items() <= prompts.items()
+    other_seed = prompts_of(prepared_task(GEN, k=3, seed=1))
+    assert other_seed.keys() == prompts.keys()
+    assert not other_seed.items() & prompts.items()
 
 
 def test_a_substituted_lexicon_leaves_no_key_word_and_no_choice_changed() -> None:
-    fresh = {"cogs_lexicon": "fresh", "cogs_seed": 3, "cogs_shape": "cvcv_short"}
+    """Prompts with fresh words are the original ones with their key words replaced."""
+    fresh: dict[str, Any] = {
+        "cogs_lexicon": "fresh",
+        "cogs_seed": 3,
+        "cogs_shape": "cvcv_short",
+    }
     words = replacements("fresh", seed=3, items=mini.items())
-    before, after = asked(task_of(GEN, k=4)), asked(task_of(GEN, k=4, **fresh))
-    assert before.keys() == after.keys()
-    for name, prompt in before.items():
-        assert after[name].split() == [words.get(token, token) for token in prompt.split()]
-    assert any(KEY_WORDS & set(prompt.split()) for prompt in before.values())
+    original_prompts = prompts_of(prepared_task(GEN, k=4))
+    fresh_prompts = prompts_of(prepared_task(GEN, k=4, **fresh))
+    assert original_prompts.keys() == fresh_prompts.keys()
+    for name, prompt in original_prompts.items():
+        expected = [words.get(token, token) for token in prompt.split()]
+        assert fresh_prompts[name].split() == expected
+    assert any(KEY_WORDS & set(prompt.split()) for prompt in original_prompts.values())
 
 
 def test_real_samples_see_their_key_words(real_data: Path) -> None:
-    """Of every type of Gen; the strings stand in the exposure example, the items nowhere."""
-    loaded = in_context.dataset(cogs_lexicon="cvcv_short", cogs_split="gen_small")
-    train = {row["id"]: row for row in loaded["train"].to_list()}
+    """In all types of Gen, the strings are in the exposure example, and the items nowhere."""
+    dataset = in_context.dataset(cogs_lexicon="cvcv_short", cogs_split="gen_small")
+    train = {row["id"]: row for row in dataset["train"].to_list()}
     published = real_data / "cogs/variants/random_cvcv_str_shorter/train_exposure_examples.tsv"
-    known = {line.split("\t")[0] for line in published.read_text().splitlines()}
+    exposure_sentences = {line.split("\t")[0] for line in published.read_text().splitlines()}
     strings = set(replacements("cvcv_short").values())
-    for row in loaded["test"].to_list():
+    for row in dataset["test"].to_list():
         words = {*row["input"].split(), *row["answer"].split()}
-        keys = strings & words
+        key_strings = strings & words
         assert words.isdisjoint(ITEMS)
-        assert len(row["exposure"]) == bool(keys) == (kind_of(row["type"]) == LEXICAL)
-        for shown in map(train.__getitem__, row["exposure"]):
-            assert shown["input"] in known
-            assert keys <= {*shown["input"].split(), *shown["answer"].split()}
+        is_exposed = bool(key_strings)
+        assert is_exposed == (kind_of(row["type"]) == LEXICAL)
+        assert len(row["exposure"]) == int(is_exposed)
+        for name in row["exposure"]:
+            exposure = train[name]
+            assert exposure["input"] in exposure_sentences
+            assert key_strings <= {*exposure["input"].split(), *exposure["answer"].split()}

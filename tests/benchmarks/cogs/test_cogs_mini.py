@@ -19,28 +19,42 @@ from lm_eval_ext.logical_forms import parse
 DIGEST = "dc6374d0dcc8765e0b48ac9451dd26cbc2451c2acb3ac48dcd76774bdc0cd5f6"
 """A change here makes scores incomparable: raise the task's version, then renew this."""
 
-# Of the grammar and the notation.
-COMMON = "a the was by to that . x _ ( ) , ; * and lambda b e agent theme recipient ccomp nmod"
+GRAMMAR_WORDS = (
+    "a the was by to that . x _ ( ) , ; * and lambda b e agent theme recipient ccomp nmod"
+)
+"""Words of the grammar and signs of the notation, which both datasets have."""
 
-ALL = {split: mini.examples(split) for split in mini.ALL_SPLITS}
-EVERY = [example for split in ALL.values() for example in split]
-TESTED = (*ALL["testlex"], *ALL["gen"])
+BY_SPLIT = {split: mini.examples(split) for split in mini.ALL_SPLITS}
+ALL_EXAMPLES = [example for examples in BY_SPLIT.values() for example in examples]
+TESTED = (*BY_SPLIT["testlex"], *BY_SPLIT["gen"])
+
+PRINT_DIGEST = r"""
+import hashlib
+from lm_eval_ext.benchmarks.cogs import mini
+
+lines = []
+for split in mini.ALL_SPLITS:
+    for example in mini.examples(split):
+        lines.append("\t".join(example))
+print(hashlib.sha256("\n".join(lines).encode()).hexdigest())
+"""
 
 
 def test_it_is_the_same_everywhere() -> None:
-    code = (
-        "import hashlib; from lm_eval_ext.benchmarks.cogs import mini as m\n"
-        "lines = ('\\t'.join(one) for split in m.ALL_SPLITS for one in m.examples(split))\n"
-        "print(hashlib.sha256('\\n'.join(lines).encode()).hexdigest())"
+    """Another process, with other hashes of texts, makes the same examples."""
+    printed = subprocess.run(
+        [sys.executable, "-c", PRINT_DIGEST],
+        env={**os.environ, "PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    environment = {**os.environ, "PYTHONHASHSEED": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == DIGEST
+    assert printed.stdout.strip() == DIGEST
 
 
-GOAT, ANN, BARN = Noun("goat", "the"), Noun("Ann"), Noun("barn", "a")
+GOAT = Noun("goat", "the")
+ANN = Noun("Ann")
+BARN = Noun("barn", "a")
 SLEEPS = Clause(("slept", "sleep"), Noun("goat", "a", "near", BARN))
 
 
@@ -73,38 +87,55 @@ def test_the_notation_is_that_of_cogs(clause: Clause, sentence: str, form: str) 
 
 
 def test_primitives_are_words_with_bound_variables() -> None:
-    primitives = {one.sentence: one.form for one in ALL["train"] if one.type == "primitive"}
-    assert (primitives["jackal"], primitives["Hugo"]) == ("LAMBDA a . jackal ( a )", "Hugo")
-    assert [parse(primitives[verb]).binders for verb in ("carry", "yawn")] == [
-        tuple("abe"),
-        tuple("ae"),
-    ]
+    """A noun has one bound variable, a verb one more for each role; a name has none."""
+    primitives = {}
+    for example in BY_SPLIT["train"]:
+        if example.type == "primitive":
+            primitives[example.sentence] = example.form
+    assert primitives["jackal"] == "LAMBDA a . jackal ( a )"
+    assert primitives["Hugo"] == "Hugo"
+    assert parse(primitives["carry"]).binders == ("a", "b", "e")
+    assert parse(primitives["yawn"]).binders == ("a", "e")
 
 
-def test_sizes_and_types() -> None:
-    assert [len(ALL[split]) for split in mini.SIZES] == [2029, 200, 200]
-    for split, per_type in (("testlex", 35), ("gen", 50)):
-        counts = Counter(example.type for example in ALL[split])
-        assert counts == dict.fromkeys(words()[split], per_type)
-    assert len({example.sentence for example in EVERY}) == len(EVERY)
+def test_sizes() -> None:
+    """The splits are as large as documented, and no sentence comes twice."""
+    assert [len(BY_SPLIT[split]) for split in mini.SIZES] == [2029, 200, 200]
+    assert len({example.sentence for example in ALL_EXAMPLES}) == len(ALL_EXAMPLES)
+
+
+@pytest.mark.parametrize(("split", "per_type"), [("testlex", 35), ("gen", 50)])
+def test_all_types_have_the_same_number_of_examples(split: str, per_type: int) -> None:
+    """The splits for tests have all their types, equally often."""
+    counts = Counter(example.type for example in BY_SPLIT[split])
+    assert counts == dict.fromkeys(words()[split], per_type)
 
 
 def test_each_key_word_has_one_exposure_example() -> None:
-    counts = Counter(word for one in ALL["train"] for word in one.sentence.split())
-    heads = ("walrus", "falcon", "jackal", "Petra", "Quentin", "polished", "tickled")
-    assert set(mini.items()) == {*heads, "polish", "tickle"}
-    assert [counts[word] for word in heads] == [1] * 7
-    types = Counter(one.type for one in ALL["train"])
-    assert [types[f"exposure_example_{name}"] for name in words()["testlex"]] == [1] * 6
-    for example in (*ALL["dev"], *ALL["id"]):
-        assert not set(mini.items()) & set(example.sentence.split())
+    """In training, each key word comes once; in the sets without generalization, never."""
+    word_counts: Counter[str] = Counter()
+    for example in BY_SPLIT["train"]:
+        word_counts.update(example.sentence.split())
+    trained_forms = ("walrus", "falcon", "jackal", "Petra", "Quentin", "polished", "tickled")
+    assert set(mini.items()) == {*trained_forms, "polish", "tickle"}
+    assert {word: word_counts[word] for word in trained_forms} == dict.fromkeys(trained_forms, 1)
+    type_counts = Counter(example.type for example in BY_SPLIT["train"])
+    exposure_types = [f"exposure_example_{name}" for name in words()["testlex"]]
+    assert len(exposure_types) == 6
+    assert {name: type_counts[name] for name in exposure_types} == dict.fromkeys(exposure_types, 1)
+    for example in (*BY_SPLIT["dev"], *BY_SPLIT["id"]):
+        assert not set(mini.items()) & set(example.sentence.split()), example
 
 
 def roles_of(word: str, form: str) -> set[str]:
-    """The roles that a name, or what a noun names, plays in a form."""
+    """Return the roles that a name, or a noun's referent, plays in a form."""
     atoms = parse(form).atoms
-    own = {word} | {atom.terms[0] for atom in atoms if atom.predicate == word}
-    return {atom.predicate.split()[-1] for atom in atoms if atom.terms[-1] in own} - {word}
+    referents = {word}
+    for atom in atoms:
+        if atom.predicate == word:
+            referents.add(atom.terms[0])
+    roles = {atom.predicate.split()[-1] for atom in atoms if atom.terms[-1] in referents}
+    return roles - {word}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +161,9 @@ def roles_of(word: str, form: str) -> set[str]:
 def test_generalization_puts_key_words_where_training_did_not(
     type_: str, word: str, role: str
 ) -> None:
-    for example in (one for one in TESTED if one.type == type_):
+    """A key word plays one role in training and Test-Lex, and another one elsewhere in Gen."""
+    examples = [example for example in TESTED if example.type == type_]
+    for example in examples:
         if word.endswith("ed"):
             assert f" {word} " in example.sentence
             assert (f" was {word} " in example.sentence) == bool(role)
@@ -138,41 +171,76 @@ def test_generalization_puts_key_words_where_training_did_not(
             assert roles_of(word, example.form) == {role}, example
 
 
-def modified_subject(example: Example) -> bool:
+def has_modified_subject(example: Example) -> bool:
     atoms = parse(example.form).atoms
-    modified = {one.terms[0] for one in atoms if " nmod " in one.predicate}
-    return any(one.terms[1] in modified for one in atoms if one.predicate.endswith(" agent"))
+    modified = {atom.terms[0] for atom in atoms if " nmod " in atom.predicate}
+    agents = {atom.terms[1] for atom in atoms if atom.predicate.endswith(" agent")}
+    return bool(agents & modified)
 
 
-def test_structures_of_generalization_are_new() -> None:
-    trained = [one for one in ALL["train"] if one.type != "primitive"]
-    for type_, mark in (("cp_recursion", "ccomp"), ("pp_recursion", "nmod")):
-        assert max(one.form.split().count(mark) for one in trained) == 2
-        depths = {one.form.split().count(mark) for one in ALL["gen"] if one.type == type_}
-        assert depths == {3, 4, 5}
-    assert not any(map(modified_subject, trained))
-    assert all(modified_subject(one) for one in ALL["gen"] if one.type == "obj_pp_to_subj_pp")
+TRAINED_SENTENCES = [example for example in BY_SPLIT["train"] if example.type != "primitive"]
+
+
+@pytest.mark.parametrize(("type_", "mark"), [("cp_recursion", "ccomp"), ("pp_recursion", "nmod")])
+def test_generalization_nests_deeper_than_training(type_: str, mark: str) -> None:
+    """Two levels are trained, and three to five tested."""
+    assert max(example.form.split().count(mark) for example in TRAINED_SENTENCES) == 2
+    depths = set()
+    for example in BY_SPLIT["gen"]:
+        if example.type == type_:
+            depths.add(example.form.split().count(mark))
+    assert depths == {3, 4, 5}
+
+
+def test_only_generalization_modifies_subjects() -> None:
+    """No trained subject has a modifier, and all of the type for it have one."""
+    assert not any(map(has_modified_subject, TRAINED_SENTENCES))
+    for example in BY_SPLIT["gen"]:
+        if example.type == "obj_pp_to_subj_pp":
+            assert has_modified_subject(example), example
+
+
+def vocabulary(text: str) -> set[str]:
+    return {word.lower() for word in text.split() if not word.isdigit()}
 
 
 def test_words_are_our_own(shared_data: Path) -> None:
-    def vocabulary(texts: Any) -> set[str]:
-        return {word.lower() for text in texts for word in text.split() if not word.isdigit()}
+    """No word but the grammar's is in COGS."""
+    cogs_words = set()
+    for file in (shared_data / "cogs").glob("*.tsv"):
+        cogs_words |= vocabulary(file.read_text())
+    mini_words = set()
+    for example in ALL_EXAMPLES:
+        mini_words |= vocabulary(f"{example.sentence} {example.form}")
+    assert mini_words & cogs_words <= set(GRAMMAR_WORDS.split())
 
-    files = (shared_data / "cogs").glob("*.tsv")
-    theirs = vocabulary(file.read_text() for file in files)
-    ours = vocabulary(f"{one.sentence} {one.form}" for one in EVERY)
-    assert ours & theirs <= set(COMMON.split())
 
-
-def test_writing_it_as_files(tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_writing_it_as_files(tmp_path: Path) -> None:
+    """Files have the format of COGS, in a folder that is made."""
     out = tmp_path / "deep" / "mini"
     write_mini(out, Style(corpus="mini"))
     for split, (_, name) in SOURCES.items():
         lines = (out / f"{name}.tsv").read_text().splitlines()
-        assert lines == [f"{e.sentence}\t{e.form}\t{e.type}" for e in ALL[split]]
-    for target, status in ((out, 1), (tmp_path / "t", 0)):
-        done = cli("cogs", "substitute", "-o", str(target), "--lexicon", "tokens")
-        assert (done.returncode, "is not empty" in done.stderr) == (status, bool(status))
-    text = {*(tmp_path / "t" / "gen.tsv").read_text().split()}
-    assert text >= {f"[w_{i}]" for i in range(9)}
-    assert text.isdisjoint(mini.items())
+        expected = []
+        for example in BY_SPLIT[split]:
+            expected.append(f"{example.sentence}\t{example.form}\t{example.type}")
+        assert lines == expected
+
+
+def test_the_command_writes_it_with_another_lexicon(
+    tmp_path: Path, cli: Callable[..., Any]
+) -> None:
+    """No key word is left; a folder with files is refused."""
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "file").write_text("")
+    refused = cli("cogs", "substitute", "-o", str(full), "--lexicon", "tokens")
+    assert refused.returncode == 1
+    assert "is not empty" in refused.stderr
+    target = tmp_path / "target"
+    written = cli("cogs", "substitute", "-o", str(target), "--lexicon", "tokens")
+    assert written.returncode == 0
+    assert "is not empty" not in written.stderr
+    words_in_gen = set((target / "gen.tsv").read_text().split())
+    assert words_in_gen >= {f"[w_{number}]" for number in range(9)}
+    assert words_in_gen.isdisjoint(mini.items())
