@@ -61,12 +61,10 @@ def build_tree(requests: Iterable[tuple[int, Sequence[int], int]]) -> list[Leaf]
 
 def _shared_beginning(before: Tokens, tokens: Tokens) -> int:
     """Return how many tokens two sequences share at their beginning."""
-    shared = 0
-    for token_before, token in zip(before, tokens, strict=False):
+    for position, (token_before, token) in enumerate(zip(before, tokens, strict=False)):
         if token_before != token:
-            break
-        shared += 1
-    return shared
+            return position
+    return min(len(before), len(tokens))
 
 
 def sharing_ratio(leaves: Sequence[Leaf], generated: int = 0) -> float:
