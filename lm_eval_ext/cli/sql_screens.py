@@ -10,7 +10,7 @@ from lm_eval_ext.sql.comparing import Comparison
 from lm_eval_ext.sql.explaining import ExplainedRow
 from lm_eval_ext.sql.smallest import SmallestRows
 from lm_eval_ext.sql.summary import Accuracy, PairedAccuracy, PartAccuracy, Summary
-from lm_eval_ext.sql.values import Failure, Row, Rows, Value
+from lm_eval_ext.sql.values import Failure, Row, Rows, Status, Value
 from lm_eval_ext.stats.statistics import number, probability
 from lm_eval_ext.text import counted, one_line
 
@@ -27,7 +27,7 @@ _STAR = re.compile(r"(?:select|,|\.)\s*\*")
 _QUERY_LENGTH = 4_000
 _SHOWN_NUMBERS = 8
 
-UNSCORED = ("gold_error", "database_missing")
+UNSCORED: tuple[Status, ...] = ("gold_error", "database_missing")
 PERCENT = "percent"
 
 
