@@ -37,7 +37,7 @@ class SubDatabases:
 
     @property
     def databases(self) -> Mapping[str, str]:
-        """Their names; the content of each follows from its name and the original."""
+        """Their names by themselves: the content of each follows from its name."""
         return {name: name for name in self._names()}
 
     @property
