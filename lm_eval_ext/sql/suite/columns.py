@@ -10,6 +10,7 @@ import datetime
 import math
 import re
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -34,6 +35,9 @@ MAX_VALUES = 40
 
 MIN_DATE_SHARE = 0.6
 """Share of a column's texts that must have one format: sentinels such as 0000-00-00 are no days."""
+
+_CHECKED_TEXTS = 200
+"""About how many texts of a column decide whether it holds dates."""
 
 MAX_CLOSED = 8
 """A column with so few texts, or of single words, gets none that are made of others."""
@@ -105,10 +109,10 @@ class Domain:
     def add_lengths(self, length: int) -> list[Value]:
         """Add texts of about a length: the next ones below it, and those of it or above."""
         texts = sorted(self.sample, key=len)
-        position = sum(len(text) < length for text in texts)
-        near = texts[max(0, position - 3) : position + 3]
-        missing = {length - 1, length, length + 1} - {len(text) for text in near}
-        return self._add([*near, *self._two_words(missing)])
+        position = bisect_left(texts, length, key=len)
+        nearest = texts[max(0, position - 3) : position + 3]
+        missing_lengths = {length - 1, length, length + 1} - set(map(len, nearest))
+        return self._add([*nearest, *self._two_words(missing_lengths)])
 
     def _two_words(self, lengths: Set[int]) -> Iterator[str]:
         """Yield two words of the column for each length, where texts have several words."""
@@ -119,10 +123,10 @@ class Domain:
             for word in text.split():
                 words_by_length.setdefault(len(word), []).append(word)
         for length in sorted(lengths):
-            for first in sorted(words_by_length):
-                seconds = words_by_length.get(length - 1 - first)
-                if seconds:
-                    yield f"{words_by_length[first][0]} {seconds[-1]}"
+            for first_length in sorted(words_by_length):
+                second_words = words_by_length.get(length - 1 - first_length)
+                if second_words:
+                    yield f"{words_by_length[first_length][0]} {second_words[-1]}"
                     break
 
     @property
@@ -143,12 +147,12 @@ class Domain:
 
     def _add(self, values: Iterable[Value]) -> list[Value]:
         # LIKE takes texts that differ by case alone for equal: no database has both.
-        known = {text.casefold(): text for text in self.sample}
+        spellings = {text.casefold(): text for text in self.sample}
         added: dict[Value, None] = {}
         for value in values:
             spelled = value
             if isinstance(value, str):
-                spelled = known.get(value.casefold(), value)
+                spelled = spellings.get(value.casefold(), value)
             if spelled != value:
                 self.spellings.add(value)
             added[spelled] = None
@@ -295,23 +299,27 @@ def _number_domain(numbers: list[int | float]) -> Domain:
 
 def _date_domain(texts: list[str]) -> Domain | None:
     """Return the domain of dates; None if most texts are none."""
-    checked = texts[:: max(1, len(texts) // 200)]
+    checked = texts[:: max(1, len(texts) // _CHECKED_TEXTS)]
     for date_format in FORMATS:
         dates = sum(_parse_date(text, date_format) is not None for text in checked)
-        if dates < MIN_DATE_SHARE * len(checked):
-            continue
-        all_days, padded_days = [], []
-        for text in texts:
-            day = _parse_date(text, date_format)
-            if day is None:
-                continue
-            all_days.append(text)
-            if _write_date(day, date_format) == text:
-                padded_days.append(text)
-        padded = 2 * len(padded_days) >= len(all_days)
-        days = padded_days if padded else all_days
-        return Domain("date", _spread(days), date_format=date_format, padded=padded, sample=texts)
+        if dates >= MIN_DATE_SHARE * len(checked):
+            return _domain_of_dates(texts, date_format)
     return None
+
+
+def _domain_of_dates(texts: list[str], date_format: str) -> Domain:
+    """Return the domain of texts of which most are dates of a format."""
+    all_days, padded_days = [], []
+    for text in texts:
+        day = _parse_date(text, date_format)
+        if day is None:
+            continue
+        all_days.append(text)
+        if _write_date(day, date_format) == text:
+            padded_days.append(text)
+    padded = 2 * len(padded_days) >= len(all_days)
+    days = padded_days if padded else all_days
+    return Domain("date", _spread(days), date_format=date_format, padded=padded, sample=texts)
 
 
 def _invent_domain(column: Column) -> Domain:
