@@ -56,7 +56,7 @@ MIN_JUDGES = 8
 _SMALL_STEPS = 300_000
 _MUTANT_ROWS = 10_000
 _FEW_JUDGES_GAIN = 0.5
-"""What a database is worth for a gold that few judge; a mutant that it distinguishes is worth 1."""
+"""The worth of a database for a gold that few judge; a mutant that it distinguishes counts 1."""
 
 _PLAIN_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%collate%'"
 
@@ -65,7 +65,7 @@ _OpenMutant = tuple[str, str]
 
 
 class Seed(NamedTuple):
-    """What a small database is drawn from.
+    """The choices that a small database is drawn from.
 
     Attributes:
         number: Its number.

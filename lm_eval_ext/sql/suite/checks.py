@@ -95,7 +95,7 @@ class Runner:
 
 @dataclass(frozen=True)
 class Checks:
-    """What must hold on a database that may judge a gold.
+    """The conditions that a database meets if it may judge a gold.
 
     Attributes:
         gold: The query.
@@ -340,7 +340,7 @@ def set_operations(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 RULES: tuple[Change, ...] = (without_nulls, group_by_key, set_operations)
-"""What people write for the same question, and what no row of ours may make wrong."""
+"""Rules of what people write for the same question; no row of ours may make that wrong."""
 
 
 def _extreme_of_any_row(tree: exp.Expr, kind: type[exp.Expr]) -> str | None:

@@ -1,4 +1,4 @@
-"""What a column may hold: its own values, constants of golds, and their neighbours.
+"""The values that a column may hold: its own, constants of golds, and their neighbours.
 
 Nothing else is ever put into a small database, so that no right query meets a value that it had
 no reason to expect: texts are the column's own or the golds', integers stay integers, numbers get

@@ -24,14 +24,14 @@ COPY = "copy"
 COPY_VERSION = 3
 """Stands for :data:`SUITE_VERSION` in the hash of a populated copy alone, which no draw changes."""
 
-FILE = "suite.json"
-SHORT = 16
+_FILE = "suite.json"
+_HASH_DIGITS = 16
 """Digits of the hashes of golds, and of databases in shipped files."""
 
 
 def gold_id(gold: str) -> str:
     """Return the id of a gold in files: a hash, since they hold none of its text."""
-    return hashlib.sha256(gold.encode("utf-8", "surrogatepass")).hexdigest()[:SHORT]
+    return hashlib.sha256(gold.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Suite:
         key: A hash of all that decides about it.
         databases: The content's hash by the database's name, in the order in which they are asked.
         judges: By :func:`gold_id`, for golds that run: the databases that may judge it.
-        seeds: What its small databases are drawn from.
+        seeds: The seeds of its small databases.
         excluded: Why tables are not in the small databases, by name.
         original: SHA-256 of the original's file; "" in suites that do not record it.
     """
@@ -86,7 +86,7 @@ def read(folder: Path, db_id: str) -> Suite:
     Raises:
         DataError: There is none, or one of another version.
     """
-    file = folder / db_id / FILE
+    file = folder / db_id / _FILE
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
         version = record["version"]
@@ -148,7 +148,7 @@ AddedRows = Mapping[str, Sequence[Sequence[JsonValue]]]
 
 
 class ShippedSeeds(NamedTuple):
-    """What a shipped file says of one suite.
+    """The entry of a shipped file about one suite.
 
     Attributes:
         seeds: As :attr:`Suite.seeds`.
@@ -163,7 +163,7 @@ class ShippedSeeds(NamedTuple):
 
 @dataclass(frozen=True)
 class Shipped:
-    """What is published with the package: rows of copies, and seeds with their checks' outcome.
+    """Content of suites that ships with the package: rows of copies, seeds, outcomes of checks.
 
     Attributes:
         rows: By the original's checksum.
@@ -215,7 +215,7 @@ def key_of(digest: str, golds: Sequence[str], rows: object) -> str:
 
 def short_hashes(hashes: Mapping[str, str]) -> list[str]:
     """Return the first digits of content hashes, as shipped files have them."""
-    return [content[:SHORT] for content in hashes.values()]
+    return [content[:_HASH_DIGITS] for content in hashes.values()]
 
 
 def complete_suite(folder: Path, db_id: str, key: str, seeds: ShippedSeeds | None) -> Suite | None:
@@ -247,7 +247,7 @@ def write(
                 with closing(sqlite3.connect(part / _file_name(target.name, name))) as file:
                     file.execute("PRAGMA journal_mode = OFF")  # the file is new
                     connection.backup(file)
-            (part / FILE).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+            (part / _FILE).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
     except (OSError, sqlite3.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise OptionError(f"cannot write {target}: {reason}") from None

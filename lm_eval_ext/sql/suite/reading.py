@@ -1,4 +1,4 @@
-"""What small databases are drawn from: columns' values, keys, references, and what golds ask.
+"""The source of small databases: columns' values, keys, references, and what golds ask.
 
 Nothing here decides whether an answer is right. A query that is read wrongly or not at all only
 makes rows that are less to the point.
@@ -41,14 +41,14 @@ _MAX_GROUP_SIZE = 20
 """The largest size of a group that rows are added for."""
 
 _WRAPPERS = (exp.Max, exp.Min, exp.Avg, exp.Paren, exp.Lower, exp.Upper)
-"""What may stand around a column that a constant is compared with."""
+"""Functions that may stand around a column that a constant is compared with."""
 
 _KEY_ENDINGS = ("id", "code", "no", "number", "key")
 
 
 @dataclass
 class GoldRequirements:
-    """What a gold asks of rows.
+    """The rows that a gold asks for.
 
     Attributes:
         gold: Its text.
@@ -71,7 +71,7 @@ class GoldRequirements:
 
 @dataclass(frozen=True)
 class DrawingSource:
-    """What databases are drawn from; read once per original.
+    """Everything that databases are drawn from; read once per original.
 
     Attributes:
         schema: The original's schema.
