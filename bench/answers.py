@@ -36,16 +36,16 @@ class Subject:
         reader: What reads its responses.
         right: The answer that forms hold.
         wrong: Another answer.
-        own_forms: A file of further forms.
-        own_mark: What stands for the answer there.
+        extra_forms: A file of further forms, of this benchmark alone.
+        extra_mark: What stands for the answer there.
     """
 
     name: str
     reader: AnswerReader
     right: str
     wrong: str
-    own_forms: Path | None = None
-    own_mark: str = "@"
+    extra_forms: Path | None = None
+    extra_mark: str = "@"
 
     def reads(self, response: str) -> bool:
         """Return whether the right answer is read out of a response."""
@@ -105,18 +105,18 @@ class Case:
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Yield the forms of all benchmarks, and those of the subject's own file."""
-    for kind, forms in _read_yaml(FORMS).items():
-        for form in forms["read"]:
+    for kind, shared_forms in _read_yaml(FORMS).items():
+        for form in shared_forms["read"]:
             yield Case(subject, kind, _filled(form, subject), must_be_read=True)
-        for form in forms["near"]:
+        for form in shared_forms["near"]:
             yield Case(subject, kind, _filled(form, subject), must_be_read=False)
-    if subject.own_forms is None:
+    if subject.extra_forms is None:
         return
-    own_kinds = _read_yaml(subject.own_forms)
+    extra_kinds = _read_yaml(subject.extra_forms)
     for side, must_be_read in (("right", True), ("wrong", False)):
-        for kind, own_forms in own_kinds[side].items():
-            for form in own_forms:
-                response = form.replace(subject.own_mark, subject.right)
+        for kind, forms in extra_kinds[side].items():
+            for form in forms:
+                response = form.replace(subject.extra_mark, subject.right)
                 yield Case(subject, kind, response, must_be_read)
 
 
@@ -148,9 +148,9 @@ def table(all_cases: list[Case]) -> str:
         cells = []
         for name in names:
             read = _rate(right, totals, (kind, name, True))
-            refused = totals[kind, name, False] - right[kind, name, False]
             near = totals[kind, name, False]
-            cells.append(f"{read}; {refused} of {near}" if read or near else "")
+            read_near = near - right[kind, name, False]
+            cells.append(f"{read}; {read_near} of {near}" if read or near else "")
         lines.append(f"| {kind} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
