@@ -147,13 +147,7 @@ def rendered(report: Report, format_: str) -> str:
         return _latex(report)
     pairs = []
     for table in report.tables:
-        subject = {
-            "task": table.task,
-            "model": table.model,
-            "title": table.title,
-            "part": table.part,
-        }
-        pairs += [{**subject, **vars(pair)} for pair in table.pairs]
+        pairs += [{**_subject(table), **vars(pair)} for pair in table.pairs]
     content = asdict(report)
     for table_content in content["tables"]:
         tests = table_content.pop("tests") or {}
@@ -202,8 +196,7 @@ def rendered_seeds(report: Report, format_: str) -> str:
     if format_ == "latex":
         raise OptionError("--by-seed has no format latex; use text, markdown, csv or json")
     report.tables.sort(key=attrgetter("task", "title", "part"))
-    naming = _Naming.of(report.tables)
-    names = naming.names(report.tables)
+    names = _names(report.tables)
     rows = [_seed_row(table) for table in report.tables]
     lines = []
     for name, row in zip(names, rows, strict=True):
@@ -214,7 +207,7 @@ def rendered_seeds(report: Report, format_: str) -> str:
         )
         lines.append([name or one_line(row.condition), str(row.seeds), *shown])
     columns = ("condition", "seeds", "mean", "sd", LEVEL)
-    sections = [(naming.heading(report.tables), columns, lines), *_below(report, names)]
+    sections = [(_heading(report.tables), columns, lines), *_below(report, names)]
     records = [asdict(row) for row in rows]
     return _shown(sections, records, records, format_)
 
@@ -253,9 +246,8 @@ def _shown(
 
 def _sections(report: Report) -> Iterator[Section]:
     """Yield the sections of the text and Markdown output, from top to bottom."""
-    naming = _Naming.of(report.tables)
-    names = naming.names(report.tables)
-    heading = naming.heading(report.tables)
+    names = _names(report.tables)
+    heading = _heading(report.tables)
     if len(names) == 1:
         yield from _single_table(report.tables[0], heading)
     else:
@@ -270,54 +262,49 @@ def _below(report: Report, names: Sequence[str]) -> Iterator[Section]:
     yield notes(f"not compared: {one_line(reason)}" for reason in report.refused)
 
 
-@dataclass(frozen=True)
-class _Naming:
-    """Which attributes tell the tables of a report apart; the others are in its heading."""
+def _subject(table: Table) -> dict[str, str]:
+    """Return what a table is about."""
+    return {
+        "task": table.task,
+        "model": table.model,
+        "title": table.title,
+        "part": table.part,
+    }
 
-    task: bool
-    model: bool
-    title: bool
-    part: bool
 
-    @classmethod
-    def of(cls, tables: Sequence[Table]) -> "_Naming":
-        """Return the naming of tables."""
-        return cls(
-            task=len({table.task for table in tables}) > 1,
-            model=len({table.model for table in tables}) > 1,
-            title=len({table.title for table in tables}) > 1,
-            part=len({table.part for table in tables}) > 1,
-        )
+def _varying(tables: Sequence[Table]) -> set[str]:
+    """Return the keys of subjects that have several values among tables."""
+    subjects = [_subject(table) for table in tables]
+    varying = set()
+    for key in subjects[0]:
+        values = {subject[key] for subject in subjects}
+        if len(values) > 1:
+            varying.add(key)
+    return varying
 
-    def heading(self, tables: Sequence[Table]) -> str:
-        """Return what all tables have in common, such as the task and the number of documents."""
-        shared = tables[0]
-        words = [
-            "" if self.task else shared.task,
-            "" if self.model else shared.model,
-            "" if self.title else shared.title,
-            "" if self.part else shared.part,
-        ]
-        if len({table.count for table in tables}) == 1:
-            words.append(shared.count)
-        return one_line(" · ".join(word for word in words if word))
 
-    def names(self, tables: Sequence[Table]) -> list[str]:
-        """Return what names each of the tables."""
-        subjects = {(table.task, table.model, table.part) for table in tables}
-        # Where every task has its own metric, the task says enough.
-        has_title = self.title and len(subjects) < len(tables)
-        names = []
-        for table in tables:
-            words = [
-                table.task if self.task else "",
-                table.model if self.model else "",
-                table.title if has_title else "",
-                table.part if self.part else "",
-            ]
-            name = one_line(", ".join(word for word in words if word))
-            names.append(metric_heading(name, lower_is_better=table.lower_is_better))
-        return names
+def _heading(tables: Sequence[Table]) -> str:
+    """Return what all tables have in common, such as the task and the number of documents."""
+    varying = _varying(tables)
+    subject = _subject(tables[0])
+    words = [word for key, word in subject.items() if word and key not in varying]
+    counts = {table.count for table in tables}
+    if len(counts) == 1:
+        words += counts
+    return one_line(" · ".join(words))
+
+
+def _names(tables: Sequence[Table]) -> list[str]:
+    """Return what tells each of the tables apart; "" for a single one."""
+    varying = _varying(tables)
+    if len({(table.task, table.model, table.part) for table in tables}) == len(tables):
+        varying.discard("title")  # where every task has its own metric, the task says enough
+    names = []
+    for table in tables:
+        words = [word for key, word in _subject(table).items() if word and key in varying]
+        name = one_line(", ".join(words))
+        names.append(metric_heading(name, lower_is_better=table.lower_is_better))
+    return names
 
 
 def _single_table(table: Table, heading: str) -> Iterator[Section]:
@@ -404,10 +391,9 @@ def _legend(tables: Sequence[Table]) -> list[str]:
 def _latex(report: Report) -> str:
     """Return one table: systems by questions, with the difference of two, and published values."""
     tables = [replace(table, part=table.words) for table in report.tables]
-    naming = _Naming.of(tables)
-    names = [name or "value" for name in naming.names(tables)]
+    names = [name or "value" for name in _names(tables)]
     columns, rows = _matrix(replace(report, tables=tables), names, is_paper=True)
-    caption = naming.heading(tables).replace(" · ", ", ")
+    caption = _heading(tables).replace(" · ", ", ")
     titles = {table.task: f"{table.title} ({table.count})" for table in tables}
     if len(titles) > 1:
         caption = "; ".join(f"{task}: {title}" for task, title in titles.items())
