@@ -3,7 +3,8 @@
 import itertools
 import math
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,120 +26,181 @@ from lm_eval_ext.stats.statistics import Estimate, estimate
 from lm_eval_ext.stats.table import Scored, frame
 
 SCORES = ("rouge_l", "rouge_l_f1", "accuracy")
-
 SELECTIONS = ("random", "concept", "same_labels")
 CARD = cards()["conceptual"]
 
 
 def test_a_document_is_scored_under_all_selections_and_templates() -> None:
+    """Rows are in the order of requests; a template without labels has no right label."""
     doc = {
-        "templates": ["choose", "letter"], "answers": ["a b", "B"], "answer_label": "B",
-        "options": [{"label": "A", "text": "c"}, {"label": "B", "text": "a b"}], "concept": "c",
-        **{f"{selection}_demonstrations": ["x"] for selection in SELECTIONS},
-    }  # fmt: skip
-    found = process_results(doc, ["b", "a b", "B", "A", "B", "(B) a b"])
-    asked = [(row["template"], row["demonstrations"]) for row in found]
-    assert asked == list(itertools.product(doc["templates"], SELECTIONS))
-    assert [row["rouge_l"] for row in found[:3]] == [0.5, 1.0, 0.5]
-    # A template that shows no labels has none for an answer.
-    assert [row["accuracy"] for row in found] == [0.0, 1.0, 0.0, 0.0, 1.0, 1.0]
+        "templates": ["choose", "letter"],
+        "answers": ["a b", "B"],
+        "answer_label": "B",
+        "options": [{"label": "A", "text": "c"}, {"label": "B", "text": "a b"}],
+        "concept": "c",
+    }
+    for selection in SELECTIONS:
+        doc[f"{selection}_demonstrations"] = ["x"]
+    rows = process_results(doc, ["b", "a b", "B", "A", "B", "(B) a b"])
+    setups = [(row["template"], row["demonstrations"]) for row in rows]
+    assert setups == list(itertools.product(doc["templates"], SELECTIONS))
+    assert [row["rouge_l"] for row in rows[:3]] == [0.5, 1.0, 0.5]
+    assert [row["accuracy"] for row in rows] == [0.0, 1.0, 0.0, 0.0, 1.0, 1.0]
 
 
-def documents(concepts: int = 4, **templates: Sequence[Sequence[float]]) -> list[Scored]:
-    """Documents with scores (of all kinds) under each selection, by template."""
-    found = []
+ScoresOfDocuments = Sequence[Sequence[float]]
+"""Of each document, its score under each selection; the last selections may lack."""
+
+
+def documents(**templates: ScoresOfDocuments) -> list[Scored]:
+    """Return documents of four concepts, with the same scores of all kinds, by template."""
+    scored: list[Scored] = []
     for number, of_document in enumerate(zip(*templates.values(), strict=True)):
-        name, concept = f"d{number:04}", f"c{number % concepts}"
-        rows = [
-            {"template": template, "demonstrations": selection, "concept": concept}
-            | dict.fromkeys(SCORES, value)
-            for template, values in zip(templates, of_document, strict=True)
-            for selection, value in zip(SELECTIONS, values, strict=False)
-        ]
-        found.append((name, name, (concept, name), rows))
-    return found
+        name = f"d{number:04}"
+        concept = f"c{number % 4}"
+        rows = []
+        for template, scores in zip(templates, of_document, strict=True):
+            for selection, score_value in zip(SELECTIONS, scores, strict=False):
+                row: dict[str, str | float | None] = {
+                    "template": template,
+                    "demonstrations": selection,
+                    "concept": concept,
+                }
+                row.update(dict.fromkeys(SCORES, score_value))
+                rows.append(row)
+        scored.append((name, name, (concept, name), rows))
+    return scored
 
 
-def value(scored: list[Scored], metric: str, of: str = "rouge_l", **where: str) -> float | None:
-    return ask("conceptual", scored, metric, value=of, **where).value
+def value(scored: Sequence[Scored], metric: str, of: str = "rouge_l", **where: str) -> float | None:
+    figure: float | None = ask("conceptual", scored, metric, value=of, **where).value
+    return figure
 
 
-def test_the_figures_are_what_arithmetic_says() -> None:
+@pytest.mark.parametrize("of", SCORES)
+def test_the_figures_are_what_arithmetic_says(of: str) -> None:
+    """Scores are means, the gain is their difference, and the change is one of errors."""
     scored = documents(options=[(0.0, 1.0), (0.5, 0.5), (1.0, 1.0), (0.5, 0.0)] * 10)
-    change = (1 - 0.625) / (1 - 0.5) - 1
     expected = {
-        "score/random": 0.5, "score/concept": 0.625, "gain": 0.125, "relative_error_change": change,
-    }  # fmt: skip
-    for of in SCORES:
-        assert {name: value(scored, name, of) for name in expected} == pytest.approx(expected)
-    assert [value(scored, one, concept="c0") for one in ("score/random", "gain")] == [0.0, 1.0]
-    # Without error there is no change of it.
+        "score/random": 0.5,
+        "score/concept": 0.625,
+        "gain": 0.125,
+        "relative_error_change": (1 - 0.625) / (1 - 0.5) - 1,
+    }
+    assert {name: value(scored, name, of) for name in expected} == pytest.approx(expected)
+
+
+def test_figures_of_a_concept_are_of_its_documents() -> None:
+    """The first of four concepts has the first of each four documents."""
+    scored = documents(options=[(0.0, 1.0), (0.5, 0.5), (1.0, 1.0), (0.5, 0.0)] * 10)
+    assert value(scored, "score/random", concept="c0") == 0.0
+    assert value(scored, "gain", concept="c0") == 1.0
+
+
+def test_without_error_there_is_no_change_of_it() -> None:
+    """Where random demonstrations make no error, its relative change is undefined."""
     scored = documents(options=[(1.0, 1.0), (1.0, 0.5), (1.0, 1.0), (1.0, 0.0)])
-    metrics = ("relative_error_change", "relative_error_change_100x200", "gain")
-    assert [value(scored, one) for one in metrics] == [None, None, -0.375]
+    assert value(scored, "relative_error_change") is None
+    assert value(scored, "relative_error_change_100x200") is None
+    assert value(scored, "gain") == -0.375
 
 
-def test_a_gain_is_the_sum_of_its_parts_over_the_samples_that_have_a_control() -> None:
-    rng = np.random.default_rng(4)
-    rows = rng.random((40, 3))
-    before, after, control = rows.mean(axis=0)
+def test_a_gain_is_the_sum_of_its_parts() -> None:
+    """The gains from labels and from the concept add up to the gain."""
+    scores = np.random.default_rng(4).random((40, 3))
+    before, after, control = scores.mean(axis=0)
     expected = {
-        "score/same_labels": control, "gain": after - before,
-        "gain_from_labels": control - before, "gain_from_concept": after - control,
-    }  # fmt: skip
-    scored = documents(options=rows.tolist())
+        "score/same_labels": control,
+        "gain": after - before,
+        "gain_from_labels": control - before,
+        "gain_from_concept": after - control,
+    }
+    scored = documents(options=scores.tolist())
     assert {name: value(scored, name) for name in expected} == pytest.approx(expected)
+
+
+def test_a_gain_from_the_concept_is_of_samples_that_have_a_control() -> None:
+    """The document without a control counts for the gain only."""
     scored = documents(options=[(0.0, 1.0, 0.5), (0.0, 0.0)])
-    metrics = ("gain", "score/same_labels", "gain_from_concept")
-    assert [value(scored, one) for one in metrics] == [0.5, 0.5, 0.5]
+    assert value(scored, "gain") == 0.5
+    assert value(scored, "score/same_labels") == 0.5
+    assert value(scored, "gain_from_concept") == 0.5
 
 
-def drawn(scored: list[Scored], seeds: Mapping[str, int] = {}) -> Estimate:
+def bootstrap(scored: Sequence[Scored], seeds: Mapping[str, int] | None = None) -> Estimate:
+    """Estimate the gain with the paper's bootstrap, paired unless selections have seeds."""
     measure = CARD.question_of("gain_100x200").measure
-    return estimate(frame(scored), Question(measure.model_copy(update={"seeds": seeds})))
+    with_seeds = measure.model_copy(update={"seeds": seeds or {}})
+    return estimate(frame(scored), Question(with_seeds))
 
 
 def test_the_papers_bootstrap_draws_100_of_the_samples_200_times() -> None:
-    """Its spread is that of means of 100, however many samples there are; the draw is pinned,
-    since another one would make published figures incomparable."""
+    """Its spread is that of means of 100, however many samples there are.
+
+    The draw is pinned, since another one would make published figures incomparable.
+    """
     scores = np.random.default_rng(2).random((1000, 2)) < (0.3, 0.6)
-    found = drawn(scored := documents(options=scores.astype(float).tolist()))
+    scored = documents(options=scores.astype(float).tolist())
+    figure = bootstrap(scored)
     gains = scores[:, 1].astype(float) - scores[:, 0]
-    values = gains[np.random.default_rng(0).integers(1000, size=(200, 100))].mean(axis=1)
-    assert found.value == pytest.approx(np.median(values))
-    assert found.stderr == pytest.approx(np.std(values, ddof=1))
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(values, (0.025, 0.975))))
-    assert found.stderr == pytest.approx(gains.std() / math.sqrt(100), rel=0.2)
-    assert drawn(scored[:1]).value is None, "it needs two samples"
+    drawn = np.random.default_rng(0).integers(1000, size=(200, 100))
+    means = gains[drawn].mean(axis=1)
+    assert figure.value == pytest.approx(np.median(means))
+    assert figure.stderr == pytest.approx(np.std(means, ddof=1))
+    assert (figure.low, figure.high) == pytest.approx(tuple(np.quantile(means, (0.025, 0.975))))
+    assert figure.stderr == pytest.approx(gains.std() / math.sqrt(100), rel=0.2)
+    assert bootstrap(scored[:1]).value is None, "it needs two samples"
 
 
 def test_independent_draws_differ_by_selection_and_their_spread_adds_up() -> None:
     """Samples are easy or hard under both selections, as in practice: pairing takes that away."""
-    drawing = np.random.default_rng(5)
-    ease = drawing.random(400) * 0.7
-    columns = np.array([ease, ease + drawing.random(400) / 4])
-    scored = documents(options=columns.T.tolist())
-    paired, independent = (drawn(scored, seeds) for seeds in ({}, SEEDS))
-    expected = [np.var(columns[1] - columns[0]), np.var(columns, axis=1).sum()]
-    assert [paired.stderr, independent.stderr] == pytest.approx(np.sqrt(expected) / 10, rel=0.15)
+    rng = np.random.default_rng(5)
+    ease = rng.random(400) * 0.7
+    scores = np.array([ease, ease + rng.random(400) / 4])
+    scored = documents(options=scores.T.tolist())
+    paired = bootstrap(scored)
+    independent = bootstrap(scored, SEEDS)
+    paired_spread = np.sqrt(np.var(scores[1] - scores[0])) / 10
+    independent_spread = np.sqrt(np.var(scores, axis=1).sum()) / 10
+    assert paired.stderr == pytest.approx(paired_spread, rel=0.15)
+    assert independent.stderr == pytest.approx(independent_spread, rel=0.15)
     assert independent.value == pytest.approx(paired.value, abs=0.02)
 
 
-def test_the_best_template_is_the_one_with_the_highest_concept_score() -> None:
-    """Not the one with the highest gain or random score; the same for every value."""
-    scored = documents(
-        gains=[(0.0, 0.7)] * 12, best=[(0.6, 1.0), (0.8, 0.6)] * 6, random=[(1.0, 0.5)] * 12
+def documents_of_three_templates() -> list[Scored]:
+    """Return documents with one template best by concept, one by gain, and one by random score."""
+    return documents(
+        gains=[(0.0, 0.7)] * 12,
+        best=[(0.6, 1.0), (0.8, 0.6)] * 6,
+        random=[(1.0, 0.5)] * 12,
     )
-    for metric in ("gain", "score/random", "relative_error_change", "gain_100x200"):
-        best = ask("conceptual", scored, metric, template="best")
-        assert ask("conceptual", scored, metric) == best
+
+
+@pytest.mark.parametrize(
+    "metric", ["gain", "score/random", "relative_error_change", "gain_100x200"]
+)
+def test_the_best_template_is_the_one_with_the_highest_concept_score(metric: str) -> None:
+    """All figures are of that template, not of the one with the highest gain or random score."""
+    scored = documents_of_three_templates()
+    of_best = ask("conceptual", scored, metric, template="best")
+    assert ask("conceptual", scored, metric) == of_best
+
+
+def test_the_best_template_is_the_same_for_every_value() -> None:
+    """It is chosen by ROUGE-L, although its accuracy is the worst here."""
+    scored = documents_of_three_templates()
     assert value(scored, "gain") == pytest.approx(0.1)
-    for row in (row for *_, rows in scored for row in rows):
-        row["accuracy"] = float(row["template"] != "best")  # type: ignore[index]
+    for *_, rows in scored:
+        for row in rows:
+            row["accuracy"] = float(row["template"] != "best")  # type: ignore[index]
     assert value(scored, "score/concept", "accuracy") == 0.0
-    # Of equal templates the first, in any order of documents.
-    scored = documents(one=[(0, 1), (0, 0)], two=[(0.5, 0), (0.5, 1)])
-    assert value(scored, "score/random") == value(scored[::-1], "score/random") == 0.0
+
+
+def test_the_first_of_equal_templates_is_the_best() -> None:
+    """The order of documents does not decide."""
+    scored = documents(first=[(0, 1), (0, 0)], second=[(0.5, 0), (0.5, 1)])
+    assert value(scored, "score/random") == 0.0
+    assert value(scored[::-1], "score/random") == 0.0
 
 
 @pytest.mark.parametrize(
@@ -148,14 +210,20 @@ def test_the_best_template_is_the_one_with_the_highest_concept_score() -> None:
 def test_copiers_answer_what_is_shown_and_are_right_if_it_is(
     shown: str, last: str, majority: str
 ) -> None:
+    """The last label is copied, or the commonest; of equally common ones the last."""
     assert stand_ins(shown) == {"copy_last": last, "copy_majority": majority}
 
 
-def test_what_copying_scores() -> None:
+def test_copiers_are_scored_like_answers() -> None:
+    """Rows have the share of the right answer among those shown, and the copiers' scores."""
     assert copied("a", ["b", "a", "a", "b b"]) == {
-        "answer_share": 0.5, "answer_shown": 1.0, "rouge_l_copy_last": 0.0,
-        "rouge_l_copy_majority": 1.0, "accuracy_copy_last": 0.0, "accuracy_copy_majority": 1.0,
-    }  # fmt: skip
+        "answer_share": 0.5,
+        "answer_shown": 1.0,
+        "rouge_l_copy_last": 0.0,
+        "rouge_l_copy_majority": 1.0,
+        "accuracy_copy_last": 0.0,
+        "accuracy_copy_majority": 1.0,
+    }
     assert copied("b", ["a"])["answer_shown"] == 0.0
 
 
@@ -163,20 +231,45 @@ MEDIAN = "score_100x200"
 CHANGE = "relative_error_change_100x200"
 
 
-def test_the_papers_figures_fit_each_other() -> None:
-    """Figure 2 follows from the medians of figure 4; figure 3 is the mean over four datasets."""
-    changes: dict[str, list[float]] = {}
-    for one in CARD.references:
-        if f"{MEDIAN}_random" in one.figures:
-            before, after = (one.figures[f"{MEDIAN}_{name}"] for name in ("random", "concept"))
-            assert one.figures[CHANGE] == pytest.approx((1 - after) / (1 - before) - 1, abs=5.1e-4)
-            changes.setdefault(one.label, []).append(one.figures[CHANGE])
+def changes_by_model() -> dict[str, list[float]]:
+    """Return the published changes of error of each model, one for each dataset."""
+    changes: dict[str, list[float]] = defaultdict(list)
+    for reference in CARD.references:
+        if f"{MEDIAN}_random" in reference.figures:
+            changes[reference.label].append(reference.figures[CHANGE])
+    return changes
+
+
+def test_figure_2_follows_from_figure_4() -> None:
+    """The published changes of error are those of the published medians."""
+    changes = changes_by_model()
     assert sum(map(len, changes.values())) == 30
-    means = {name: sum(some) / 4 for name, some in changes.items() if len(some) == 4}
-    of_figure_3 = [one for one in CARD.references if one.tasks == ("conceptual",)]
-    assert {one.label: one.figures[CHANGE] for one in of_figure_3} == pytest.approx(means, abs=1e-3)
-    for name in CARD.metrics:
-        assert CARD.question_of(name).measure.lower_is_better is ("error_change" in name), name
+    for reference in CARD.references:
+        if f"{MEDIAN}_random" in reference.figures:
+            before = reference.figures[f"{MEDIAN}_random"]
+            after = reference.figures[f"{MEDIAN}_concept"]
+            change = (1 - after) / (1 - before) - 1
+            assert reference.figures[CHANGE] == pytest.approx(change, abs=5.1e-4), reference.label
+
+
+def test_figure_3_is_the_mean_over_four_datasets() -> None:
+    """Models with all four datasets have their mean as the benchmark's figure, and no others."""
+    means = {}
+    for label, changes in changes_by_model().items():
+        if len(changes) == 4:
+            means[label] = sum(changes) / 4
+    published = {}
+    for reference in CARD.references:
+        if reference.tasks == ("conceptual",):
+            published[reference.label] = reference.figures[CHANGE]
+    assert published == pytest.approx(means, abs=1e-3)
+
+
+@pytest.mark.parametrize("metric", CARD.metrics)
+def test_lower_is_better_for_changes_of_error_only(metric: str) -> None:
+    """The card says so of each metric."""
+    measure = CARD.question_of(metric).measure
+    assert measure.lower_is_better is ("error_change" in metric)
 
 
 @pytest.mark.parametrize(
@@ -193,10 +286,12 @@ def test_the_papers_figures_fit_each_other() -> None:
     ],
 )
 def test_rouge_l_is_lins(gold: str, answer: str, common: int) -> None:
-    """Lin (2004), section 3.1."""
-    scores, lengths = score(answer, gold), [len(words(text)) for text in (gold, answer)]
-    assert scores["rouge_l"] == pytest.approx(common / lengths[0])
-    assert scores["rouge_l_f1"] == pytest.approx(2 * common / sum(lengths))
+    """Recall and F1 are those of Lin (2004), section 3.1."""
+    scores = score(answer, gold)
+    gold_length = len(words(gold))
+    answer_length = len(words(answer))
+    assert scores["rouge_l"] == pytest.approx(common / gold_length)
+    assert scores["rouge_l_f1"] == pytest.approx(2 * common / (gold_length + answer_length))
 
 
 WORDS = st.sampled_from(
@@ -207,13 +302,15 @@ NATURAL = st.lists(WORDS, max_size=8).map(" ".join)
 
 @given(gold=NATURAL, answer=NATURAL)
 def test_in_ascii_rouge_l_is_the_librarys(gold: str, answer: str) -> None:
-    theirs = RougeScorer(["rougeL"], use_stemmer=True).score(gold, answer.strip())["rougeL"]
-    ours = score(answer, gold)
-    assert (ours["rouge_l"], ours["rouge_l_f1"]) == (theirs.recall, theirs.fmeasure)
+    """Without other letters, both figures are those of rouge_score."""
+    expected = RougeScorer(["rougeL"], use_stemmer=True).score(gold, answer.strip())["rougeL"]
+    scores = score(answer, gold)
+    assert scores["rouge_l"] == expected.recall
+    assert scores["rouge_l_f1"] == expected.fmeasure
 
 
 @pytest.mark.parametrize(
-    "part",
+    "repeated",
     [
         "x ",
         "\0",
@@ -227,16 +324,18 @@ def test_in_ascii_rouge_l_is_the_librarys(gold: str, answer: str) -> None:
         "input:\n",
     ],
 )
-def test_no_answer_hurts_and_a_long_one_costs_little(part: str) -> None:
-    answer = part * (1_000_000 // len(part))
+def test_no_answer_hurts_and_a_long_one_costs_little(repeated: str) -> None:
+    """A million characters are scored and read: no pattern backtracks."""
+    answer = repeated * (1_000_000 // len(repeated))
     assert set(score(answer, "yes")) == set(SCORES)
     reader_for(tuple(WATER), "options").read(answer)
     reader_for((), "text_first").read(answer)
 
 
-def test_an_answer_is_compared_up_to_a_length() -> None:
-    for size, found in ((9_999, 1.0), (10_000, 0.0)):
-        assert score("x " * size + "y", "y")["rouge_l"] == found
+@pytest.mark.parametrize(("words_before", "recall"), [(9_999, 1.0), (10_000, 0.0)])
+def test_an_answer_is_compared_up_to_a_length(words_before: int, recall: float) -> None:
+    """Only the first 10,000 words count."""
+    assert score("x " * words_before + "y", "y")["rouge_l"] == recall
 
 
 FOREIGN = [
@@ -248,45 +347,69 @@ FOREIGN = [
 @pytest.mark.parametrize("gold", FOREIGN)
 def test_other_letters_count_and_so_do_both_ways_to_write_them(gold: str) -> None:
     """Why there is a tokenizer: the library's sees no word in Cyrillic, and two in Beyoncé's."""
-    forms = [unicodedata.normalize(form, gold) for form in ("NFC", "NFD")]
-    for one, other in itertools.product(forms, repeat=2):
-        assert score(f" {one}. ", other) == dict.fromkeys(SCORES, 1.0)
+    composed = unicodedata.normalize("NFC", gold)
+    decomposed = unicodedata.normalize("NFD", gold)
+    for answer, target in itertools.product((composed, decomposed), repeat=2):
+        assert score(f" {answer}. ", target) == dict.fromkeys(SCORES, 1.0)
     assert score(gold.upper().lower(), gold)["rouge_l"] == 1.0
-    for other in FOREIGN:
-        assert score(other, gold) == dict.fromkeys(SCORES, float(other == gold))
+    for answer in FOREIGN:
+        assert score(answer, gold) == dict.fromkeys(SCORES, float(answer == gold)), answer
+
+
+def test_a_letter_that_is_left_out_counts() -> None:
+    """A word with another letter is another word."""
     assert score("Beyonc Knowles", "Beyoncé Knowles")["rouge_l"] == 0.5
 
 
 @given(text=st.text(max_size=30))
 def test_words_do_not_depend_on_the_normal_form(text: str) -> None:
+    """Both normal forms have the same words, and words are their own words."""
     assert words(unicodedata.normalize("NFD", text)) == words(unicodedata.normalize("NFC", text))
     assert words(" ".join(words(text))) == words(text)
 
 
-FAMILIES = yaml.safe_load(Path(__file__).with_name("conceptual_cases.yaml").read_text())
+CASES = yaml.safe_load(Path(__file__).with_name("conceptual_cases.yaml").read_text())
 
 
-@pytest.mark.parametrize("case", FAMILIES["named"])
-def test_a_whole_answer_is_right_and_an_option_may_be_named_in_several_ways(case: Any) -> None:
-    options = [Option(*one) for one in case.get("options", {}).items()]
-    for answer in (*case["right"], *case["wrong"]):
-        right = is_right(answer, case["gold"], options, case.get("label", ""), labels_shown=True)
-        assert right is (answer in case["right"]), answer
+def named_answers() -> Iterator[Any]:
+    """Yield gold, options and label with each answer, and whether it is right."""
+    for number, case in enumerate(CASES["named"], start=1):
+        for verdict in ("right", "wrong"):
+            for answer in case[verdict]:
+                yield pytest.param(
+                    case, answer, verdict == "right", id=f"{number} {verdict}: {answer!r}"
+                )
+
+
+@pytest.mark.parametrize(("case", "answer", "expected"), list(named_answers()))
+def test_a_whole_answer_is_right_and_an_option_may_be_named_in_several_ways(
+    case: Any, answer: str, expected: bool
+) -> None:
+    """Text, label or both name an option; anything more or else is wrong."""
+    options = [Option(label, text) for label, text in case.get("options", {}).items()]
+    label = case.get("label", "")
+    assert is_right(answer, case["gold"], options, label, labels_shown=True) is expected
 
 
 WATER = [Option("A", "ice"), Option("B", "warm water"), Option("C", "iron")]
 
 
-def test_where_no_labels_are_shown_a_label_alone_names_nothing() -> None:
-    found = [score(one, "ice", WATER, "A")["accuracy"] for one in ("A", "(A) ice", "(B) ice")]
-    assert found == [0.0, 1.0, 0.0]
+@pytest.mark.parametrize(("answer", "accuracy"), [("A", 0.0), ("(A) ice", 1.0), ("(B) ice", 0.0)])
+def test_where_no_labels_are_shown_a_label_alone_names_nothing(
+    answer: str, accuracy: float
+) -> None:
+    """With the text, a label must be the text's own."""
+    assert score(answer, "ice", WATER, "A")["accuracy"] == accuracy
 
 
-FORMS = [
-    pytest.param(form, right == "right", id=f"{right}: {why}")
-    for right in ("right", "wrong")
-    for why, form in FAMILIES[right].items()
-]
+def chat_responses() -> Iterator[Any]:
+    """Yield each form of a chat model's response, and whether its answer is the right one."""
+    for verdict in ("right", "wrong"):
+        for description, form in CASES[verdict].items():
+            yield pytest.param(form, verdict == "right", id=f"{verdict}: {description}")
+
+
+FORMS = list(chat_responses())
 
 
 @pytest.mark.parametrize("template", ["options", "choose"])
@@ -295,6 +418,7 @@ FORMS = [
 def test_each_family_of_a_chat_with_options(
     form: str, is_read: bool, option: Option, template: str
 ) -> None:
+    """The right option is read, and no other: whether or not labels are shown."""
     response = form.format(a=option.text, A=option.text.capitalize())
     answer = reader_for(tuple(WATER), template).read(response)
     right = is_right(answer, option.text, WATER, option.label, labels_shown=template == "options")
@@ -310,6 +434,7 @@ def test_each_family_of_a_chat_with_options(
 def test_each_family_of_a_chat_without_options(
     form: str, is_read: bool, template: str, gold: str, wrong: str
 ) -> None:
+    """A label or a few words of an open question are read in the same way."""
     response = form.replace("iron", wrong).replace("Iron", wrong).format(a=gold, A=gold)
     answer = reader_for((), template).read(response)
     assert is_right(answer, gold) is is_read, answer
@@ -331,6 +456,7 @@ def test_each_family_of_a_chat_without_options(
 )
 @pytest.mark.parametrize(("gold", "template"), [("warm water", "options"), ("B", "letter")])
 def test_labels_are_read_like_texts(response: str, gold: str, template: str) -> None:
+    """Where the answer is a text, its label is right, and where it is a label, its text is."""
     answer = reader_for(tuple(WATER), template).read(response)
     assert is_right(answer, gold, WATER, "B", labels_shown=True), answer
 
@@ -339,4 +465,5 @@ def test_labels_are_read_like_texts(response: str, gold: str, template: str) -> 
     "gold", ["yes", "no", "Chief of Protocol", "3 + 4 = 7", "3-2", "St. Louis"]
 )
 def test_an_answer_of_a_few_words_stays_as_it_is(gold: str) -> None:
+    """Names, sums and ranges are not taken apart."""
     assert reader_for((), "text_first").read(gold) == gold

@@ -1,90 +1,130 @@
-"""The task: which samples are asked, with which demonstrations and prompts; copying of labels."""
+"""The task: its samples, their demonstrations and prompts; copying of labels."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from datasets import Dataset
 from support.asking import ask
 from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.conceptual import score
-from lm_eval_ext.benchmarks.conceptual.demonstrations import TOO_FEW
 from lm_eval_ext.benchmarks.conceptual.prompt import TEMPLATES
 from lm_eval_ext.benchmarks.conceptual.records import Option, Sample
 from lm_eval_ext.benchmarks.conceptual.task import TOO_LONG
 from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness.names import TOO_FEW
 from lm_eval_ext.stats.table import Scored
 
 
 def mini(num_fewshot: int = 3, seed: int = 1234, **metadata: Any) -> Any:
-    """conceptual_mini as lm-eval's evaluator prepares it."""
+    """Return conceptual_mini as lm-eval's evaluator prepares it."""
     task = load_task("conceptual_mini", **metadata)
     task.set_config(key="num_fewshot", value=num_fewshot)
     task.set_fewshot_seed(seed=seed)
     return task
 
 
-def asked(task: Any, limit: int | None = None) -> dict[str, list[str]]:
-    """The prompts of each document."""
+def prompts_of(task: Any, limit: int | None = None) -> dict[str, list[str]]:
+    """Return the prompts of each document."""
     task.build_all_requests(limit=limit, rank=0, world_size=1)
-    prompts: dict[str, list[str]] = {}
+    prompts: dict[str, list[str]] = defaultdict(list)
     for instance in task.instances:
-        prompts.setdefault(instance.doc["id"], []).append(instance.args[0])
-    return prompts
+        prompts[instance.doc["id"]].append(instance.args[0])
+    return dict(prompts)
 
 
 def test_both_selections_ask_the_same_samples_in_the_papers_format() -> None:
+    """Each sample has a prompt with random demonstrations, and one with the same concept."""
     task = mini()
-    prompts = asked(task)
+    prompts = prompts_of(task)
     rows = {row["id"]: row for row in task.dataset["test"]}
-    left_out = task.dump_config()["metadata"]["not_scorable"]
-    assert left_out == {TOO_FEW: ["stretches-1", "stretches-2"]}
-    assert prompts.keys() == rows.keys() - set(left_out[TOO_FEW])
     for doc in task.eval_docs:
+        assert len(prompts[doc["id"]]) == 2
         for selection, prompt in zip(("random", "concept"), prompts[doc["id"]], strict=True):
             shown = doc[f"{selection}_demonstrations"]
-            assert len(shown) == 3 and doc["id"] not in shown
-            lines = [f"Input: {rows[n]['input']} Prediction: {rows[n]['answer']}" for n in shown]
-            assert prompt == "\n".join([*lines, f"Input: {doc['input']} Prediction:"])
-        assert {rows[n]["concept"] for n in doc["concept_demonstrations"]} == {doc["concept"]}
+            assert len(shown) == 3
+            assert doc["id"] not in shown
+            lines = []
+            for name in shown:
+                lines.append(f"Input: {rows[name]['input']} Prediction: {rows[name]['answer']}")
+            lines.append(f"Input: {doc['input']} Prediction:")
+            assert prompt == "\n".join(lines)
+        concepts = {rows[name]["concept"] for name in doc["concept_demonstrations"]}
+        assert concepts == {doc["concept"]}
         assert doc["concept_why"] == [f"shares: {doc['concept']}"] * 3
-    shown = {n for doc in task.eval_docs for n in doc["random_demonstrations"]}
-    assert shown & set(left_out[TOO_FEW]), "who is not asked may be shown"
-    some = asked(mini(), limit=5)
-    assert some == {name: prompts[name] for name in some} and len(some) == 5, "with a limit, too"
 
 
-def test_seed_and_number_are_lm_evals() -> None:
-    first, again, other = (asked(mini(seed=seed)) for seed in (1, 1, 2))
-    assert first == again
-    assert sum(first[name] != other[name] for name in first) > len(first) / 2
-    for k, documents in ((1, 38), (2, 36), (5, 36)):
-        prompts = asked(mini(k))
-        assert len(prompts) == documents
-        assert {p.count("Input: ") for both in prompts.values() for p in both} == {k + 1}
+def test_samples_with_too_few_companions_are_not_asked_but_may_be_shown() -> None:
+    """The results file names them, and random demonstrations have some of them."""
+    task = mini()
+    prompts = prompts_of(task)
+    excluded = task.dump_config()["metadata"]["not_scorable"]
+    assert excluded == {TOO_FEW: ["stretches-1", "stretches-2"]}
+    names = {row["id"] for row in task.dataset["test"]}
+    assert prompts.keys() == names - set(excluded[TOO_FEW])
+    shown = set()
+    for doc in task.eval_docs:
+        shown.update(doc["random_demonstrations"])
+    assert shown & set(excluded[TOO_FEW])
+
+
+def test_a_limit_changes_no_prompt() -> None:
+    """The first five samples have the prompts that they have among all."""
+    prompts = prompts_of(mini())
+    limited = prompts_of(mini(), limit=5)
+    assert len(limited) == 5
+    assert limited == {name: prompts[name] for name in limited}
+
+
+def test_the_seed_is_lm_evals() -> None:
+    """The same seed gives the same prompts; another one changes most of them."""
+    prompts = prompts_of(mini(seed=1))
+    assert prompts == prompts_of(mini(seed=1))
+    of_another_seed = prompts_of(mini(seed=2))
+    changed = [name for name in prompts if prompts[name] != of_another_seed[name]]
+    assert len(changed) > len(prompts) / 2
+
+
+@pytest.mark.parametrize(("k", "documents"), [(1, 38), (2, 36), (5, 36)])
+def test_the_number_of_demonstrations_is_lm_evals(k: int, documents: int) -> None:
+    """Prompts show so many, and samples without so many companions are not asked."""
+    prompts = prompts_of(mini(k))
+    assert len(prompts) == documents
+    for of_document in prompts.values():
+        for prompt in of_document:
+            assert prompt.count("Input: ") == k + 1
+
+
+def test_no_demonstrations_are_refused() -> None:
+    """The error names lm-eval's option."""
     with pytest.raises(OptionError, match="--num_fewshot 1 or more"):
-        asked(mini(0))
+        prompts_of(mini(0))
+
+
+def test_more_demonstrations_than_any_sample_has_are_refused() -> None:
+    """The error says that all samples have too few."""
     with pytest.raises(DataError, match="too_few_demonstrations: 38"):
-        asked(mini(6))
+        prompts_of(mini(6))
 
 
 def test_long_contexts_are_left_out_of_both_and_counted() -> None:
-    words = {
-        name: max(len(set(prompt.replace("Input: ", "").split())) for prompt in both)
-        for name, both in asked(mini()).items()
-    }
-    task = mini(conceptual_max_words=sorted(words.values())[18] + 1)
-    left_out = task.chosen.excluded[TOO_LONG]
-    assert 0 < len(left_out) < 36
-    prompts = asked(task)
-    assert prompts.keys() == words.keys() - set(left_out)
-    assert set(map(len, prompts.values())) == {2}
+    """Samples with a prompt of too many different words are not asked, and are named."""
+    longest = {}
+    for name, prompts in prompts_of(mini()).items():
+        lengths = [len(set(prompt.replace("Input: ", "").split())) for prompt in prompts]
+        longest[name] = max(lengths)
+    task = mini(conceptual_max_words=sorted(longest.values())[18] + 1)
+    excluded = task.chosen.excluded[TOO_LONG]
+    assert 0 < len(excluded) < 36
+    remaining = prompts_of(task)
+    assert remaining.keys() == longest.keys() - set(excluded)
+    assert {len(prompts) for prompts in remaining.values()} == {2}
 
 
 SAMPLES = {
@@ -92,61 +132,93 @@ SAMPLES = {
     "hotpotqa": Sample("2", "Who wrote it?", "Ada", frozenset("x"), context="T: Ada wrote it."),
 }
 CHOICE = Sample(
-    "3", "What melts?", "ice", frozenset("x"),
-    options=(Option("A", "iron"), Option("B", "ice")), answer_label="B",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("dataset", "name"), [(data, name) for data, found in TEMPLATES.items() for name in found]
+    "3",
+    "What melts?",
+    "ice",
+    frozenset("x"),
+    options=(Option("A", "iron"), Option("B", "ice")),
+    answer_label="B",
 )
+
+
+def templates_of_datasets() -> list[tuple[str, str]]:
+    pairs = []
+    for dataset, templates in TEMPLATES.items():
+        for name in templates:
+            pairs.append((dataset, name))
+    return pairs
+
+
+@pytest.mark.parametrize(("dataset", "name"), templates_of_datasets())
 def test_every_template_shows_everything_and_asks_for_one_line(dataset: str, name: str) -> None:
-    sample, template = SAMPLES.get(dataset, CHOICE), TEMPLATES[dataset][name]
-    text, answer = template(sample)
-    for part in (sample.context, *(option.text for option in sample.options)):
-        assert part in text
+    """The text has context, question and options; the answer is a label only for ``letter``."""
+    sample = SAMPLES.get(dataset, CHOICE)
+    text, answer = TEMPLATES[dataset][name](sample)
+    assert sample.context in text
+    for option in sample.options:
+        assert option.text in text
     assert sample.question.rstrip(".").lower() in text.lower()
-    assert answer and "\n" not in answer
+    assert answer
+    assert "\n" not in answer
     assert "Input:" not in text
     assert text == text.strip()
     assert (answer == "B") == (name == "letter")
-    if dataset == "glue":
-        labels = (replace(sample, answer=label) for label in ("entailment", "neutral"))
-        assert len({answer, *(template(one)[1] for one in labels)}) == 3
+
+
+@pytest.mark.parametrize("name", TEMPLATES["glue"])
+def test_templates_of_glue_have_three_answers(name: str) -> None:
+    """Each relation is worded differently."""
+    answers = set()
+    for relation in ("contradiction", "entailment", "neutral"):
+        _, answer = TEMPLATES["glue"][name](replace(SAMPLES["glue"], answer=relation))
+        answers.add(answer)
+    assert len(answers) == 3
 
 
 def test_all_templates_ask_what_each_asks_alone() -> None:
-    alone = [asked(mini(conceptual_template=name), 5) for name in ("options", "choose", "letter")]
-    together = asked(mini(conceptual_template="all"), 5)
-    assert together == {name: [p for one in alone for p in one[name]] for name in together}
+    """Under ``all``, a document has the prompts of the single templates, in their order."""
+    expected: dict[str, list[str]] = defaultdict(list)
+    for name in ("options", "choose", "letter"):
+        for document, prompts in prompts_of(mini(conceptual_template=name), 5).items():
+            expected[document].extend(prompts)
+    assert prompts_of(mini(conceptual_template="all"), 5) == expected
 
 
-def test_what_is_asked_is_signed() -> None:
-    """Data, templates and demonstrations: each by a digest of its own."""
+def signature_of(**options: Any) -> dict[str, str]:
+    signature: dict[str, str] = mini(**options).dump_config()["metadata"]["signature"]
+    return signature
 
-    def signed(**how: Any) -> dict[str, str]:
-        parts: dict[str, str] = mini(**how).dump_config()["metadata"]["signature"]
-        return parts
 
-    plain = signed()
-    assert plain["template"] == "options", "the default by name"
-    for how, differing in (
+@pytest.mark.parametrize(
+    ("options", "differing"),
+    [
         ({}, set()),
         ({"seed": 5}, {"seed", "demonstrations"}),
         ({"num_fewshot": 2}, {"demonstrations"}),
         ({"conceptual_template": "choose"}, {"template", "inputs", "sha256"}),
         ({"conceptual_bootstrap": "independent"}, {"bootstrap"}),
-    ):
-        changed = signed(**how)
-        assert {key for key in plain if plain[key] != changed[key]} == differing
-    # What the bootstrap draws goes with the results, for questions to their samples.
-    written = mini(conceptual_bootstrap="independent").dump_config()["metadata"]["card"]
-    measure = Card.model_validate_json(json.dumps(written)).question_of("gain_100x200").measure
+    ],
+    ids=["default", "seed", "number", "template", "bootstrap"],
+)
+def test_prompts_are_signed(options: dict[str, Any], differing: set[str]) -> None:
+    """Data, templates and demonstrations each have a part of the signature; so has the default."""
+    default = signature_of()
+    assert default["template"] == "options"
+    changed = signature_of(**options)
+    assert {key for key in default if default[key] != changed[key]} == differing
+
+
+def test_the_results_card_has_the_bootstraps_seeds() -> None:
+    """A card goes with the results, for questions to their samples, if it is not the usual one."""
+    metadata = mini(conceptual_bootstrap="independent").dump_config()["metadata"]
+    card = Card.model_validate_json(json.dumps(metadata["card"]))
+    measure = card.question_of("gain_100x200").measure
     assert measure.seeds == {"random": 0, "concept": 1, "same_labels": 2}
     assert "card" not in mini().dump_config()["metadata"]
 
 
 def test_facts_stand_before_the_first_demonstration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The facts of the sample and its demonstrations come first, each once."""
     task = mini()
     rows = task.dataset["test"].to_list()
     for row in rows:
@@ -154,91 +226,135 @@ def test_facts_stand_before_the_first_demonstration(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(task.dataset, "test", Dataset.from_list(rows))
     monkeypatch.setattr(task, "_rows", {row["id"]: row for row in rows})
     doc = task.eval_docs[0]
-    for prompt, selection in zip(asked(task)[doc["id"]], ("random", "concept"), strict=True):
-        first, _, rest = prompt.partition("\n")
-        assert first.count("common fact.") == 1, "each once"
-        shown = [*doc[f"{selection}_demonstrations"], doc["id"]]
-        assert all(f"fact of {name}." in first for name in shown)
-        assert rest.startswith("Input: ")
+    prompts = prompts_of(task)[doc["id"]]
+    for prompt, selection in zip(prompts, ("random", "concept"), strict=True):
+        facts, _, remaining_prompt = prompt.partition("\n")
+        assert facts.count("common fact.") == 1
+        for name in [*doc[f"{selection}_demonstrations"], doc["id"]]:
+            assert f"fact of {name}." in facts
+        assert remaining_prompt.startswith("Input: ")
 
 
 NEUTRAL = {"follows": "maybe", "true_or_false": "undecided", "relation": "neutral"}
+"""How each template of GLUE words the neutral relation."""
+
+AnswerRule = Callable[[str, Sequence[str]], str]
+"""Answers from a template's name and the answers that a prompt shows."""
 
 
-def majority(template: str, shown: Sequence[str]) -> str:
+def copy_last(template: str, shown: Sequence[str]) -> str:
+    return shown[-1]
+
+
+def copy_majority(template: str, shown: Sequence[str]) -> str:
     return score.stand_ins(shown)["copy_majority"]
 
 
-def scored(task: Any, answering: Callable[..., str]) -> list[Scored]:
-    """What answers, from a template and the demonstrations' answers, the task's own prompts."""
-    prompts, found = asked(task), []
+def always_neutral(template: str, shown: Sequence[str]) -> str:
+    return NEUTRAL[template]
+
+
+def majority_of_one_template(template: str, shown: Sequence[str]) -> str:
+    return copy_majority(template, shown) if template == "relation" else "?"
+
+
+def shown_answers(prompt: str) -> list[str]:
+    """Return the answers of a prompt's demonstrations."""
+    demonstrations = prompt.split("\n")[:-1]
+    return [line.rpartition(": ")[2] for line in demonstrations]
+
+
+def scored(task: Any, answer_rule: AnswerRule) -> list[Scored]:
+    """Answer the task's own prompts by a rule, and score the answers."""
+    prompts = prompts_of(task)
+    documents: list[Scored] = []
     for doc in task.eval_docs:
-        own = prompts[doc["id"]]
-        each = len(own) // len(doc["templates"])
-        answers = [
-            answering(
-                doc["templates"][place // each],
-                [line.rpartition(": ")[2] for line in prompt.split("\n")[:-1]],
-            )
-            for place, prompt in enumerate(own)
-        ]
+        of_document = prompts[doc["id"]]
+        prompts_per_template = len(of_document) // len(doc["templates"])
+        answers = []
+        for number, prompt in enumerate(of_document):
+            template = doc["templates"][number // prompts_per_template]
+            answers.append(answer_rule(template, shown_answers(prompt)))
         rows = task.process_results(doc, answers)["rows"]
-        found.append((doc["id"], doc["id"], (doc["concept"], doc["id"]), rows))
-    return found
+        documents.append((doc["id"], doc["id"], (doc["concept"], doc["id"]), rows))
+    return documents
 
 
 def value(table: list[Scored], metric: str, of: str = "rouge_l", **where: str) -> float | None:
-    return ask("conceptual", table, metric, value=of, **where).value
+    figure: float | None = ask("conceptual", table, metric, value=of, **where).value
+    return figure
 
 
-# By hand from the demonstrations of the default seed; 106 of 282 are neutral.
-STAND_INS: dict[str, Any] = {
-    "copy_last": (lambda _, shown: shown[-1], 98, 141),
-    "copy_majority": (majority, 97, 148),
-    "neutral": (lambda template, _: NEUTRAL[template], 106, 106),
-}
-METRICS = (
-    "score/random", "score/concept", "gain", "score/same_labels", "gain_from_labels",
-    "gain_from_concept",
-)  # fmt: skip
-
-
+# Counted by hand from the demonstrations of the default seed; 106 of 282 samples are neutral.
 @pytest.mark.slow
-def test_gains_on_glue_are_what_arithmetic_predicts(real_data: Path) -> None:
-    """A copier's whole gain comes from labels, and one who ignores them gains nothing."""
+@pytest.mark.parametrize(
+    ("answer_rule", "random", "concept"),
+    [(copy_last, 98, 141), (copy_majority, 97, 148), (always_neutral, 106, 106)],
+)
+def test_gains_on_glue_are_what_arithmetic_predicts(
+    real_data: Path, answer_rule: AnswerRule, random: int, concept: int
+) -> None:
+    """A copier's whole gain comes from labels, and a model that ignores them gains nothing."""
     task = load_task("conceptual_glue")
     assert len(task.eval_docs) == 282
-    published = {one.label: one.figures for one in cards()["conceptual"].references}
-    for stand_in, (answering, random, concept) in STAND_INS.items():
-        table = scored(task, answering)
-        gain = concept - random
-        expected = np.array([random, concept, gain, concept, gain, 0]) / 282
-        for of in ("rouge_l", "accuracy"):
-            assert [value(table, one, of) for one in METRICS] == pytest.approx(expected)
-        # The copiers' scores are in every run; the card repeats them for the default seed.
-        if stand_in != "neutral":
-            shares = [value(table, one, f"rouge_l_{stand_in}") for one in METRICS[:2]]
-            assert shares == pytest.approx(expected[:2])
-            for name, shown in published[f"{stand_in.replace('_', ' ')} (no model)"].items():
-                assert shown == round(ask("conceptual", table, name).value or 0, 3), name
+    table = scored(task, answer_rule)
+    gain = concept - random
+    expected = {
+        "score/random": random / 282,
+        "score/concept": concept / 282,
+        "gain": gain / 282,
+        "score/same_labels": concept / 282,
+        "gain_from_labels": gain / 282,
+        "gain_from_concept": 0.0,
+    }
+    for of in ("rouge_l", "accuracy"):
+        figures = {metric: value(table, metric, of) for metric in expected}
+        assert figures == pytest.approx(expected), of
     for metric, shown in (("score/random", 300), ("score/concept", 417)):
         assert value(table, metric, "answer_share") == pytest.approx(shown / 846)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("answer_rule", [copy_last, copy_majority])
+def test_the_copiers_scores_are_in_every_run_and_on_the_card(
+    real_data: Path, answer_rule: AnswerRule
+) -> None:
+    """All rows have them, whatever the model answers; the card has them for the default seed."""
+    copier = answer_rule.__name__
+    table = scored(load_task("conceptual_glue"), answer_rule)
+    for metric in ("score/random", "score/concept"):
+        copied = value(table, metric, f"rouge_l_{copier}")
+        assert copied == pytest.approx(value(table, metric))
+    label = f"{copier.replace('_', ' ')} (no model)"
+    (figures,) = [
+        reference.figures
+        for reference in cards()["conceptual"].references
+        if reference.label == label
+    ]
+    for metric, published in figures.items():
+        assert published == round(ask("conceptual", table, metric).value or 0, 3), metric
+
+
+@pytest.mark.slow
 def test_the_control_has_the_labels_and_no_part_of_the_concept(real_data: Path) -> None:
-    """And changes nothing about the paper's selections."""
+    """Its demonstrations have the answers of those with the same concept, in their order."""
     task = load_task("conceptual_glue")
     rows = {row["id"]: row for row in task.dataset["test"]}
     for doc in task.eval_docs:
-        control, sharing = (
-            [rows[name] for name in doc[f"{selection}_demonstrations"]]
-            for selection in ("same_labels", "concept")
-        )
+        control = [rows[name] for name in doc["same_labels_demonstrations"]]
+        sharing = [rows[name] for name in doc["concept_demonstrations"]]
         assert [row["answer"] for row in control] == [row["answer"] for row in sharing]
-        shown = {part for row in control for part in row["concept"].split(";")}
-        assert shown.isdisjoint(doc["concept"].split(";"))
+        concepts = set()
+        for row in control:
+            concepts.update(row["concept"].split(";"))
+        assert concepts.isdisjoint(doc["concept"].split(";"))
         assert doc["id"] not in doc["same_labels_demonstrations"]
+
+
+@pytest.mark.slow
+def test_without_a_control_the_papers_selections_are_the_same(real_data: Path) -> None:
+    """The option takes away the control's prompts and metric, and nothing else."""
+    task = load_task("conceptual_glue")
     without = load_task("conceptual_glue", conceptual_control="none")
     for column in ("id", "random_demonstrations", "concept_demonstrations"):
         assert task.eval_docs[column] == without.eval_docs[column]
@@ -248,16 +364,13 @@ def test_the_control_has_the_labels_and_no_part_of_the_concept(real_data: Path) 
 
 @pytest.mark.slow
 def test_all_templates_are_asked_in_one_run_and_the_best_is_named(real_data: Path) -> None:
-    """A stand-in that can answer one template only: that is the best, and the figures are its."""
+    """If a model can answer one template only, that is the best, and the figures are its."""
     task = load_task("conceptual_glue", conceptual_template="all")
-
-    def answering(template: str, shown: Sequence[str]) -> str:
-        return majority(template, shown) if template == "relation" else "?"
-
-    table = scored(task, answering)
-    by_template = [value(table, "score/concept", template=name) for name in NEUTRAL]
-    assert by_template == pytest.approx([0.0, 0.0, 148 / 282])
-    assert value(table, "score/concept") == by_template[2]
+    table = scored(task, majority_of_one_template)
+    concept_scores = {name: value(table, "score/concept", template=name) for name in NEUTRAL}
+    expected = {"follows": 0.0, "true_or_false": 0.0, "relation": 148 / 282}
+    assert concept_scores == pytest.approx(expected)
+    assert value(table, "score/concept") == concept_scores["relation"]
     assert value(table, "score/random", "accuracy") == pytest.approx(97 / 282)
-    signed = task.dump_config()["metadata"]["signature"]
-    assert signed["template"] == "best of follows+true_or_false+relation"
+    signature = task.dump_config()["metadata"]["signature"]
+    assert signature["template"] == "best of follows+true_or_false+relation"
