@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,30 +20,37 @@ KINDS = {
 }
 FORMS = ("food food", "food food food", "food action food", "action food", "flavour food",
          "flavour food food", "action food food", "flavour action food", "food")  # fmt: skip
-GLOSSARY = {kind: {word: word for word in words} for kind, words in KINDS.items()}
+GLOSSARY = {kind: dict(zip(words, words, strict=True)) for kind, words in KINDS.items()}
 
-DISHES, EACH = 80, 25
-SHORT, REPEATS = 2, 3
-"""Of the recipes of each dish."""
+DISHES = 80
+RECIPES_PER_DISH = 25
 
-UNPARSED, RARE, SINGLE = 6, 3, 400
-UNTITLED = (None, "", "DIY", "(汤)", "ケーキ", "!", " ")
+SHORT_PER_DISH = 2
+REPEATS_PER_DISH = 3
+
+UNPARSED_NAMES = 6
+RARE_NAMES = 3
+SINGLE_TITLES = 400
+UNUSABLE_TITLES = (None, "", "DIY", "(汤)", "ケーキ", "!", " ")
 
 DIGITS = str.maketrans("0123456789", "零一二三四五六七八九")
 
 
 def names(count: int, seed: int = 0) -> list[str]:
-    """Different names that parse; common words are drawn more often than rare ones."""
+    """Return different names that parse; common words are drawn more often than rare ones."""
     rng = random.Random(seed)
-    found: dict[str, None] = {}
-    while len(found) < count:
-        kinds = (KINDS[kind] for kind in rng.choice(FORMS).split())
-        found["".join(words[int(len(words) * rng.random() ** 1.7)] for words in kinds)] = None
-    return sorted(found)
+    drawn: set[str] = set()
+    while len(drawn) < count:
+        name = ""
+        for kind in rng.choice(FORMS).split():
+            words = KINDS[kind]
+            name += words[int(len(words) * rng.random() ** 1.7)]
+        drawn.add(name)
+    return sorted(drawn)
 
 
 def recipe(title: object, *steps: str) -> dict[str, Any]:
-    """A recipe in the corpus's format."""
+    """Return a recipe in the corpus's format."""
     return {
         "name": title,
         "recipeIngredient": ["500克猪肉", "2勺盐"],
@@ -51,39 +59,54 @@ def recipe(title: object, *steps: str) -> dict[str, Any]:
 
 
 def recipes(seed: int = 0) -> list[dict[str, Any]]:
-    """All recipes, mixed.
+    """Return all recipes, mixed.
 
-    - DISHES names that parse, EACH times, SHORT of them too short and REPEATS of them repeats;
-    - one that parses and has nothing but short recipes;
-    - UNPARSED names with a word that no glossary has, 20 times each; RARE names 19 times;
-    - SINGLE titles that stand once, and recipes without a Chinese title.
+    - DISHES names that parse, with RECIPES_PER_DISH recipes each, of which SHORT_PER_DISH are too
+      short and REPEATS_PER_DISH are repeats;
+    - a name that parses and has nothing but short recipes;
+    - UNPARSED_NAMES with a word that no glossary has, 20 times each; RARE_NAMES 19 times;
+    - SINGLE_TITLES that occur once, and recipes without a Chinese title.
     """
     rng = random.Random(seed)
-    drawn = names(DISHES + RARE, seed)
-    found = []
+    drawn = names(DISHES + RARE_NAMES, seed)
+    corpus = []
     for name in drawn[:DISHES]:
-        kept = [recipe(name, *_steps(rng, n)) for n in range(EACH - SHORT - REPEATS)]
-        kept[0]["name"] = f"【家常】{name}(一) ✨"
-        short = [recipe(name, "切" * (18 - n), "") for n in range(SHORT)]
-        found += [*kept, *short, *({**one, "author": "x"} for one in kept[:REPEATS])]
-    found += [recipe("红烧红烧红烧猪肉", f"煮{n}") for n in range(20)]
-    for n in range(UNPARSED):
-        found += [recipe(f"怪{'怪' * n}猪肉", *_steps(rng, k)) for k in range(20)]
+        corpus += _recipes_of_dish(rng, name)
+    for number in range(20):
+        corpus.append(recipe("红烧红烧红烧猪肉", f"煮{number}"))
+    for name_number in range(UNPARSED_NAMES):
+        for number in range(20):
+            corpus.append(recipe(f"怪{'怪' * name_number}猪肉", *_steps(rng, number)))
     for name in drawn[DISHES:]:
-        found += [recipe(name, *_steps(rng, n)) for n in range(19)]
-    found += [recipe(f"怪菜{str(n).translate(DIGITS)}鱼", "煮一煮") for n in range(SINGLE)]
-    found += [recipe(title, "煮一煮") for title in UNTITLED]
-    rng.shuffle(found)
-    return found
+        for number in range(19):
+            corpus.append(recipe(name, *_steps(rng, number)))
+    for number in range(SINGLE_TITLES):
+        corpus.append(recipe(f"怪菜{str(number).translate(DIGITS)}鱼", "煮一煮"))
+    for title in UNUSABLE_TITLES:
+        corpus.append(recipe(title, "煮一煮"))
+    rng.shuffle(corpus)
+    return corpus
 
 
-def write(path: Path, found: list[dict[str, Any]]) -> Path:
-    """Writes recipes as a corpus."""
-    lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in found)
-    path.write_text("".join(lines), encoding="utf-8")
+def _recipes_of_dish(rng: random.Random, name: str) -> list[dict[str, Any]]:
+    """Return different recipes of a dish, one with a decorated title, short ones and repeats."""
+    different = []
+    for number in range(RECIPES_PER_DISH - SHORT_PER_DISH - REPEATS_PER_DISH):
+        different.append(recipe(name, *_steps(rng, number)))
+    different[0]["name"] = f"【家常】{name}(一) ✨"
+    short = [recipe(name, "切" * (18 - number), "") for number in range(SHORT_PER_DISH)]
+    repeats = [{**original, "author": "x"} for original in different[:REPEATS_PER_DISH]]
+    return [*different, *short, *repeats]
+
+
+def write(path: Path, corpus: Iterable[dict[str, Any]]) -> Path:
+    """Write recipes as a corpus."""
+    with path.open("w", encoding="utf-8") as file:
+        for entry in corpus:
+            file.write(json.dumps(entry, ensure_ascii=False) + "\n")
     return path
 
 
 def _steps(rng: random.Random, number: int) -> list[str]:
-    """Steps that no other call gives for this number; 20 characters and more."""
+    """Return steps that no other call gives for this number, of 20 characters and more."""
     return [f"第{number}种做法把所有材料准备好放在一边", rng.choice(KINDS["food"]) * 3]

@@ -36,6 +36,7 @@ SPLITS = ("tmcd", "random")
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the corpus, the glossary ``words.json``, and the build in ``out``."""
     folder = tmp_path_factory.mktemp("diner")
     (folder / "words.json").write_text(json.dumps(small.GLOSSARY), encoding="utf-8")
     corpus = small.write(folder / "corpus.jsonl", small.recipes())
@@ -47,79 +48,133 @@ def read(folder: Path, name: str = "report.json") -> Any:
     return json.loads((folder / name).read_text(encoding="utf-8"))
 
 
-def digests(folder: Path) -> list[str]:
-    """Of both splits."""
-    files = (folder / f"{split}_data.json" for split in SPLITS)
-    return [hashlib.sha256(file.read_bytes()).hexdigest()[:16] for file in files]
+def digests(folder: Path) -> dict[str, str]:
+    """Return a digest of each split's file."""
+    of_splits = {}
+    for split in SPLITS:
+        content = (folder / f"{split}_data.json").read_bytes()
+        of_splits[split] = hashlib.sha256(content).hexdigest()[:16]
+    return of_splits
 
 
-def test_files_are_those_of_every_version_so_far(built: Path, tmp_path: Path) -> None:
-    """What a change here makes incomparable is published scores."""
-    assert digests(built / "out") == ["85ad3988a80ca53c", "5d310fca0443737d"]
+def test_files_are_those_of_every_version_so_far(built: Path) -> None:
+    """Published scores would be incomparable after a change of these files."""
+    assert digests(built / "out") == {"tmcd": "85ad3988a80ca53c", "random": "5d310fca0443737d"}
+
+
+def test_files_with_other_options_are_those_of_every_version_so_far(
+    built: Path, tmp_path: Path
+) -> None:
+    """The report has the options, and the search for a split that diverges more went somewhere."""
     options = Options(divergence=1.0, seed=5, compounds="subsets")
     report = build(built / "corpus.jsonl", tmp_path / "out", built / "words.json", options)
-    assert digests(tmp_path / "out") == ["2c0f1d0be5ce0e3d", "a2bcc182cb6f5a62"]
+    assert digests(tmp_path / "out") == {"tmcd": "2c0f1d0be5ce0e3d", "random": "a2bcc182cb6f5a62"}
     assert report["options"] == options.model_dump()
     assert report["course"][-1] > report["course"][0]
 
 
-def pairs(content: dict[str, Any], *parts: str) -> list[tuple[str, str]]:
-    some = [content[part] for part in parts or content]
-    return [pair for one in some for pair in zip(one["names"], one["instructions"], strict=True)]
+Pairs = list[tuple[str, str]]
+
+
+def pairs(split: dict[str, Any], *parts: str) -> Pairs:
+    """Return names with their instructions, of all parts if none is named."""
+    of_parts: Pairs = []
+    for part in parts or split:
+        content = split[part]
+        of_parts.extend(zip(content["names"], content["instructions"], strict=True))
+    return of_parts
 
 
 def test_counts_are_those_that_were_planted(built: Path) -> None:
-    kept = read(built / "out")["kept"]
-    total = small.DISHES * small.EACH + 20 + small.UNPARSED * 20 + small.RARE * 19
-    names = small.DISHES + 1
-    different = small.DISHES * (small.EACH - small.SHORT - small.REPEATS)
-    assert kept == {
-        "recipes": total + small.SINGLE + len(small.UNTITLED),
-        "with a title": total + small.SINGLE,
-        "titles": names + small.UNPARSED + small.RARE + small.SINGLE,
-        "dish names": names + small.UNPARSED,
-        "with a dish name": total - small.RARE * 19,
-        "dish names that parse": names,
-        "with such a name": small.DISHES * small.EACH + 20,
-        "long enough": different + small.DISHES * small.REPEATS,
+    """The report counts what is left after each step of the selection."""
+    in_dishes = small.DISHES * small.RECIPES_PER_DISH
+    of_rare_names = small.RARE_NAMES * 19
+    with_usual_title = in_dishes + 20 + small.UNPARSED_NAMES * 20 + of_rare_names
+    parsing_names = small.DISHES + 1
+    repeats = small.DISHES * small.REPEATS_PER_DISH
+    different = in_dishes - small.DISHES * small.SHORT_PER_DISH - repeats
+    assert read(built / "out")["kept"] == {
+        "recipes": with_usual_title + small.SINGLE_TITLES + len(small.UNUSABLE_TITLES),
+        "with a title": with_usual_title + small.SINGLE_TITLES,
+        "titles": (parsing_names + small.UNPARSED_NAMES + small.RARE_NAMES + small.SINGLE_TITLES),
+        "dish names": parsing_names + small.UNPARSED_NAMES,
+        "with a dish name": with_usual_title - of_rare_names,
+        "dish names that parse": parsing_names,
+        "with such a name": in_dishes + 20,
+        "long enough": different + repeats,
         "different": different,
         "their dishes": small.DISHES,
     }
 
 
-def test_neither_script_nor_order_changes_a_file(built: Path, tmp_path: Path) -> None:
-    """Every other recipe and the glossary in traditional characters, in another order."""
-    traditional = opencc.OpenCC("s2t").convert
-    found = sorted(small.recipes(), key=json.dumps)
-    for one in found[::2]:
-        one["name"] = one["name"] and traditional(one["name"])
-    words = traditional(json.dumps(small.GLOSSARY, ensure_ascii=False))
-    (tmp_path / "words.json").write_text(words, encoding="utf-8")
-    given = small.write(tmp_path / "corpus.jsonl", found), tmp_path / "out", tmp_path / "words.json"
-    build(*given, OPTIONS)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
-    assert digests(tmp_path / "out") == digests(built / "out")
-    before, after = (read(folder / "out") for folder in (built, tmp_path))
-    assert [key for key in before if before[key] != after[key]] == ["corpus"]
+@pytest.fixture(scope="module")
+def built_of_traditional(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return such a folder with glossary and half of the recipes in traditional characters.
+
+    The recipes are in another order, too.
+    """
+    folder = tmp_path_factory.mktemp("traditional")
+    to_traditional = opencc.OpenCC("s2t").convert
+    corpus = sorted(small.recipes(), key=json.dumps)
+    for entry in corpus[::2]:
+        if entry["name"]:
+            entry["name"] = to_traditional(entry["name"])
+    small.write(folder / "corpus.jsonl", corpus)
+    words = to_traditional(json.dumps(small.GLOSSARY, ensure_ascii=False))
+    (folder / "words.json").write_text(words, encoding="utf-8")
+    build(folder / "corpus.jsonl", folder / "out", folder / "words.json", OPTIONS)
+    return folder
+
+
+def test_neither_script_nor_order_changes_a_file(built: Path, built_of_traditional: Path) -> None:
+    """Splits and report are the same but for the corpus's checksum."""
+    out = built_of_traditional / "out"
+    assert sorted(path.name for path in out.iterdir()) == FILES
+    assert digests(out) == digests(built / "out")
+    report = read(built / "out")
+    other_report = read(out)
+    assert [key for key in report if report[key] != other_report[key]] == ["corpus"]
+
+
+def test_a_folder_with_a_build_is_refused(built: Path) -> None:
+    """A second build needs another folder."""
     with pytest.raises(OptionError, match="is not empty; name another folder"):
-        build(*given, OPTIONS)
+        build(built / "corpus.jsonl", built / "out", built / "words.json", OPTIONS)
 
 
-def test_every_recipe_is_in_one_part_of_each_split(built: Path) -> None:
-    """The TMCD split divides dishes, and the random one recipes."""
-    tmcd, mixed = (read(built / "out", f"{split}_data.json") for split in SPLITS)
-    assert sorted(pairs(tmcd)) == sorted(pairs(mixed)) == sorted(set(pairs(tmcd)))
-    sizes = [len(pairs(tmcd, part)) for part in tmcd]
-    assert sizes == [len(pairs(mixed, part)) for part in mixed]
-    assert sizes[1] == round(0.2 * sum(sizes[:2]))
-    for data, divides_dishes in ((tmcd, True), (mixed, False)):
-        shown = (name for name, _ in pairs(data, "train", "valid"))
-        assert set(data["test"]["names"]).isdisjoint(shown) == divides_dishes
-    assert len(set(tmcd["test"]["names"])) == round(small.DISHES / 5.5)
+def test_both_splits_divide_the_same_recipes(built: Path) -> None:
+    """Each recipe is in one part of each split, and the parts have the same sizes."""
+    tmcd = read(built / "out", "tmcd_data.json")
+    mixed = read(built / "out", "random_data.json")
+    recipes = sorted(pairs(tmcd))
+    assert recipes == sorted(set(recipes))
+    assert recipes == sorted(pairs(mixed))
+    sizes = {part: len(pairs(tmcd, part)) for part in tmcd}
+    assert sizes == {part: len(pairs(mixed, part)) for part in mixed}
+    assert sizes["valid"] == round(0.2 * (sizes["train"] + sizes["valid"]))
 
 
-BEEF, EGG, TOFU = (Component("food", name) for name in ("beef", "egg", "tofu"))
-FRY, SPICY = Component("action", "fry"), Component("flavour", "spicy")
+@pytest.mark.parametrize(("split", "divides_dishes"), [("tmcd", True), ("random", False)])
+def test_the_tmcd_split_divides_dishes_and_the_random_one_recipes(
+    built: Path, split: str, divides_dishes: bool
+) -> None:
+    """Only in the random split, dishes of the test set have recipes in training."""
+    content = read(built / "out", f"{split}_data.json")
+    trained_names = {name for name, _ in pairs(content, "train", "valid")}
+    assert trained_names.isdisjoint(content["test"]["names"]) == divides_dishes
+
+
+def test_the_tmcd_split_tests_the_papers_share_of_dishes(built: Path) -> None:
+    """Two of eleven dishes are in the test set."""
+    content = read(built / "out", "tmcd_data.json")
+    assert len(set(content["test"]["names"])) == round(small.DISHES / 5.5)
+
+
+BEEF = Component("food", "beef")
+EGG = Component("food", "egg")
+TOFU = Component("food", "tofu")
+FRY = Component("action", "fry")
+SPICY = Component("flavour", "spicy")
 NAMES = {
     "fried beef": (FRY, BEEF),
     "beef, fried, beef": (BEEF, FRY, BEEF),
@@ -131,10 +186,15 @@ NAMES = {
 
 
 def test_figures_by_hand() -> None:
-    train = {"names": ["fried beef", "egg", "egg, egg"]}
-    test = {"names": ["spicy fried beef", "fried tofu", "fried beef"]}
-    found = figures(NAMES, {"train": train, "valid": {"names": ["egg"]}, "test": test}, "subsets")
-    assert [found[key] for key in list(PAPER)[:7]] == [3, 3, 4, 3, 3, 4, 2]  # spicy, tofu
+    """The figures of a split are what counting gives."""
+    split = {
+        "train": {"names": ["fried beef", "egg", "egg, egg"]},
+        "valid": {"names": ["egg"]},
+        "test": {"names": ["spicy fried beef", "fried tofu", "fried beef"]},
+    }
+    values = figures(NAMES, split, "subsets")
+    counts = [values[key] for key in list(PAPER)[:7]]
+    assert counts == [3, 3, 4, 3, 3, 4, 2], "the last: training lacks spicy and tofu"
     expected = {
         # Training names with fry, beef, spicy and tofu: 1, 1, 0, 0.
         "training dishes per test component": 2 / 4,
@@ -144,17 +204,23 @@ def test_figures_by_hand() -> None:
         "share of none": 1,
         "distance of these shares from the paper's": 1,
     }
-    assert {key: found[key] for key in expected} == pytest.approx(expected)
+    assert {key: values[key] for key in expected} == pytest.approx(expected)
+
+
+def test_forms_are_counted_by_kinds() -> None:
+    """Each form has its number of names and of their recipes; repeated components count once."""
     assert forms(NAMES, dict.fromkeys(NAMES, 10)) == {
-        "1 action + 1 food": [3, 30], "1 food": [2, 20], "1 flavour + 1 action + 1 food": [1, 10],
-    }  # fmt: skip
+        "1 action + 1 food": [3, 30],
+        "1 food": [2, 20],
+        "1 flavour + 1 action + 1 food": [1, 10],
+    }
 
 
 RECIPE = small.recipe("红烧猪肉", "煮" * 19)  # 20 characters with the full stop
 
 
 @pytest.mark.parametrize(
-    ("found", "message"),
+    ("corpus", "message"),
     [
         ([RECIPE] * 19, "no title occurs 20 times in 19 recipes"),
         ([], "no title occurs 20 times in 0 recipes"),
@@ -162,71 +228,102 @@ RECIPE = small.recipe("红烧猪肉", "煮" * 19)  # 20 characters with the full
         ([RECIPE | {"recipeInstructions": ["煮" * 18]}] * 20, "an instruction of 20 characters"),
         ([RECIPE] * 20, "none of 1 dish names can be in test"),
     ],
+    ids=["rare titles", "no recipes", "no glossary word", "short recipes", "one dish"],
 )
-def test_a_corpus_without_dishes(built: Path, tmp_path: Path, found: Any, message: str) -> None:
-    corpus = small.write(tmp_path / "corpus.jsonl", found)
+def test_a_corpus_without_dishes_is_refused(
+    built: Path, tmp_path: Path, corpus: list[dict[str, Any]], message: str
+) -> None:
+    """The error says at which step nothing was left; nothing is written."""
+    file = small.write(tmp_path / "corpus.jsonl", corpus)
     with pytest.raises(DataError, match=message):
-        build(corpus, tmp_path / "out", built / "words.json", OPTIONS)
+        build(file, tmp_path / "out", built / "words.json", OPTIONS)
     assert [path.name for path in tmp_path.iterdir()] == ["corpus.jsonl"]
 
 
 def cleaned(path: Path, content: bytes) -> list[tuple[str, str]]:
+    """Write a corpus and read its titles and instructions."""
     path.write_bytes(content)
-    return [(one.title, one.instruction) for one in building.read(path, "")]
+    return [(entry.title, entry.instruction) for entry in building.read(path, "")]
 
 
-def test_what_is_read(tmp_path: Path) -> None:
-    steps = [" 切\n\n块 ", "", "　", None, "洗净！", "煮 5", "好吃💕", "新\U0001fae8", "\0\x85煮"]
-    # A byte order mark, and keys that occur twice, are no errors.
-    raw = "\n".join(
-        [
-            "\ufeff" + json.dumps({"name": "红烧肉(1)", "recipeInstructions": steps}),
-            '{}\n\n{"name": null, "recipeInstructions": null, "x": 1}',
-            '{"name": "肉", "name": "湯"}\n',
-        ]
-    ).encode()
+STEPS = [" 切\n\n块 ", "", "　", None, "洗净！", "煮 5", "好吃💕", "新\U0001fae8", "\0\x85煮"]
+ODD_CORPUS = "\n".join(
+    [
+        "\ufeff" + json.dumps({"name": "红烧肉(1)", "recipeInstructions": STEPS}),
+        '{}\n\n{"name": null, "recipeInstructions": null, "x": 1}',
+        '{"name": "肉", "name": "湯"}\n',
+    ]
+).encode()
+"""A byte order mark, absent values and keys that occur twice are no errors."""
+
+READ_FROM_IT = [
     # An end mark where there is neither punctuation nor a sign; space of any kind becomes one.
-    text = "切 块。洗净！煮 5。好吃💕新\U0001fae8煮。"
-    found = [("红烧肉", text), ("", ""), ("", ""), ("汤", "")]
-    assert cleaned(tmp_path / "corpus.jsonl", raw) == found
-    zipped = gzip.compress(raw)
-    assert cleaned(tmp_path / "corpus.jsonl.gz", zipped) == found
+    ("红烧肉", "切 块。洗净！煮 5。好吃💕新\U0001fae8煮。"),
+    ("", ""),
+    ("", ""),
+    ("汤", ""),
+]
+
+
+def test_titles_and_instructions_are_cleaned(tmp_path: Path) -> None:
+    """Brackets go, steps become sentences, and characters are simplified."""
+    assert cleaned(tmp_path / "corpus.jsonl", ODD_CORPUS) == READ_FROM_IT
+
+
+def test_a_corpus_may_be_compressed(tmp_path: Path) -> None:
+    """A file by gzip is read in the same way; one that is cut off is refused."""
+    compressed = gzip.compress(ODD_CORPUS)
+    assert cleaned(tmp_path / "corpus.jsonl.gz", compressed) == READ_FROM_IT
     with pytest.raises(DataError, match="cannot be read"):
-        cleaned(tmp_path / "corpus.jsonl.gz", zipped[:-4])
+        cleaned(tmp_path / "corpus.jsonl.gz", compressed[:-4])
 
 
 def test_text_to_pretrain_on_names_no_dish(tmp_path: Path) -> None:
-    titles = ("红烧牛肉", "【家常】红烧牛肉面(一)", "凉拌黄瓜", "DIY", "蛋糕", "蛋糕")
-    rows = [small.recipe(title, "切" * 30) for title in titles]
-    rows.append(small.recipe("豆腐", "切"))
-    path = small.write(tmp_path / "corpus.jsonl", rows)
-    assert documents(path, {"红烧牛肉", "黄瓜丝"}) == [
-        f"{title}\n{'切' * 30}。" for title in ("凉拌黄瓜", "蛋糕")
-    ]
+    """Recipes of dishes, repeats, and titles without Chinese are left out."""
+    long_step = "切" * 30
+    corpus = []
+    for title in ("红烧牛肉", "【家常】红烧牛肉面(一)", "凉拌黄瓜", "DIY", "蛋糕", "蛋糕"):
+        corpus.append(small.recipe(title, long_step))
+    corpus.append(small.recipe("豆腐", "切"))
+    path = small.write(tmp_path / "corpus.jsonl", corpus)
+    texts = documents(path, {"红烧牛肉", "黄瓜丝"})
+    assert texts == [f"凉拌黄瓜\n{long_step}。", f"蛋糕\n{long_step}。"]
 
 
 @pytest.mark.e2e
 def test_a_build_from_the_command_line(
     cli: Callable[..., Any], built: Path, tmp_path: Path
 ) -> None:
-    """It prints a table beside the paper's."""
-    done = cli("diner", "build", "--corpus", str(built / "corpus.jsonl"),
-               "--glossary", str(built / "words.json"), "-o", str(tmp_path / "out"))  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""  # no bars: it is no terminal
-    assert re.search(r"training recipes, valid included +187,520 ", done.stdout)
-    assert "asked for 0.98" in done.stdout
+    """It prints a table beside the paper's, and no progress where there is no terminal."""
+    completed = cli(
+        "diner",
+        "build",
+        "--corpus",
+        str(built / "corpus.jsonl"),
+        "--glossary",
+        str(built / "words.json"),
+        "-o",
+        str(tmp_path / "out"),
+    )
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stderr == ""
+    assert re.search(r"training recipes, valid included +187,520 ", completed.stdout)
+    assert "asked for 0.98" in completed.stdout
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
 
 
 def test_the_report_says_what_the_files_hold(built: Path) -> None:
+    """It has the figures of the paper's table, the course of the search, and forms of names."""
     report = read(built / "out")
-    found = report["figures"]["tmcd"]
-    assert list(found) == list(report["figures"]["paper, TMCD"]) == list(PAPER)
-    assert found["test components that training lacks"] == 0
-    assert report["course"][-1] == pytest.approx(found["divergence of compounds"], abs=1e-12, rel=0)
-    sums = [sum(column) for column in zip(*report["forms"].values(), strict=True)]
-    assert sums == [small.DISHES, report["kept"]["different"]]
+    values = report["figures"]["tmcd"]
+    assert list(values) == list(PAPER)
+    assert list(report["figures"]["paper, TMCD"]) == list(PAPER)
+    assert values["test components that training lacks"] == 0
+    divergence = values["divergence of compounds"]
+    assert report["course"][-1] == pytest.approx(divergence, abs=1e-12, rel=0)
+    assert sum(names for names, _ in report["forms"].values()) == small.DISHES
+    recipes = sum(recipes for _, recipes in report["forms"].values())
+    assert recipes == report["kept"]["different"]
 
 
 @pytest.mark.parametrize(
@@ -240,6 +337,7 @@ def test_the_report_says_what_the_files_hold(built: Path) -> None:
     ],
 )
 def test_the_wrong_line_is_named(tmp_path: Path, line: bytes, message: str) -> None:
+    """The error has the line's number, and what is wrong in it."""
     with pytest.raises(DataError, match=f"line 1501: .*{message}") as caught:
         cleaned(tmp_path / "corpus.jsonl", b"{}\n" * 1_500 + line + b"\n{}\n")
     assert "\n" not in str(caught.value)
@@ -255,12 +353,17 @@ def test_the_wrong_line_is_named(tmp_path: Path, line: bytes, message: str) -> N
         ({"out": Path(__file__) / "out"}, "cannot write .*out: Not a directory"),
     ],
 )
-def test_one_line_for_what_is_wrong(
-    built: Path, tmp_path: Path, options: Any, message: str
+def test_wrong_options_are_one_line(
+    built: Path, tmp_path: Path, options: dict[str, Any], message: str
 ) -> None:
-    given = {"corpus": built / "corpus.jsonl", "glossary": built / "words.json"}
+    """The error names the file or the option; nothing is written."""
+    arguments: dict[str, Any] = {
+        "out": tmp_path / "out",
+        "corpus": built / "corpus.jsonl",
+        "glossary": built / "words.json",
+    }
     with pytest.raises((DataError, OptionError), match=message) as caught:
-        command.build(**{"out": tmp_path / "out", **given, **options})
+        command.build(**{**arguments, **options})
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -268,6 +371,7 @@ def test_one_line_for_what_is_wrong(
 def test_without_a_glossary_the_published_one_is_used(
     tmp_path: Path, real_data: Path, published: Glossary
 ) -> None:
+    """The build's copy of the glossary is the authors'."""
     corpus = small.write(tmp_path / "corpus.jsonl", small.recipes())
     build(corpus, tmp_path / "out", None, OPTIONS)
     assert Glossary.read(tmp_path / "out" / "glossary.json").digest == published.digest
@@ -276,42 +380,58 @@ def test_without_a_glossary_the_published_one_is_used(
 Names = Mapping[str, Components]
 
 
-def drawn(rng: random.Random, count: int, kinds: int) -> Names:
-    """Names of one to five components, some of them twice in a name."""
-    parts = [Component(rng.choice(KINDS), str(number)) for number in range(kinds)]
-    return {f"n{n}": tuple(rng.choices(parts, k=rng.randint(1, 5))) for n in range(count)}
+def random_names(rng: random.Random, count: int, components: int) -> Names:
+    """Return names of one to five components, some of which occur twice in a name."""
+    drawn = [Component(rng.choice(KINDS), str(number)) for number in range(components)]
+    names = {}
+    for number in range(count):
+        names[f"n{number}"] = tuple(rng.choices(drawn, k=rng.randint(1, 5)))
+    return names
 
 
-def plainly(train: Names, test: Names, which: str) -> float:
-    """The divergence by the definition."""
-    counts = [
-        Counter(one for found in side.values() for one in compounds(found, which))
-        for side in (train, test)
-    ]
-    shares = [{one: n / side.total() for one, n in side.items()} for side in counts]
-    both = shares[0].keys() & shares[1].keys()
-    return 1 - math.fsum(shares[0][one] ** 0.1 * shares[1][one] ** 0.9 for one in both)
+def compound_shares(names: Names, which: str) -> dict[tuple[Any, ...], float]:
+    """Return each compound's share of all compounds of some names."""
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for components in names.values():
+        counts.update(compounds(components, which))
+    return {compound: count / counts.total() for compound, count in counts.items()}
 
 
-def check(names: Names, tested: list[str], course: list[float], target: float, which: str) -> None:
-    """What must hold of every split."""
+def divergence_by_definition(train: Names, test: Names, which: str) -> float:
+    train_shares = compound_shares(train, which)
+    test_shares = compound_shares(test, which)
+    in_both = train_shares.keys() & test_shares.keys()
+    return 1 - math.fsum(train_shares[each] ** 0.1 * test_shares[each] ** 0.9 for each in in_both)
+
+
+def check_split(
+    names: Names, tested: list[str], course: list[float], target: float, which: str
+) -> None:
+    """Check what must hold of every split."""
     test = {name: names[name] for name in tested}
-    train = {name: found for name, found in names.items() if name not in test}
+    train = {name: components for name, components in names.items() if name not in test}
     assert tested == sorted(test)
     assert set().union(*test.values()) <= set().union(*train.values())
-    assert all(len(set(found)) > 1 for found in test.values())
+    assert all(len(set(components)) > 1 for components in test.values())
     assert len(test) <= round(len(names) / 5.5)
     assert course == sorted(set(course))
-    assert course[-1] == pytest.approx(plainly(train, test, which), abs=1e-12, rel=0)
+    divergence = divergence_by_definition(train, test, which)
+    assert course[-1] == pytest.approx(divergence, abs=1e-12, rel=0)
     assert all(before < target for before in course[:-1])
 
 
 def test_compounds_of_three_components() -> None:
-    assert compounds("cabc", "whole") == [tuple("abc")]
-    assert compounds("cabc", "subsets") == [tuple(one) for one in ("ab", "ac", "bc", "abc")]
-    for which in ("whole", "subsets"):
-        assert compounds("bb", which) == []
-        assert compounds("ba", which) == [("a", "b")]
+    """They are one set, or all its subsets of two and more; repeats do not count."""
+    assert compounds("cabc", "whole") == [("a", "b", "c")]
+    subsets = [("a", "b"), ("a", "c"), ("b", "c"), ("a", "b", "c")]
+    assert compounds("cabc", "subsets") == subsets
+
+
+@pytest.mark.parametrize("which", ["whole", "subsets"])
+def test_compounds_of_fewer_components(which: str) -> None:
+    """One component twice makes no compound; two make one."""
+    assert compounds("bb", which) == []
+    assert compounds("ba", which) == [("a", "b")]
 
 
 @settings(max_examples=12)
@@ -324,37 +444,63 @@ def test_compounds_of_three_components() -> None:
 def test_any_names_are_split_as_they_should(
     seed: int, count: int, target: float, which: str
 ) -> None:
-    names = drawn(random.Random(seed), count, 20)
-    found = search(names, target=target, compounds=which, seed=seed)
-    check(names, *found, target, which)
-    backwards = dict(reversed(names.items()))
-    assert search(backwards, target=target, compounds=which, seed=seed) == found
+    """All that must hold does, and the order of names changes nothing."""
+    names = random_names(random.Random(seed), count, 20)
+    tested, course = search(names, target=target, compounds=which, seed=seed)
+    check_split(names, tested, course, target, which)
+    backwards = dict(reversed(list(names.items())))
+    of_backwards = search(backwards, target=target, compounds=which, seed=seed)
+    assert of_backwards == (tested, course)
 
 
+@pytest.mark.parametrize(("which", "distance"), [("whole", 0.39), ("subsets", 0.53)])
 def test_whole_sets_come_nearest_to_the_papers_figures(
-    diner_names: list[str], published: Glossary
+    diner_names: list[str], published: Glossary, which: str, distance: float
 ) -> None:
-    """The reason for the default: the mix of categories (table 2)."""
-    titles = map(clean_name, diner_names)
-    names = {name: found for name in titles if (found := published.parse(name))}
-    for which, distance in (("whole", 0.39), ("subsets", 0.53)):
-        tested, course = search(names, target=0.98, compounds=which, seed=0)
-        check(names, tested, course, 0.98, which)
-        assert course[-1] >= 0.98 and len(tested) == round(len(names) / 5.5)
-        known = Categories(found for name, found in names.items() if name not in tested)
-        mix = Counter(known.of(names[name]) or "none" for name in tested)
-        found = sum(abs(mix[one] / len(tested) - count / 694) for one, count in MIX.items()) / 2
-        assert round(found, 2) == distance
+    """The mix of categories (table 2) is nearer to the paper's, the reason for the default."""
+    names = {}
+    for title in diner_names:
+        name = clean_name(title)
+        components = published.parse(name)
+        if components:
+            names[name] = components
+    tested, course = search(names, target=0.98, compounds=which, seed=0)
+    check_split(names, tested, course, 0.98, which)
+    assert course[-1] >= 0.98
+    assert len(tested) == round(len(names) / 5.5)
+    train = [components for name, components in names.items() if name not in tested]
+    categories = Categories(train)
+    mix = Counter(categories.of(names[name]) or "none" for name in tested)
+    differences = [
+        abs(mix[category] / len(tested) - count / 694) for category, count in MIX.items()
+    ]
+    assert round(sum(differences) / 2, 2) == distance
+
+
+def search_subsets(names: Names, target: float) -> tuple[list[str], list[float]]:
+    return search(names, target=target, compounds="subsets", seed=2)
 
 
 def test_a_lower_target_is_a_part_of_the_way() -> None:
-    names = drawn(random.Random(0), 200, 60)
-    early, late = (search(names, target=one, compounds="subsets", seed=2) for one in (0.9, 0.98))
-    check(names, *early, 0.9, "subsets")
-    assert late[1][: len(early[1])] == early[1]
-    assert early[1][-1] >= 0.9 and late[1][-1] >= 0.98
-    # Where the best first move leads nowhere, others are tried.
-    crowded = drawn(random.Random(10), 200, 20)
-    assert search(crowded, target=1.0, compounds="subsets", seed=0)[1][-1] > 0.8
-    # A divergence that is met exactly is reached.
-    assert search(names, target=early[1][-1], compounds="subsets", seed=2) == early
+    """The search for a higher target goes on where that for a lower one ends."""
+    names = random_names(random.Random(0), 200, 60)
+    tested, course = search_subsets(names, 0.9)
+    check_split(names, tested, course, 0.9, "subsets")
+    _, longer_course = search_subsets(names, 0.98)
+    assert longer_course[: len(course)] == course
+    assert course[-1] >= 0.9
+    assert longer_course[-1] >= 0.98
+
+
+def test_a_target_that_is_met_exactly_is_reached() -> None:
+    """The search ends at the divergence that it reaches, if that is asked for."""
+    names = random_names(random.Random(0), 200, 60)
+    tested, course = search_subsets(names, 0.9)
+    assert search_subsets(names, course[-1]) == (tested, course)
+
+
+def test_where_the_best_first_move_leads_nowhere_others_are_tried() -> None:
+    """A crowded set of names is still split."""
+    names = random_names(random.Random(10), 200, 20)
+    _, course = search(names, target=1.0, compounds="subsets", seed=0)
+    assert course[-1] > 0.8
