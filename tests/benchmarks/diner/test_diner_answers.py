@@ -5,8 +5,7 @@
 import csv
 import itertools
 import json
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,125 +29,182 @@ from lm_eval_ext.benchmarks.diner.glossary import Glossary, clean_name
 from lm_eval_ext.benchmarks.diner.records import Recipe
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.missing import PLACEHOLDER
-from lm_eval_ext.training.recipe import prepare as of_source
+from lm_eval_ext.training.recipe import prepare as prepare_source
 
 GLOSSARY = Glossary(diner_own.GLOSSARY)
-FAMILIES = yaml.safe_load(Path(__file__).with_name("diner_cases.yaml").read_text("utf-8"))
-FOUND, STAYS, COMPONENTS, NO_COMPONENTS, PARTS, WORDS, LINES, *_ = FAMILIES.values()
+CASES = yaml.safe_load(Path(__file__).with_name("diner_cases.yaml").read_text("utf-8"))
 
-
-GIVEN: dict[str, list[str]] = {"action": ["炒"], "flavour": [], "food": ["鸡蛋", "番茄"]}
+COMPONENTS: dict[str, list[str]] = {"action": ["炒"], "flavour": [], "food": ["鸡蛋", "番茄"]}
 
 
 def test_prompts_are_the_authors() -> None:
-    """Their questions, order and commas (dataset.py of their repository)."""
-    name = "“做熟。” 这个菜谱的菜名是什么？"
-    assert prompt.name_prompt("做熟。") == name
+    """Prompts have their questions and order (dataset.py of their repository)."""
+    assert prompt.name_prompt("做熟。") == "“做熟。” 这个菜谱的菜名是什么？"
     assert prompt.component_prompts("做熟。", prompt.AUTHORS) == [
         "“做熟。” 这个菜谱的主要操作是什么？",
         "“做熟。” 这个菜谱的主要风味是什么？",
         "“做熟。” 这个菜谱的主要食材是什么？",
     ]
-    stated = {
-        prompt.OURS: "烹饪方法：炒；主料或形式：鸡蛋、番茄。",
-        prompt.AUTHORS: "这个菜谱的主要操作是炒,这个菜谱的主要食材是鸡蛋,番茄,",
-    }
-    for wording, text in stated.items():
-        found = prompt.given_components_prompt("做熟。", GIVEN, wording)
-        assert found == f"“做熟。” {text}这个菜谱的菜名是什么？"
-        nothing = dict.fromkeys(GIVEN, ())
-        assert prompt.given_components_prompt("做熟。", nothing, wording) == name
-    # All in one prompt, which begins the first line.
+
+
+@pytest.mark.parametrize(
+    ("wording", "statement"),
+    [
+        (prompt.OURS, "烹饪方法：炒；主料或形式：鸡蛋、番茄。"),
+        (prompt.AUTHORS, "这个菜谱的主要操作是炒,这个菜谱的主要食材是鸡蛋,番茄,"),
+    ],
+)
+def test_prompts_state_known_components(wording: Any, statement: str) -> None:
+    """Kinds without components are left out; without any, the question stands alone."""
+    stated = prompt.given_components_prompt("做熟。", COMPONENTS, wording)
+    assert stated == f"“做熟。” {statement}这个菜谱的菜名是什么？"
+    nothing = dict.fromkeys(COMPONENTS, ())
+    unstated = prompt.given_components_prompt("做熟。", nothing, wording)
+    assert unstated == prompt.name_prompt("做熟。")
+
+
+def test_one_prompt_asks_for_all_and_begins_the_first_line() -> None:
+    """Components come in lines before the name."""
     assert prompt.one_prompt("做熟。") == (
         "“做熟。”\n先用三行写出“烹饪方法：”、“味道：”、“主料或形式：”（没有就写“无”），"
         "再用第四行“菜名：”回答：这个菜谱的菜名是什么？\n烹饪方法："
     )
 
 
-@pytest.mark.parametrize("answer", PARTS)
+@pytest.mark.parametrize("answer", CASES["parts"])
 def test_the_parts_of_an_answer(answer: str) -> None:
-    assert list(parts(answer)) == PARTS[answer]
+    """An answer is divided at commas and the like, and words for nothing are no part."""
+    assert list(parts(answer)) == CASES["parts"][answer]
 
 
-@pytest.mark.parametrize("answer", WORDS)
+@pytest.mark.parametrize("answer", CASES["words"])
 def test_the_components_of_an_answer(answer: str) -> None:
-    found = sorted(components_in(answer, GLOSSARY))
-    assert ", ".join(f"{one.kind} {one.name}" for one in found) == WORDS[answer]
+    """Synonyms and words of several components are read by the glossary."""
+    components = sorted(components_in(answer, GLOSSARY))
+    listed = ", ".join(f"{component.kind} {component.name}" for component in components)
+    assert listed == CASES["words"][answer]
 
 
-@pytest.mark.parametrize("kind", COMPONENTS)
+@pytest.mark.parametrize("kind", CASES["components"])
 def test_a_component_with_the_word_for_its_kind_is_that_component(
     kind: str, published: Glossary
 ) -> None:
-    for form, glossary in itertools.product(COMPONENTS[kind], (mini.glossary(), published)):
-        for word in glossary.as_dict()[kind]:
-            assert components_in(form.format(word), glossary) == set(glossary.parse(word) or ())
+    """All words of both glossaries, in all forms."""
+    for glossary in (mini.glossary(), published):
+        for form, word in itertools.product(CASES["components"][kind], glossary.as_dict()[kind]):
+            expected = set(glossary.parse(word) or ())
+            assert components_in(form.format(word), glossary) == expected, form.format(word)
 
 
-@pytest.mark.parametrize("answer", NO_COMPONENTS)
+@pytest.mark.parametrize("answer", CASES["no_components"])
 def test_such_words_make_no_component_of_what_is_none(answer: str) -> None:
-    assert {one.kind for one in components_in(answer, GLOSSARY)} == {UNKNOWN}
+    """The word for a kind after something else is one unknown component."""
+    assert {component.kind for component in components_in(answer, GLOSSARY)} == {UNKNOWN}
 
 
-@pytest.mark.parametrize("answer", LINES)
+@pytest.mark.parametrize("answer", CASES["lines"])
 def test_the_name_after_components(answer: str) -> None:
-    assert name_of(name_after_components(answer)) == LINES[answer]
+    """The line with the name is found among those with components."""
+    assert name_of(name_after_components(answer)) == CASES["lines"][answer]
 
 
-RECIPES = [Recipe(f"test-{n}", text, name) for n, (name, text) in enumerate(diner_own.TEST)]
-TEXTS = {one.id: one.instruction for one in RECIPES}
+RECIPES = [
+    Recipe(f"test-{number}", instruction, name)
+    for number, (name, instruction) in enumerate(diner_own.TEST)
+]
+INSTRUCTIONS = {recipe.id: recipe.instruction for recipe in RECIPES}
 
 
-def logged(folder: Path, responses: dict[str, list[str]]) -> Path:
-    """A log of diner_components as lm-eval writes it."""
-    rows = [
-        {"doc": {"id": name, "instruction": TEXTS[name]}, "filtered_resps": given}
-        for name, given in responses.items()
-    ]
+def write_log(folder: Path, responses: dict[str, list[str]]) -> Path:
+    """Write a log of diner_components as lm-eval does."""
     file = folder / "samples_diner_components_2026.jsonl"
-    file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    with file.open("w", encoding="utf-8") as log:
+        for name, answers in responses.items():
+            doc = {"id": name, "instruction": INSTRUCTIONS[name]}
+            row = {"doc": doc, "filtered_resps": answers}
+            log.write(json.dumps(row, ensure_ascii=False) + "\n")
     return file
 
 
-def test_earlier_answers_stand_in_the_prompts(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("wording", "statement"),
+    [
+        ("ours", "烹饪方法：红烧；主料或形式：洋芋、糖。"),
+        ("authors", "这个菜谱的主要操作是红烧,这个菜谱的主要食材是洋芋,糖,"),
+    ],
+)
+def test_earlier_answers_stand_in_the_prompts(tmp_path: Path, wording: str, statement: str) -> None:
+    """Recipes without an answer to each question are not asked, and are named."""
     answers = {
         "test-0": ["红烧", "无", "洋芋，糖。"],
         "test-1": ["红烧", PLACEHOLDER, "土豆"],
         "test-2": ["", "", ""],
     }
-    options = {
-        "diner_dir": str(diner_own.write(tmp_path / "data")),
-        "diner_ask": "cp",
-        "diner_components_file": str(logged(tmp_path, answers)),
-    }
-    for wording, stated in (
-        ("ours", "烹饪方法：红烧；主料或形式：洋芋、糖。"),
-        ("authors", "这个菜谱的主要操作是红烧,这个菜谱的主要食材是洋芋,糖,"),
-    ):
-        dataset = load.dataset(**options, diner_wording=wording)
-        assert {row["id"]: row["input"] for row in dataset["test"]} == {
-            "test-0": f"“{TEXTS['test-0']}” {stated}这个菜谱的菜名是什么？",
-            "test-2": f"“{TEXTS['test-2']}” 这个菜谱的菜名是什么？",
+    task = load.dataset.load(
+        {
+            "diner_dir": str(diner_own.write(tmp_path / "data")),
+            "diner_ask": "cp",
+            "diner_components_file": str(write_log(tmp_path, answers)),
+            "diner_wording": wording,
         }
-        named = load.dataset.load({**options, "diner_wording": wording}).excluded
-        assert sorted(named[load.UNANSWERED]) == ["test-1", "test-3", "test-4"]
+    )
+    assert {row["id"]: row["input"] for row in task.dataset["test"]} == {
+        "test-0": f"“{INSTRUCTIONS['test-0']}” {statement}这个菜谱的菜名是什么？",
+        "test-2": f"“{INSTRUCTIONS['test-2']}” 这个菜谱的菜名是什么？",
+    }
+    assert sorted(task.excluded[load.UNANSWERED]) == ["test-1", "test-3", "test-4"]
 
 
-def test_files_that_are_no_such_answers(tmp_path: Path) -> None:
-    file = logged(tmp_path, {"test-1": ["", "", ""]})
-    other = Recipe("test-1", "另一种做法。", "炒牛肉")
-    for path, recipes, message in (
-        (tmp_path / "none.jsonl", RECIPES, r"none\.jsonl: No such file.*; name the file samples"),
-        (file, RECIPES[:1], "has no answers about these recipes"),
-        (file, [other], "line 1: test-1 is a different recipe in this log"),
-    ):
-        with pytest.raises((OptionError, DataError), match=message):
-            component_answers.read_answers(path, recipes)
-    whole = file.read_bytes()
-    for line in (b"{", b"\xff\xfe{}", b"{}", whole.replace(b'["", "", ""]', b'["a"]')):
-        file.write_bytes(line)
-        with pytest.raises(DataError, match="line 1: not a logged answer to 3 component questions"):
-            component_answers.read_answers(file, RECIPES)
+def test_an_absent_log_is_refused(tmp_path: Path) -> None:
+    """The error says how the file is to be named."""
+    with pytest.raises(OptionError, match=r"none\.jsonl: No such file.*; name the file samples"):
+        component_answers.read_answers(tmp_path / "none.jsonl", RECIPES)
+
+
+@pytest.mark.parametrize(
+    ("recipes", "message"),
+    [
+        (RECIPES[:1], "has no answers about these recipes"),
+        (
+            [Recipe("test-1", "另一种做法。", "炒牛肉")],
+            "line 1: test-1 is a different recipe in this log",
+        ),
+    ],
+    ids=["no answer", "another recipe"],
+)
+def test_a_log_about_other_recipes_is_refused(
+    tmp_path: Path, recipes: list[Recipe], message: str
+) -> None:
+    """The error says that the log does not fit, and names the recipe."""
+    file = write_log(tmp_path, {"test-1": ["", "", ""]})
+    with pytest.raises((OptionError, DataError), match=message):
+        component_answers.read_answers(file, recipes)
+
+
+ONE_ANSWER = json.dumps(
+    {
+        "doc": {"id": "test-1", "instruction": INSTRUCTIONS["test-1"]},
+        "filtered_resps": ["a"],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"\xff\xfe{}",
+        b"{}",
+        ONE_ANSWER.encode(),
+    ],
+    ids=["cut off", "no UTF-8", "no keys", "one answer"],
+)
+def test_a_line_that_is_no_logged_answer_is_refused(tmp_path: Path, line: bytes) -> None:
+    """The error names the line."""
+    file = tmp_path / "samples_diner_components_2026.jsonl"
+    file.write_bytes(line)
+    with pytest.raises(DataError, match="line 1: not a logged answer to 3 component questions"):
+        component_answers.read_answers(file, RECIPES)
 
 
 FILE = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner_extraction.csv"
@@ -156,46 +212,64 @@ MARKED = FILE.read_text(encoding="utf-8").translate({ord("␀"): "\0", ord("·")
 _, *DOCUMENTED = csv.reader(MARKED.splitlines())
 
 
-@pytest.mark.parametrize(("answer", "name"), [*DOCUMENTED, *STAYS.items()])
-def test_what_an_answer_names(answer: str, name: str) -> None:
-    """As documented; and what only looks like an announcement is none."""
+@pytest.mark.parametrize(("answer", "name"), [*DOCUMENTED, *CASES["stays"].items()])
+def test_an_answer_names_a_dish(answer: str, name: str) -> None:
+    """Answers are read as documented; a text that only looks like an announcement is none."""
     assert name_of(answer.replace("⏎", "\n")) == name
 
 
 def test_real_names_and_words_come_back_as_they_are(
     diner_names: list[str], published: Glossary
 ) -> None:
-    names = [name for title in diner_names if published.parse(name := clean_name(title)) and name]
+    """A name alone is read as itself, in a sentence too; so is each word of the glossary."""
+    names = []
+    for title in diner_names:
+        name = clean_name(title)
+        if name and published.parse(name):
+            names.append(name)
     assert len(names) > 500
-    words = [word for words in published.as_dict().values() for word in words]
+    words = [word for of_kind in published.as_dict().values() for word in of_kind]
     assert [name for name in (*names, *words) if name_of(name) != name] == []
     assert [name for name in names if name_of(f"这个菜谱的菜名是“{name}”。") != name] == []
 
 
 CHAT = yaml.safe_load(Path(__file__).with_name("diner_chat_cases.yaml").read_text("utf-8"))
+READ_FORMS = [form for forms in CHAT["right"].values() for form in forms]
+NEAR_FORMS = [form for forms in CHAT["wrong"].values() for form in forms]
 
 
-@pytest.mark.parametrize("form", [form for forms in CHAT["right"].values() for form in forms])
+@pytest.mark.parametrize("form", READ_FORMS)
 def test_forms_of_chat_models_are_read(form: str) -> None:
     """Markup, announcements and reasoning around a name, in the forms of chat models."""
     for name in ("红烧土豆", "可乐鸡翅"):
         assert name_of(form.replace("@", name)) == name
 
 
-@pytest.mark.parametrize("form", [form for forms in CHAT["wrong"].values() for form in forms])
+@pytest.mark.parametrize("form", NEAR_FORMS)
 def test_near_forms_are_not_read(form: str) -> None:
     """Denied names, several names, examples, and names in the reasoning alone are no answer."""
     for name in ("红烧土豆", "可乐鸡翅"):
         assert name_of(form.replace("@", name)) != name
 
 
-@pytest.mark.parametrize("family", FOUND)
+def names_to_read(titles: Iterable[str]) -> set[str]:
+    """Return the names of mini, a tenth of real names, and two with words of announcements."""
+    names = {"叫花鸡", "可乐鸡翅"}
+    for part in mini.split("tmcd").values():
+        names.update(part["names"])
+    for title in titles:
+        name = clean_name(title)
+        if name_of(name) == name:
+            names.add(name)
+    return names - {""}
+
+
+@pytest.mark.parametrize("family", CASES["found"])
 def test_every_form_of_a_family_gives_every_name(family: str, diner_names: list[str]) -> None:
-    names = {name for part in mini.split("tmcd").values() for name in part["names"]}
-    names |= {name for title in diner_names[::10] if name_of(name := clean_name(title)) == name}
-    names = names - {""} | {"叫花鸡", "可乐鸡翅"}
+    """Announcements are read around any name."""
+    names = names_to_read(diner_names[::10])
     assert len(names) > 100
-    for form, name in itertools.product(FOUND[family], names):
+    for form, name in itertools.product(CASES["found"][family], names):
         assert name_of(form.format(name)) == name, form
 
 
@@ -203,10 +277,12 @@ def test_every_form_of_a_family_gives_every_name(family: str, diner_names: list[
     "piece", [*'番“( \n\0\ufdfaa"', "菜名是", "这道菜是", "是一道", "*`", "“番"]
 )
 def test_hostile_length_is_cut(piece: str) -> None:
+    """No name is longer than what is read, and reading ends."""
     assert len(name_of(piece * 200_000)) <= MAX_CHARS
 
 
 def test_the_first_characters_after_thoughts_are_read() -> None:
+    """Thoughts do not count for the length that is read; empty lines do."""
     assert name_of("\n" * (MAX_CHARS - 3) + "红烧鱼") == "红烧鱼"
     assert name_of("\n" * MAX_CHARS + "红烧鱼") == ""
     assert name_of("<think>" + "鱼" * 10 * MAX_CHARS + "</think>\n\n红烧鱼") == "红烧鱼"
@@ -218,6 +294,7 @@ def test_the_first_characters_after_thoughts_are_read() -> None:
     )
 )
 def test_any_mixture_of_what_the_rule_knows_gives_a_name(answer: str) -> None:
+    """A name has no marks, and is empty where there is no Chinese, but for words of thoughts."""
     name = name_of(answer)
     if set(name) & set("番茄炒蛋是叫菜名这道一的做法好或"):
         assert not set(name) & set("\n“”「」()【】:，。<></1-*` ")
@@ -226,101 +303,177 @@ def test_any_mixture_of_what_the_rule_knows_gives_a_name(answer: str) -> None:
 
 
 MINI = {"corpus": "mini", "generated": 60}
-prepare = partial(of_source, training.__name__)
+prepare = partial(prepare_source, training.__name__)
 QUESTIONS = ("主要操作", "主要风味", "主要食材")
 
 
-def test_names_and_component_questions() -> None:
-    made = prepare(MINI, 0)
-    assert len(made.train) == 34 + 60
-    assert {name: len(some) for name, some in made.gates.items()} == {"dev": 200, "written": 8}
-    assert not dict(made.train).keys() & dict(made.dev).keys()
-    tested = generated.tested_dishes()
-    assert not tested & {generated.components(name) for _, name in (*made.train, *made.dev)}
-    other = prepare(MINI, 1)
-    assert made.train[:34] == other.train[:34] and made.train != other.train
-    assert made.gates == other.gates
-
-    three = prepare(MINI | {"ask": "components"}, 0)
-    asked = ((*pair, kind) for pair in made.train for kind in QUESTIONS)
-    words: defaultdict[str, list[str]] = defaultdict(list)
-    for (text, answer), (question, _, kind) in zip(three.train, asked, strict=True):
-        assert text == question.replace("菜名", kind)
-        words[question] += filter(None, answer.split(","))
-    for question, name in made.train:
-        assert sorted(words[question]) == sorted(mini.glossary().words_in(name) or ())
+def test_material_has_written_and_generated_recipes() -> None:
+    """Gates are no training material, and no dish of the task is trained on."""
+    material = prepare(MINI, 0)
+    assert len(material.train) == 34 + 60
+    sizes = {name: len(pairs) for name, pairs in material.gates.items()}
+    assert sizes == {"dev": 200, "written": 8}
+    assert dict(material.train).keys().isdisjoint(dict(material.dev))
+    trained = {generated.components(name) for _, name in (*material.train, *material.dev)}
+    assert generated.tested_dishes().isdisjoint(trained)
 
 
-def test_what_a_model_file_has(tmp_path: Path) -> None:
-    made = [prepare({"corpus": "mini", "share": share}, 0) for share in (0.2, 0.6, 1)]
-    assert [len(one.train) for one in made] == [7, 20, 34]
-    assert set(made[0].train) < set(made[1].train) < set(made[2].train)
-    assert made[0].model_file == {"training_share": 0.2}
+def test_a_seed_changes_generated_recipes_only() -> None:
+    """The 34 written recipes and the gates stay."""
+    material = prepare(MINI, 0)
+    of_another_seed = prepare(MINI, 1)
+    assert material.train[:34] == of_another_seed.train[:34]
+    assert material.train != of_another_seed.train
+    assert material.gates == of_another_seed.gates
+
+
+def test_component_questions_are_about_the_same_recipes() -> None:
+    """Instead of each question for a name there are three, whose answers make up the name."""
+    about_names = prepare(MINI, 0).train
+    about_components = prepare(MINI | {"ask": "components"}, 0).train
+    assert len(about_components) == 3 * len(about_names)
+    remaining = iter(about_components)
+    for name_question, name in about_names:
+        words: list[str] = []
+        for kind in QUESTIONS:
+            question, answer = next(remaining)
+            assert question == name_question.replace("菜名", kind)
+            words.extend(filter(None, answer.split(",")))
+        assert sorted(words) == sorted(mini.glossary().words_in(name) or ())
+
+
+def test_a_smaller_share_is_a_part_of_a_larger_one() -> None:
+    """The model file says which share was trained on."""
+    fifth, most, whole = (prepare({"corpus": "mini", "share": share}, 0) for share in (0.2, 0.6, 1))
+    assert len(fifth.train) == 7
+    assert len(most.train) == 20
+    assert len(whole.train) == 34
+    assert set(fifth.train) < set(most.train) < set(whole.train)
+    assert fifth.model_file == {"training_share": 0.2}
+
+
+def test_a_model_file_names_the_folder_of_recipes(tmp_path: Path) -> None:
+    """Tasks ask about the same folder, in the wording that was trained."""
     folder = str(diner_own.write(tmp_path))
-    own = prepare({"dir": folder, "ask": "components"}, 0)
-    assert own.model_file["metadata"] == {"diner_dir": folder, "diner_wording": "authors"}
+    material = prepare({"dir": folder, "ask": "components"}, 0)
+    assert material.model_file["metadata"] == {"diner_dir": folder, "diner_wording": "authors"}
 
 
-def test_what_counts_as_learned() -> None:
-    score = prepare(MINI, 0).score
-    answers = ("红烧牛肉", "菜名是“红烧牛肉”。", "红烧肥牛", "红烧茄子", "清蒸鱼", "")
-    assert [score(one, "红烧牛肉") for one in answers] == [1.0, 1.0, 1.0, 0.5, 0.0, 0.0]
-    score = prepare(MINI | {"ask": "components"}, 0).score
-    right, wrong = (
-        [("", ""), ("番茄,土豆", "土豆,西红柿"), ("无", "")],
-        [("", "炒"), ("炒", ""), ("烤", "炒")],
-    )
-    assert [score(*pair) for pair in (*right, *wrong)] == [1.0] * 3 + [0.0] * 3
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("红烧牛肉", 1.0),
+        ("菜名是“红烧牛肉”。", 1.0),
+        ("红烧肥牛", 1.0),
+        ("红烧茄子", 0.5),
+        ("清蒸鱼", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_a_gate_scores_names_by_f1(answer: str, expected: float) -> None:
+    """Synonyms are right, and one of two components is half right."""
+    assert prepare(MINI, 0).score(answer, "红烧牛肉") == expected
 
 
-def answered(model: Path, prompts: Any, *, max_gen_toks: int) -> list[str]:
-    """A stand-in for a model, which names itself as the action and forgets the flavour."""
+@pytest.mark.parametrize(
+    ("answer", "target", "expected"),
+    [
+        ("", "", 1.0),
+        ("番茄,土豆", "土豆,西红柿", 1.0),
+        ("无", "", 1.0),
+        ("", "炒", 0.0),
+        ("炒", "", 0.0),
+        ("烤", "炒", 0.0),
+    ],
+)
+def test_a_gate_scores_components_as_sets(answer: str, target: str, expected: float) -> None:
+    """Order and synonyms do not count, and nothing is right where there is nothing."""
+    assert prepare(MINI | {"ask": "components"}, 0).score(answer, target) == expected
+
+
+def answer_as_folder(model: Path, prompts: Iterable[str], *, max_gen_toks: int) -> list[str]:
+    """Stand in for a model that names its folder as the action and forgets the flavour."""
     assert max_gen_toks == 16
     answers = {"主要操作": model.name, "主要风味": "", "主要食材": "土豆, 鱼"}
-    return [next(a for kind, a in answers.items() if f"{kind}是什么" in one) for one in prompts]
+    responses = []
+    for text in prompts:
+        (kind,) = [kind for kind in answers if f"{kind}是什么" in text]
+        responses.append(answers[kind])
+    return responses
 
 
 @pytest.fixture
 def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Folders of auxiliary models that :func:`answered` stands for."""
-    monkeypatch.setattr(training, "generate_answers", answered)
+    """Return a function that makes the folder of an auxiliary model, with a stand-in for it."""
+    monkeypatch.setattr(training, "generate_answers", answer_as_folder)
 
-    def folder(name: str, **data: Any) -> str:
-        (tmp_path / name).mkdir()
-        record = {
-            "recipe": {"source": training.__name__, "data": MINI | {"ask": "components"} | data}
-        }
-        (tmp_path / name / "training.json").write_text(json.dumps(record))
-        return str(tmp_path / name)
+    def make(name: str, **data: Any) -> str:
+        folder = tmp_path / name
+        folder.mkdir()
+        recipe = {"source": training.__name__, "data": MINI | {"ask": "components"} | data}
+        (folder / "training.json").write_text(json.dumps({"recipe": recipe}))
+        return str(folder)
 
-    return folder
+    return make
 
 
-def test_predictions_stand_before_the_question_in_training_and_in_the_task(
-    trained: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = MINI | {"ask": "cp", "auxiliary": trained("aux")}
-    made = prepare(data, 0)
-    stated = "这个菜谱的主要操作是aux,这个菜谱的主要食材是土豆,鱼,这个菜谱的菜名是什么？"
-    assert all(prompt.endswith(f"” {stated}") for prompt, _ in (*made.train, *made.gates["dev"]))
-    docs = load_task("diner_mini_cp", **made.model_file["metadata"]).eval_docs
+STATED = "这个菜谱的主要操作是aux,这个菜谱的主要食材是土豆,鱼,这个菜谱的菜名是什么？"
+"""The end of a prompt with the predictions of the stand-in in the folder ``aux``."""
+
+
+def test_predictions_stand_before_the_question_in_training_and_in_the_task(trained: Any) -> None:
+    """The task has the prompts that were trained."""
+    material = prepare(MINI | {"ask": "cp", "auxiliary": trained("aux")}, 0)
+    for text, _ in (*material.train, *material.gates["dev"]):
+        assert text.endswith(f"” {STATED}")
+    docs = load_task("diner_mini_cp", **material.model_file["metadata"]).eval_docs
     assert len(docs) == 24
-    assert all(doc["input"].endswith(f"” {stated}") for doc in docs)
-    # Kept: nothing is asked a second time.
+    for doc in docs:
+        assert doc["input"].endswith(f"” {STATED}")
+
+
+def test_predictions_are_kept(trained: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The auxiliary model is not asked a second time."""
+    data = MINI | {"ask": "cp", "auxiliary": trained("aux")}
+    material = prepare(data, 0)
     monkeypatch.setattr(training, "generate_answers", None)
-    assert prepare(data, 0).digest() == made.digest()
+    assert prepare(data, 0).digest() == material.digest()
 
 
-def test_what_does_not_fit_is_refused(trained: Any, tmp_path: Path) -> None:
-    names, less = trained("names", ask="name"), trained("less", share=0.5)
-    for data, said in (
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
         ({"ask": "cp"}, "auxiliary is for ask: cp"),
-        ({"ask": "cp", "auxiliary": str(tmp_path)}, "no training"),
-        ({"ask": "cp", "auxiliary": names}, "data.ask 'name', and here an auxiliary model with 'c"),
-        ({"ask": "cp", "auxiliary": less}, "data.share 0.5, and here"),
         ({"ask": "text"}, "are for ask: text, which needs them"),
         ({"shar": 0.5}, "did you mean share"),
         ({"corpus": "published"}, "go with corpus: mini"),
-    ):
-        with pytest.raises(OptionError, match=said):
-            prepare(MINI | data, 0)
+    ],
+    ids=str,
+)
+def test_options_that_do_not_fit_are_refused(data: dict[str, Any], message: str) -> None:
+    """The error says which option goes with which."""
+    with pytest.raises(OptionError, match=message):
+        prepare(MINI | data, 0)
+
+
+@pytest.mark.parametrize(
+    ("trained_with", "message"),
+    [
+        ({"ask": "name"}, "data.ask 'name', and here an auxiliary model with 'c"),
+        ({"share": 0.5}, "data.share 0.5, and here"),
+    ],
+    ids=str,
+)
+def test_an_auxiliary_model_of_another_training_is_refused(
+    trained: Any, trained_with: dict[str, Any], message: str
+) -> None:
+    """It must have been trained on the same recipes, and on questions about components."""
+    folder = trained("other", **trained_with)
+    with pytest.raises(OptionError, match=message):
+        prepare(MINI | {"ask": "cp", "auxiliary": folder}, 0)
+
+
+def test_a_folder_without_an_auxiliary_model_is_refused(tmp_path: Path) -> None:
+    """The error says that it holds no training."""
+    with pytest.raises(OptionError, match="no training"):
+        prepare(MINI | {"ask": "cp", "auxiliary": str(tmp_path)}, 0)

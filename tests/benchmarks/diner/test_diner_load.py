@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,28 +26,37 @@ from lm_eval_ext.data import sources
 from lm_eval_ext.errors import DataError, OptionError
 
 
-def rows(folder: Path, **options: Any) -> list[dict[str, Any]]:
+def documents(folder: Path, **options: Any) -> list[dict[str, Any]]:
     return list(load.dataset(diner_dir=str(folder), **options)["test"])
 
 
 def test_every_test_recipe_becomes_a_document(tmp_path: Path) -> None:
-    # Categories come from the training names: 红烧牛肉 and 炒土豆; 番茄牛肉, 炒鸡蛋 and 麻辣面.
+    """Documents have the question, and the category by which training names combine to theirs."""
+    # The training names are 红烧牛肉 and 炒土豆, among others; 番茄牛肉, 炒鸡蛋 and 麻辣面.
     categories = ("RecoTwo", "RecoTwo", "RecoTwo", "RecoTwo", "RecoThree")
-    assert sorted(rows(diner_own.write(tmp_path)), key=lambda row: row["id"]) == [
-        {
-            "id": f"test-{number}",
-            "instruction": instruction,
-            "answer": name,
-            "category": category,
-            "input": f"“{instruction}” 这个菜谱的菜名是什么？",
-        }
-        for number, ((name, instruction), category) in enumerate(
-            zip(diner_own.TEST, categories, strict=True)
+    expected = []
+    for number, (name, instruction) in enumerate(diner_own.TEST):
+        expected.append(
+            {
+                "id": f"test-{number}",
+                "instruction": instruction,
+                "answer": name,
+                "category": categories[number],
+                "input": f"“{instruction}” 这个菜谱的菜名是什么？",
+            }
         )
-    ]
-    known = {"train": diner_own.part((*diner_own.TRAIN, ("红烧土豆", "随便做做就可以吃了吧。")))}
-    folder = diner_own.write(tmp_path / "b", changed={**diner_own.content(), **known})
-    assert {row["category"] for row in rows(folder) if row["answer"] == "红烧土豆"} == {load.OTHER}
+    loaded = documents(diner_own.write(tmp_path))
+    assert sorted(loaded, key=lambda doc: doc["id"]) == expected
+
+
+def test_a_name_of_training_has_no_category(tmp_path: Path) -> None:
+    """A test recipe whose name is trained on generalizes nothing."""
+    recipes = (*diner_own.TRAIN, ("红烧土豆", "随便做做就可以吃了吧。"))
+    changed = diner_own.content() | {"train": diner_own.part(recipes)}
+    folder = diner_own.write(tmp_path, changed=changed)
+    loaded = documents(folder)
+    categories = {doc["category"] for doc in loaded if doc["answer"] == "红烧土豆"}
+    assert categories == {load.OTHER}
 
 
 @pytest.mark.parametrize(
@@ -54,44 +64,66 @@ def test_every_test_recipe_becomes_a_document(tmp_path: Path) -> None:
 )
 def test_scripts_do_not_make_an_answer_wrong(tmp_path: Path, sides: str) -> None:
     """Glossary, gold names and answers, each in traditional or in simplified characters."""
-    traditional = opencc.OpenCC("s2t").convert
+    to_traditional = opencc.OpenCC("s2t").convert
     changed = diner_own.content()
-    for part in changed.values():
-        part["names"] = [traditional(one) if "names" in sides else one for one in part["names"]]
+    if "names" in sides:
+        for part in changed.values():
+            part["names"] = [to_traditional(name) for name in part["names"]]
     folder = diner_own.write(tmp_path, changed=changed)
     if "words" in sides:
         file = folder / "glossary.json"
-        file.write_text(traditional(file.read_text("utf-8")), "utf-8")
-    glossary = load.Recipes(dir=str(folder)).read()[0].glossary
-    assert glossary.digest == Glossary(diner_own.GLOSSARY).digest
-    found = [row["answer"] for row in rows(folder)]
-    assert sorted(found) == sorted(name for name, _ in diner_own.TEST)
-    for name in found:
-        answer = traditional(name) if "answers" in sides else name
-        (scored, *_) = score.name(name, name_of(answer), glossary)
-        assert scored["exact_match"] == 1
-        assert pick(score.components(name, ["", "", answer], glossary), "hits", kind="food") > 0
+        file.write_text(to_traditional(file.read_text("utf-8")), "utf-8")
+    split, *_ = load.Recipes(dir=str(folder)).read()
+    assert split.glossary.digest == Glossary(diner_own.GLOSSARY).digest
+    names = [doc["answer"] for doc in documents(folder)]
+    assert sorted(names) == sorted(name for name, _ in diner_own.TEST)
+    for name in names:
+        answer = to_traditional(name) if "answers" in sides else name
+        row, *_ = score.name(name, name_of(answer), split.glossary)
+        assert row["exact_match"] == 1
+        rows = score.components(name, ["", "", answer], split.glossary)
+        assert pick(rows, "hits", kind="food") > 0
 
 
-def test_what_is_drawn_does_not_depend_on_other_dishes() -> None:
-    recipes = [Recipe(f"test-{n}", f"step {n}", f"dish {n // 10}") for n in range(70)]
-    whole, part = (set(load.drawn(some, 3, seed=5)) for some in (recipes, recipes[:20]))
-    assert part < whole
-    assert len(whole) == 21
-    assert len({tuple(load.drawn(recipes, 3, seed)) for seed in range(8)}) == 8
-    assert len(load.drawn(recipes, 0, 0)) == len(load.drawn(recipes, 99, 0)) == 70
-    # Without a number, too, dishes are mixed, since --limit takes the first recipes.
-    assert len({one.name for one in load.drawn(recipes, 0, 0)[:9]}) > 3
+SEVENTY = [
+    Recipe(f"test-{number}", f"step {number}", f"dish {number // 10}") for number in range(70)
+]
+"""Ten recipes of each of seven dishes."""
+
+
+def test_a_draw_does_not_depend_on_other_dishes() -> None:
+    """Three recipes of each dish are drawn, the same whatever other dishes there are."""
+    of_seven_dishes = set(load.drawn(SEVENTY, 3, seed=5))
+    of_two_dishes = set(load.drawn(SEVENTY[:20], 3, seed=5))
+    assert of_two_dishes < of_seven_dishes
+    assert len(of_seven_dishes) == 21
+
+
+def test_each_seed_draws_others() -> None:
+    """Eight seeds give eight draws."""
+    assert len({tuple(load.drawn(SEVENTY, 3, seed)) for seed in range(8)}) == 8
+
+
+@pytest.mark.parametrize("per_dish", [0, 99])
+def test_without_a_number_or_with_a_large_one_all_are_drawn(per_dish: int) -> None:
+    """Zero means no limit."""
+    assert len(load.drawn(SEVENTY, per_dish, 0)) == 70
+
+
+def test_dishes_are_mixed() -> None:
+    """That is so without a number, too, since --limit takes the first recipes."""
+    assert len({recipe.name for recipe in load.drawn(SEVENTY, 0, 0)[:9]}) > 3
 
 
 def test_a_folder_without_the_split_is_named(tmp_path: Path) -> None:
+    """The error says how to build it; once it is there, it is read."""
     folder = diner_own.write(tmp_path)
     with pytest.raises(
         DataError, match=r"has no random_data\.json; name a folder made by lm-eval-ext diner build"
     ):
-        rows(folder, diner_split="random")
+        documents(folder, diner_split="random")
     diner_own.write(tmp_path, "random")
-    assert len(rows(folder, diner_split="random")) == len(diner_own.TEST)
+    assert len(documents(folder, diner_split="random")) == len(diner_own.TEST)
 
 
 @pytest.mark.parametrize(
@@ -111,18 +143,21 @@ def test_a_folder_without_the_split_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_another_format_is_refused_in_one_line(
-    part: str, content: Any, message: str, tmp_path: Path
+    part: str, content: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
+    """The error names the part and the key."""
+    folder = diner_own.write(tmp_path, changed=diner_own.content() | {part: content})
     with pytest.raises(DataError, match=re.escape(message)) as raised:
-        rows(diner_own.write(tmp_path, changed=diner_own.content() | {part: content}))
+        documents(folder)
     assert "\n" not in str(raised.value)
 
 
-def test_what_is_no_json_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_file_that_is_no_json_is_refused_in_one_line(tmp_path: Path) -> None:
+    """The error says to fetch or build it again, as for a pointer of Git LFS."""
     diner_own.write(tmp_path)
     (tmp_path / "tmcd_data.json").write_text("version https://git-lfs.github.com/spec/v1\n")
     with pytest.raises(DataError, match=r"Invalid JSON.* fetch or build it again"):
-        rows(tmp_path)
+        documents(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +181,12 @@ def test_what_is_no_json_is_refused_in_one_line(tmp_path: Path) -> None:
 def test_options_that_are_not_legal(
     options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lm_eval_ext.errors.find_spec", lambda name: None)
+    """The error names the option and the legal values, or the library that is missing."""
+
+    def find_nothing(name: str) -> None:
+        """Say that no library is installed."""
+
+    monkeypatch.setattr("lm_eval_ext.errors.find_spec", find_nothing)
     with pytest.raises(OptionError, match=message):
         load.dataset(**options)
 
@@ -154,7 +194,7 @@ def test_options_that_are_not_legal(
 def test_the_published_file_is_the_declared_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Through data.require, with a declaration that fits our file."""
+    """Loading checks size and checksum of the declaration, which fits our file here."""
     declared = sources()["diner"].model_dump(exclude_none=True)
     for spec in declared["files"].values():
         raw = (diner_own.write(tmp_path / "diner") / Path(spec["path"]).name).read_bytes()
@@ -162,20 +202,25 @@ def test_the_published_file_is_the_declared_one(
     (tmp_path / "sources.yaml").write_text(yaml.safe_dump({"diner": declared}))
     monkeypatch.setenv("LM_EVAL_EXT_SOURCES", str(tmp_path / "sources.yaml"))
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(tmp_path))
-    found = load.dataset()
-    assert len(found["test"]) == len(diner_own.TEST)
+    assert len(load.dataset()["test"]) == len(diner_own.TEST)
     assert load.dataset.load({}).provenance.source == "diner"
 
 
 EMPTY: dict[str, dict[str, str]] = {"food": {}, "action": {}, "flavour": {}}
 OWN = {
     "food": {
-        "鸡": "鸡", "鸡肉": "鸡", "鸡蛋": "蛋", "蛋": "蛋", "花饼": "饼", "豆": "豆", "豆沙": "沙",
+        "鸡": "鸡",
+        "鸡肉": "鸡",
+        "鸡蛋": "蛋",
+        "蛋": "蛋",
+        "花饼": "饼",
+        "豆": "豆",
+        "豆沙": "沙",
         "沙拉": "拉",
     },
     "action": {"炒": "炒", "小炒": "炒"},
     "flavour": {"辣": "辣", "香辣": "香辣"},
-}  # fmt: skip
+}
 TITLES = yaml.safe_load(Path(__file__).with_name("diner_cases.yaml").read_text("utf-8"))["titles"]
 PARSES = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner_parsing.csv"
 
@@ -193,87 +238,127 @@ PARSES = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner_parsing.csv"
     ],
 )
 def test_matching_takes_the_longest_word_from_the_left(name: str, words: str) -> None:
+    """A name is divided into words of the glossary, and each is its class's component."""
     glossary = Glossary(OWN)
-    classes = {word: Component(kind, OWN[kind][word]) for kind in OWN for word in OWN[kind]}
+    component_of = {}
+    for kind, classes in OWN.items():
+        for word, class_name in classes.items():
+            component_of[word] = Component(kind, class_name)
     assert glossary.words_in(name) == tuple(words.split())
-    assert glossary.parse(name) == tuple(map(classes.get, words.split()))
+    assert glossary.parse(name) == tuple(component_of[word] for word in words.split())
 
 
 @pytest.mark.parametrize("name", ["豆沙拉", "鸡蛋花", "香鸡", "饼", "炒 鸡"])
 def test_nothing_is_given_back_and_a_class_is_no_word(name: str) -> None:
+    """A name with a remainder does not parse, even if shorter words would leave none."""
     glossary = Glossary(OWN)
-    assert glossary.words_in(name) is glossary.parse(name) is None
+    assert glossary.words_in(name) is None
+    assert glossary.parse(name) is None
 
 
 def test_words_of_a_class_are_one_component() -> None:
+    """A component has its words, in its own kind only."""
     glossary = Glossary(OWN)
-    assert glossary.parse("鸡肉") == glossary.parse("鸡") == (Component("food", "鸡"),)
-    found = [glossary.words(Component(kind, "鸡")) for kind in KINDS]
-    assert found == [("鸡", "鸡肉"), (), ()]
+    assert glossary.parse("鸡肉") == (Component("food", "鸡"),)
+    assert glossary.parse("鸡") == (Component("food", "鸡"),)
+    words = {kind: glossary.words(Component(kind, "鸡")) for kind in KINDS}
+    assert words == {"food": ("鸡", "鸡肉"), "action": (), "flavour": ()}
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """Neither its order counts nor a byte order mark, which some editors write."""
     file = tmp_path / "glossary.json"
-    # In any order, and with a byte order mark, which some editors write.
-    turned = {kind: dict(reversed(OWN[kind].items())) for kind in reversed(KINDS)}
-    file.write_text(json.dumps(turned), encoding="utf-8-sig")
-    again = Glossary.read(file)
-    assert again.as_dict() == OWN
-    # Words that differ in script only are one word.
-    assert Glossary(EMPTY | {"food": {"麵": "面", "面": "麵"}}).as_dict()["food"] == {"面": "面"}
-    assert again.digest == Glossary(OWN).digest
-    assert Glossary(OWN | {"flavour": {"辣": "香辣", "香辣": "香辣"}}).digest != again.digest
+    reordered = {kind: dict(reversed(OWN[kind].items())) for kind in reversed(KINDS)}
+    file.write_text(json.dumps(reordered), encoding="utf-8-sig")
+    glossary = Glossary.read(file)
+    assert glossary.as_dict() == OWN
+    assert glossary.digest == Glossary(OWN).digest
+
+
+def test_words_that_differ_in_script_only_are_one_word() -> None:
+    """They may not contradict each other, and are kept simplified."""
+    glossary = Glossary(EMPTY | {"food": {"麵": "面", "面": "麵"}})
+    assert glossary.as_dict()["food"] == {"面": "面"}
+
+
+def test_a_digest_depends_on_classes() -> None:
+    """The same words in other classes are another glossary."""
+    changed = OWN | {"flavour": {"辣": "香辣", "香辣": "香辣"}}
+    assert Glossary(changed).digest != Glossary(OWN).digest
 
 
 @pytest.mark.parametrize("title", TITLES)
 def test_titles_become_names(title: str) -> None:
+    """Remarks in brackets, signs and other scripts go."""
     assert clean_name(title) == TITLES[title]
 
 
 @given(st.text(alphabet="鱼肉a(（)）[]【】<>{} \n🐟"))
 def test_a_name_is_chinese_and_stays(title: str) -> None:
+    """Cleaning leaves nothing but Chinese, and a clean name as it is."""
     name = clean_name(title)
     assert set(name) <= set("鱼肉")
     assert clean_name(name) == name
 
 
 def test_the_page_shows_what_the_published_glossary_does(published: Glossary) -> None:
-    (_, *rows) = csv.reader(PARSES.read_text(encoding="utf-8").splitlines())
-    assert len(rows) > 10
-    for name, words, components in rows:
-        parsed = published.parse(name)
-        shown = [f"{one.kind} {one.name}" for one in parsed or ()]
-        assert (" ".join(published.words_in(name) or ()), ", ".join(shown)) == (words, components)
+    """The documentation's table has the words and components that the glossary gives."""
+    _, *examples = csv.reader(PARSES.read_text(encoding="utf-8").splitlines())
+    assert len(examples) > 10
+    for name, words, components in examples:
+        parsed = published.parse(name) or ()
+        listed = ", ".join(f"{component.kind} {component.name}" for component in parsed)
+        assert " ".join(published.words_in(name) or ()) == words, name
+        assert listed == components, name
 
 
 def test_the_published_glossary_has_the_papers_sizes(published: Glossary) -> None:
+    """Each kind has its number of words and classes; 40 classes are called by no word."""
     content = published.as_dict()
-    assert {kind: (len(words), len(set(words.values()))) for kind, words in content.items()} == {
-        "food": (535, 413), "action": (40, 31), "flavour": (35, 35),
-    }  # fmt: skip
-    words = {word for some in content.values() for word in some}
-    classes = {(kind, name) for kind in content for name in content[kind].values()}
-    assert sum(name not in words for _, name in classes) == 40
+    sizes = {kind: (len(words), len(set(words.values()))) for kind, words in content.items()}
+    assert sizes == {"food": (535, 413), "action": (40, 31), "flavour": (35, 35)}
+    all_words = set().union(*content.values())
+    without_word = set()
+    for kind, words in content.items():
+        for class_name in words.values():
+            if class_name not in all_words:
+                without_word.add((kind, class_name))
+    assert len(without_word) == 40
+
+
+def chinese_outside_round_brackets(title: str) -> str:
+    """Clean a title by the paper's rule alone."""
+    without_remarks = re.sub(r"[(（][^()（）]*[)）]", "", title)
+    return re.sub("[^\u4e00-\u9fa5]", "", without_remarks)
 
 
 def test_as_many_real_names_parse_as_the_fact_sheet_says(
-    published: Glossary, thousand: list[str], how_to_cook: list[str], diner_names: list[str]
+    published: Glossary, thousand: list[str], how_to_cook: list[str]
 ) -> None:
-    # Round brackets alone, the paper's parentheses.
-    round_only = [re.sub(r"[(（][^()（）]*[)）]", "", title) for title in thousand]
-    words = "|".join(word for found in published.as_dict().values() for word in found)
-    cleaned = {*map(clean_name, diner_names), ""} - {""}
-    coverable = [name for name in cleaned if re.fullmatch(f"(?:{words})+", name)]
-    for names, count, parse in (
-        (thousand, 1000, 269),
-        (how_to_cook, 368, 190),
-        ([re.sub("[^\u4e00-\u9fa5]", "", title) for title in round_only], 1000, 309),
-        ([*map(clean_name, thousand)], 1000, 314),
-        ([*map(clean_name, how_to_cook)], 368, 191),
-        # Trying again would parse one more.
-        (coverable, 554, 553),
-    ):
-        assert (len(names), sum(bool(published.parse(name)) for name in names)) == (count, parse)
+    """Of both files, titles as they are, cleaned by the paper's rule, and cleaned by ours."""
+
+    def count_parsing(names: Iterable[str]) -> int:
+        return sum(bool(published.parse(name)) for name in names)
+
+    assert len(thousand) == 1000
+    assert count_parsing(thousand) == 269
+    assert count_parsing(map(chinese_outside_round_brackets, thousand)) == 309
+    assert count_parsing(map(clean_name, thousand)) == 314
+    assert len(how_to_cook) == 368
+    assert count_parsing(how_to_cook) == 190
+    assert count_parsing(map(clean_name, how_to_cook)) == 191
+
+
+def test_trying_again_would_parse_one_name_more(
+    published: Glossary, diner_names: list[str]
+) -> None:
+    """Of 554 names that words can cover, the longest word from the left covers 553."""
+    words = [word for of_kind in published.as_dict().values() for word in of_kind]
+    covered = re.compile(f"(?:{'|'.join(words)})+")
+    names = {clean_name(title) for title in diner_names}
+    coverable = [name for name in names if covered.fullmatch(name)]
+    assert len(coverable) == 554
+    assert len([name for name in coverable if published.parse(name)]) == 553
 
 
 @pytest.mark.parametrize(
@@ -290,7 +375,8 @@ def test_as_many_real_names_parse_as_the_fact_sheet_says(
         ('{"food": {"鸡": "鸡", "鸡": "肉"}, "action": {}, "flavour": {}}', "'鸡' is repeated"),
     ],
 )
-def test_what_is_no_glossary_is_refused(content: Any, message: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_glossary_is_refused(content: Any, message: str, tmp_path: Path) -> None:
+    """The error names the file and the key or word, in one line."""
     file = tmp_path / "glossary.json"
     file.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
     with pytest.raises(DataError, match=re.escape(message)) as error:
@@ -303,25 +389,50 @@ GLOSSARY = mini.glossary()
 
 
 def pairs(split: str, *parts: str) -> list[tuple[str, str]]:
+    """Return instructions with their names, of all parts if none is named."""
     content = mini.split(split)
-    some = [content[part] for part in parts or content]
-    return [pair for one in some for pair in zip(one["instructions"], one["names"], strict=True)]
+    of_parts: list[tuple[str, str]] = []
+    for part in parts or content:
+        recipes = content[part]
+        of_parts.extend(zip(recipes["instructions"], recipes["names"], strict=True))
+    return of_parts
 
 
-def test_both_splits_divide_the_same_recipes() -> None:
-    for split, new in (("tmcd", True), ("random", False)):
-        assert sorted(pairs(split)) == sorted(pairs("tmcd"))
-        assert [len(pairs(split, part)) for part in PARTS] == [34, 8, 24]
-        train, valid, tested = (
-            {name: GLOSSARY.parse(name) or () for _, name in pairs(split, part)} for part in PARTS
-        )
-        assert train.keys().isdisjoint(tested) == new
-        # Every component to be recognised occurs in training.
-        known = {component for found in train.values() for component in found}
-        for found in (*valid.values(), *tested.values()):
-            assert found and known.issuperset(found)
-        if new:
-            categories = Categories(train.values())
-            assert {categories.of(found) for found in tested.values()} == set(CATEGORIES)
-    for text, name in pairs("tmcd"):
-        assert name not in text and clean_name(name) == name
+@pytest.mark.parametrize(("split", "divides_dishes"), [("tmcd", True), ("random", False)])
+def test_both_splits_divide_the_same_recipes(split: str, divides_dishes: bool) -> None:
+    """They have the same sizes, and only the TMCD split tests names that are not trained on."""
+    assert sorted(pairs(split)) == sorted(pairs("tmcd"))
+    assert {part: len(pairs(split, part)) for part in PARTS} == {
+        "train": 34,
+        "valid": 8,
+        "test": 24,
+    }
+    trained_names = {name for _, name in pairs(split, "train")}
+    tested_names = {name for _, name in pairs(split, "test")}
+    assert trained_names.isdisjoint(tested_names) == divides_dishes
+
+
+@pytest.mark.parametrize("split", ["tmcd", "random"])
+def test_every_component_to_be_recognised_occurs_in_training(split: str) -> None:
+    """All names outside of training parse into its components."""
+    known: set[Component] = set()
+    for _, name in pairs(split, "train"):
+        known.update(GLOSSARY.parse(name) or ())
+    for _, name in pairs(split, "valid", "test"):
+        components = GLOSSARY.parse(name)
+        assert components, name
+        assert known.issuperset(components), name
+
+
+def test_the_tmcd_split_tests_all_categories() -> None:
+    """Each way in which training names can combine is in the test set."""
+    categories = Categories([GLOSSARY.parse(name) or () for _, name in pairs("tmcd", "train")])
+    tested = {categories.of(GLOSSARY.parse(name) or ()) for _, name in pairs("tmcd", "test")}
+    assert tested == set(CATEGORIES)
+
+
+def test_no_instruction_has_its_name() -> None:
+    """Names are clean, and the text does not give them away."""
+    for instruction, name in pairs("tmcd"):
+        assert name not in instruction
+        assert clean_name(name) == name
