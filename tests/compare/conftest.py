@@ -21,11 +21,12 @@ SLOWER = ("diner_mini_name", "conceptual_mini", "magnifico_mini")
 def runs(tmp_path_factory: pytest.TempPathFactory, run_cache: Path) -> Path:
     """A folder with the runs ``good``, ``poor`` and ``same`` (as good, on fewer tasks)."""
     folder = tmp_path_factory.mktemp("made")
-    every = *TASKS, *SLOWER
+    all_tasks = (*TASKS, *SLOWER)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
-        for name, seed, tasks in (("good", 1, every), ("poor", 2, every), ("same", 3, TASKS)):
-            make(folder / name, tasks, seed=seed, skill=0.4 if name == "poor" else 0.9, name=name)
+        make(folder / "good", all_tasks, seed=1, skill=0.9, name="good")
+        make(folder / "poor", all_tasks, seed=2, skill=0.4, name="poor")
+        make(folder / "same", TASKS, seed=3, skill=0.9, name="same")
     return folder
 
 
@@ -48,9 +49,12 @@ def changed(runs: Path, tmp_path: Path) -> Callable[..., Path]:
             path.write_text(json.dumps(content))
         if edit_row:
             file = samples_file(run)
-            rows = map(json.loads, file.read_text().splitlines())
-            edited = (edit_row(number, row) for number, row in enumerate(rows))
-            file.write_text("".join(json.dumps(row) + "\n" for row in edited if row is not None))
+            lines = []
+            for number, line in enumerate(file.read_text().splitlines()):
+                edited = edit_row(number, json.loads(line))
+                if edited is not None:
+                    lines.append(json.dumps(edited) + "\n")
+            file.write_text("".join(lines))
         return folder
 
     return change
@@ -58,5 +62,5 @@ def changed(runs: Path, tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a page's table: drawing takes ten times as long as all else."""
+    """Leave a page's figures empty: drawing takes ten times as long as all else."""
     monkeypatch.setattr(Figure, "svg", lambda *_, **__: "")

@@ -15,7 +15,7 @@ from lm_eval_ext.results.query import ScoreQuery
 
 
 class Guesser(LM):
-    """Answers with what is right in a share of the requests, which ones the seed says."""
+    """Answers a share of the requests correctly; the seed decides which ones."""
 
     def __init__(self, seed: int, skill: float) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ def make(
     include: Sequence[str] = (),
     **options: Any,
 ) -> Path:
-    """Evaluates a :class:`Guesser` and writes what ``lm_eval --log_samples`` would."""
+    """Evaluate a :class:`Guesser` and write what ``lm_eval --log_samples`` would."""
     logged.evaluate(
         folder,
         Guesser(seed, skill),
@@ -69,16 +69,17 @@ def make(
     return folder
 
 
-def compared(*paths: Path, asked: ScoreQuery = HEADLINES, **options: Any) -> dict[str, Any]:
-    """Figures and pairs, each with what its table is about."""
-    text, refused = run(paths, asked, format_="json", **options)
+def compared(*paths: Path, query: ScoreQuery = HEADLINES, **options: Any) -> dict[str, Any]:
+    """Return the figures and pairs of a comparison, each with the facts of its table."""
+    text, refused = run(paths, query, format_="json", **options)
     assert not refused
-    tables = json.loads(text)["tables"]
-    figures = [
-        {**one, **found, "system": name, "best": name in one["best"]}
-        for one in tables
-        for name, found in one["figures"].items()
-    ]  # fmt: skip
-    pairs = [{**one, **pair} for one in tables for pair in one["pairs"]]
+    figures = []
+    pairs = []
+    for table in json.loads(text)["tables"]:
+        for name, figure in table["figures"].items():
+            is_best = name in table["best"]
+            figures.append({**table, **figure, "system": name, "best": is_best})
+        for pair in table["pairs"]:
+            pairs.append({**table, **pair})
     legal.check_pairs(pairs)
     return {"figures": figures, "pairs": pairs}

@@ -1,4 +1,4 @@
-"""LaTeX for papers: what is bold, what is escaped, what fits a page, and that it compiles."""
+"""LaTeX for papers: bold marks, escaped text, the width of a page, and that it compiles."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from lm_eval_ext.results.grid import escape, latex, legend
 HOSTILE = "a_b%&#${}~^\\[x]*<|>\"'`--?` é\u202e\x1b[31m\n\\input{/etc/passwd}"
 
 
-def test_what_is_marked_is_bold_and_second_lines_are_small() -> None:
+def test_marks_are_bold_and_second_lines_are_small() -> None:
     rows = [["m0", "0.8 %*", "0.500°\n[-0.1, 0.6]"], ["m1", "N/A ", "+0.250?"]]
     heads = ["", "c0", "a_long heading_of-words"]
     explained = legend(["best", "unproven", "untested", "beaten"])
@@ -34,7 +34,7 @@ def test_what_is_marked_is_bold_and_second_lines_are_small() -> None:
     assert "bold" not in latex(["", "c"], [["m", "0.5 "]], "c", label="l")
 
 
-def test_what_does_not_fit_is_named_with_what_chooses() -> None:
+def test_too_many_columns_are_named_with_the_options_that_choose() -> None:
     rows = [[f"m{n}", *["0.5 "] * 9] for n in range(40)]
     assert latex(["", *"abcdefgh"], [row[:9] for row in rows], "c", label="l")
     with pytest.raises(OptionError, match=r"9 columns, .* for 8; .* choose with --tasks, .*: a, b"):
@@ -51,5 +51,6 @@ def test_no_text_is_a_command(text: str) -> None:
 
 
 def test_hostile_names_compile(tmp_path: Path) -> None:
-    made = latex(["", HOSTILE, "c" * 60], [[HOSTILE, "0.5*", "N/A"]] * 2, HOSTILE, label="l")
-    compiled(made, tmp_path)
+    row = [HOSTILE, "0.5*", "N/A"]
+    table = latex(["", HOSTILE, "c" * 60], [row, row], HOSTILE, label="l")
+    compiled(table, tmp_path)

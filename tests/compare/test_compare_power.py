@@ -1,4 +1,4 @@
-"""How many items would show a difference: from runs whose spread is known, and bad input."""
+"""How many items show a difference: from runs whose spread is known, and bad input."""
 
 import json
 import re
@@ -16,90 +16,110 @@ from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.stats.power import clusters_needed
 
-ASKED = {"task": "lieder_mini", "difference": 0.05}
+QUESTION: dict[str, Any] = {"task": "lieder_mini", "difference": 0.05}
 
 
 def test_the_spread_of_several_models_is_the_mean_over_all_pairs(runs: Path) -> None:
-    """Of variances: neither their sum nor that of one pair; documents are those of a cluster."""
+    """The mean is one of variances, not their sum; documents are counted by cluster."""
     (table,) = compare(read_models([runs]), ["lieder_mini"], ScoreQuery()).tables
     variances = [(pair.stderr or 0) ** 2 for pair in table.pairs]
     assert len(set(variances)) == 3
-    three = needed([runs], **ASKED)
-    assert three.spread**2 == pytest.approx(16 * sum(variances) / 3)
-    assert three.clusters == clusters_needed(0.05, three.spread**2)
-    assert three.documents == 3 * (three.clusters or 0)
-    assert (three.metric, three.unit) == ("direct", "item") and "3 models" in three.source
-    assert needed([runs / "good", runs / "poor"], **ASKED).spread ** 2 == pytest.approx(
-        16 * variances[0]
-    )
-    more = needed([runs], **ASKED, models=7)
-    assert more.clusters == clusters_needed(0.05, three.spread**2, alpha=0.05 / 21)
+    three_models = needed([runs], **QUESTION)
+    variance = three_models.spread**2
+    assert variance == pytest.approx(16 * sum(variances) / 3)
+    assert three_models.clusters is not None
+    assert three_models.clusters == clusters_needed(0.05, variance)
+    assert three_models.documents == 3 * three_models.clusters
+    assert (three_models.metric, three_models.unit) == ("direct", "item")
+    assert "3 models" in three_models.source
+    two_models = needed([runs / "good", runs / "poor"], **QUESTION)
+    assert two_models.spread**2 == pytest.approx(16 * variances[0])
+    seven_models = needed([runs], **QUESTION, models=7)
+    assert seven_models.clusters == clusters_needed(0.05, variance, alpha=0.05 / 21)
 
 
-def test_stated_rates() -> None:
-    found = needed([], task="lieder_base", difference=0.05, rate=0.8, icc=0.2, per_cluster=3)
-    assert (found.clusters, found.documents, found.unit) == (469, 1407, "item")
-    assert needed([], task="lieder_base", difference=0.05, rate=0.8, per_cluster=1.5).documents
-    other = needed([], task="mmlu", difference=0.05, rate=0.8)
-    assert other.unit == "cluster" and other.documents == other.clusters
+def test_stated_rates_need_no_runs() -> None:
+    rates: dict[str, Any] = {"difference": 0.05, "rate": 0.8}
+    items = needed([], task="lieder_base", **rates, icc=0.2, per_cluster=3)
+    assert (items.clusters, items.documents, items.unit) == (469, 1407, "item")
+    assert needed([], task="lieder_base", **rates, per_cluster=1.5).documents
+    foreign_task = needed([], task="mmlu", **rates)
+    assert foreign_task.unit == "cluster"
+    assert foreign_task.documents == foreign_task.clusters
 
 
-WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"difference": 0}, "--difference: Input should be greater than 0, got 0"),
-    ({"power": 1}, "--power: Input should be less than 1, got 1"),
-    ({"models": 1}, "--models: Input should be greater than or equal to 2"),
-    ({"per_cluster": 0}, "--per-cluster: Input should be greater than or equal to 1"),
-    ({"rate": None}, "give results of a pilot run; or --rate, with --icc"),
-    ({"rate": 0.99}, "0.965 and 1.015 are not both from 0 to 1"),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), WRONG)
-def test_bad_input(options: dict[str, Any], message: str) -> None:
-    right = {"task": "lieder_base", "difference": 0.05, "rate": 0.8, "icc": 0.2}
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"difference": 0}, "--difference: Input should be greater than 0, got 0"),
+        ({"power": 1}, "--power: Input should be less than 1, got 1"),
+        ({"models": 1}, "--models: Input should be greater than or equal to 2"),
+        ({"per_cluster": 0}, "--per-cluster: Input should be greater than or equal to 1"),
+        ({"rate": None}, "give results of a pilot run; or --rate, with --icc"),
+        ({"rate": 0.99}, "0.965 and 1.015 are not both from 0 to 1"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_named(options: dict[str, Any], message: str) -> None:
+    valid = {"task": "lieder_base", "difference": 0.05, "rate": 0.8, "icc": 0.2}
     with pytest.raises(LmEvalExtError, match=re.escape(message)):
-        needed([], **{**right, **options})
+        needed([], **{**valid, **options})
 
 
-def test_bad_pilots(runs: Path) -> None:
+def test_a_pilot_needs_two_models(runs: Path) -> None:
     with pytest.raises(LmEvalExtError, match="no task lieder_mini is in the results of two models"):
-        needed([runs / "good"], **ASKED)
-    for options, message in (
+        needed([runs / "good"], **QUESTION)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
         ({"task": "lieder_two"}, "no task lieder_two is in the results of two models"),
         ({"task": "cogs_mini_[gi]*"}, "is cogs_mini_gen, cogs_mini_id; name one of them"),
         ({"metric": "nope"}, "lieder_mini has no metric nope; available: direct"),
         ({"difference": 5}, "--difference 5 is not legal; direct goes from 0 to 1"),
         ({"metric": "undefined"}, "lieder_mini: nothing varies"),
         ({"per_cluster": 3}, "give results of a pilot run; or --rate"),
-    ):
-        with pytest.raises(LmEvalExtError, match=re.escape(message)):
-            needed([runs], **{**ASKED, **options})
+    ],
+    ids=str,
+)
+def test_a_pilot_without_an_answer_is_refused(
+    runs: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(LmEvalExtError, match=re.escape(message)):
+        needed([runs], **{**QUESTION, **options})
 
 
-def test_the_command(runs: Path) -> None:
-    pilot = ["power", "lieder_mini", *(str(runs / name) for name in ("good", "poor"))]
-    pilot += ["--difference", "0.2"]
-    first, second, third, fourth, *_ = CliRunner().invoke(app, pilot).output.splitlines()
-    assert first == "lieder_mini, direct: two models that differ by 0.2"
-    assert third == "the task has: 16 items"
-    assert re.fullmatch(r"16 items show: a difference of 0\.1\d+ or more", fourth)
-    line = r"needed: (\d+) items, \d+ documents; power 0.8, level 0.05, 2 models"
-    found = re.fullmatch(line, second)
-    told = json.loads(CliRunner().invoke(app, [*pilot, "--json"]).output)
-    assert found and int(found[1]) == told["clusters"]
+def power_command(runs: Path, task: str, *options: str) -> str:
+    """Return the output of ``lm-eval-ext power`` with a pilot of two models."""
+    pilot = [str(runs / "good"), str(runs / "poor")]
+    return CliRunner().invoke(app, ["power", task, *pilot, *options]).output
 
 
-def test_what_a_task_cannot_show_is_not_needed(runs: Path) -> None:
-    """It asked for 415 generalization types where 21 exist."""
-    pilot = ["power", "cogs_mini_gen", *(str(runs / name) for name in ("good", "poor"))]
-    output = CliRunner().invoke(app, [*pilot, "--difference", "0.01"]).output
+def test_the_command_prints_a_summary_or_json(runs: Path) -> None:
+    output = power_command(runs, "lieder_mini", "--difference", "0.2")
+    title, needs, available, shows, *_ = output.splitlines()
+    assert title == "lieder_mini, direct: two models that differ by 0.2"
+    match = re.fullmatch(
+        r"needed: (\d+) items, \d+ documents; power 0.8, level 0.05, 2 models", needs
+    )
+    assert match
+    assert available == "the task has: 16 items"
+    assert re.fullmatch(r"16 items show: a difference of 0\.1\d+ or more", shows)
+    content = json.loads(power_command(runs, "lieder_mini", "--difference", "0.2", "--json"))
+    assert content["clusters"] == int(match[1])
+
+
+def test_a_difference_that_the_task_cannot_show_has_no_number_of_items(runs: Path) -> None:
+    """No output asks for 415 generalization types where 21 exist."""
+    output = power_command(runs, "cogs_mini_gen", "--difference", "0.01")
     assert "needed" not in output
     assert "this task cannot show it: it has too few generalization types" in output
     assert "the task has: 10 generalization types" in output
     assert "a pilot of 10 generalization types is small" in " ".join(output.split())
 
 
-def test_what_items_show_is_the_difference_that_needs_them() -> None:
+def test_items_show_the_difference_that_needs_them() -> None:
     """The two questions are each other's inverse."""
     stated = {"task": "lieder_fresh_base", "rate": 0.8, "icc": 0.2, "per_cluster": 3}
     clusters = needed([], **stated, difference=0.05).clusters

@@ -17,45 +17,67 @@ def against(folder: Path, runs: Path, tasks: str = "lieder_mini", **options: Any
     return run([folder, runs / "poor"], ScoreQuery(), tasks=tasks, **options)
 
 
-def other(number: int, row: dict[str, Any], key: str) -> dict[str, Any]:
-    """``arguments``: of a later request, since lm-eval's prompt_hash is of the first only."""
-    if number == 5 and key == "arguments":
-        row[key][max(row[key])]["arg_0"] += " Really."
-    elif number == 5:
+def change_fifth(number: int, row: dict[str, Any], key: str) -> dict[str, Any]:
+    """Change a key of document 5.
+
+    ``arguments`` changes its last request, since lm-eval's prompt_hash is of the first only.
+    """
+    if number != 5:
+        return row
+    if key == "arguments":
+        last_request = max(row["arguments"])
+        row["arguments"][last_request]["arg_0"] += " Really."
+    else:
         row[key] = "0" * 64
     return row
 
 
-@pytest.mark.parametrize("key", ["prompt_hash", "target_hash", "arguments"])
-def test_other_prompts_and_answers_are_refused(changed: Changed, runs: Path, key: str) -> None:
-    folder = changed(edit_row=lambda number, row: other(number, row, key))
-    what = "right answers" if key == "target_hash" else "prompts"
-    with pytest.raises(DataError, match=f"had different {what}"):
+def test_different_right_answers_are_refused(changed: Changed, runs: Path) -> None:
+    folder = changed(edit_row=lambda number, row: change_fifth(number, row, "target_hash"))
+    with pytest.raises(DataError, match="had different right answers"):
         against(folder, runs)
-    if what == "prompts":
-        assert "Accuracy" in against(folder, runs, across_settings=True)[0]
+
+
+@pytest.mark.parametrize("key", ["prompt_hash", "arguments"])
+def test_different_prompts_are_refused_unless_the_user_allows_them(
+    changed: Changed, runs: Path, key: str
+) -> None:
+    folder = changed(edit_row=lambda number, row: change_fifth(number, row, key))
+    with pytest.raises(DataError, match="had different prompts"):
+        against(folder, runs)
+    assert "Accuracy" in against(folder, runs, across_settings=True)[0]
+
+
+def resigned(changed: Changed, key: str, value: str) -> Path:
+    """Return a copy of the run ``good`` with another value in the signature of lieder_mini."""
+
+    def edit(content: dict[str, Any]) -> None:
+        content["configs"]["lieder_mini"]["metadata"]["signature"][key] = value
+
+    return changed(edit)
 
 
 @pytest.mark.parametrize(
-    ("part", "value", "allowed"),
-    [("sha256", "ffff", False), ("scoring", "other", False), ("version", "2.0", False),
-     ("version", "1.7", True), ("lm-eval-ext", "9", True)],
-)  # fmt: skip
-def test_signatures_must_agree(
-    changed: Changed, runs: Path, part: str, value: str, allowed: bool
+    ("key", "value", "named"),
+    [
+        ("sha256", "ffff", "digest of the data"),
+        ("scoring", "other", "scoring"),
+        ("version", "2.0", "version"),
+    ],
+)
+def test_different_signatures_are_refused(
+    changed: Changed, runs: Path, key: str, value: str, named: str
 ) -> None:
-    def edit(content: dict[str, Any]) -> None:
-        content["configs"]["lieder_mini"]["metadata"]["signature"][part] = value
-
-    folder = changed(edit)
-    if allowed:
-        assert against(folder, runs)[0]
-        return
-    with pytest.raises(
-        DataError, match="digest of the data" if part == "sha256" else part
-    ) as caught:
-        against(folder, runs)
+    with pytest.raises(DataError, match=named) as caught:
+        against(resigned(changed, key, value), runs)
     assert value.partition(".")[0] in str(caught.value)
+
+
+@pytest.mark.parametrize(("key", "value"), [("version", "1.7"), ("lm-eval-ext", "9")])
+def test_signatures_may_differ_in_what_changes_no_score(
+    changed: Changed, runs: Path, key: str, value: str
+) -> None:
+    assert against(resigned(changed, key, value), runs)[0]
 
 
 def test_a_run_in_which_all_answers_are_missing_is_refused(changed: Changed, runs: Path) -> None:
@@ -74,7 +96,7 @@ def test_a_run_that_cannot_be_compared_does_not_stop_the_others(
     changed: Changed, runs: Path, tmp_path: Path
 ) -> None:
     """Of three models two are compared; the third is named."""
-    folder = changed(edit_row=lambda number, row: other(number, row, "target_hash"))
+    folder = changed(edit_row=lambda number, row: change_fifth(number, row, "target_hash"))
     text, refused = run([folder, runs / "poor", runs / "same"], ScoreQuery(), tasks="lieder_mini")
     assert "different right answers" in refused and "° " in text
     for file in folder.glob("samples_lieder_mini*"):
@@ -86,41 +108,44 @@ def test_a_run_that_cannot_be_compared_does_not_stop_the_others(
 
 
 @pytest.mark.parametrize(
-    ("task", "asked", "message"),
+    ("task", "query", "message"),
     [
-        (
-            "lieder",
+        pytest.param(
+            "lieder_mini",
             ScoreQuery(where=("family=plain_negated,no",)),
             "no family no; available: able_un",
+            id="unknown value of a facet",
         ),
-        (
-            "magnifico",
+        pytest.param(
+            "magnifico_mini",
             ScoreQuery(by="word"),
             "compares form base with others, and no part has both",
+            id="no part has both sides of a ratio",
         ),
-        (
-            "conceptual",
+        pytest.param(
+            "conceptual_mini",
             ScoreQuery(("gain",), by="demonstrations"),
             "gain compares demonstrations, so",
+            id="a facet that the metric compares",
         ),
     ],
 )
-def test_what_cannot_be_asked_is_one_line(
-    runs: Path, task: str, asked: ScoreQuery, message: str
+def test_a_query_without_answer_is_one_line(
+    runs: Path, task: str, query: ScoreQuery, message: str
 ) -> None:
-    """It printed a table of N/A."""
+    """The message replaces a table of N/A."""
     with pytest.raises(OptionError, match=message):
-        run([runs / "good", runs / "poor"], asked, tasks=f"{task}_mini")
+        run([runs / "good", runs / "poor"], query, tasks=task)
 
 
-def test_samples_without_the_part_are_one_line(changed: Changed) -> None:
-    """Of an older version, whose rows lack a facet."""
+def test_samples_without_the_facet_are_one_line(changed: Changed) -> None:
+    """Samples of an older version lack a facet."""
 
-    def without(number: int, row: dict[str, Any]) -> dict[str, Any]:
-        for one in row["rows"]:
-            del one["family"]
+    def without_family(number: int, row: dict[str, Any]) -> dict[str, Any]:
+        for scores in row["rows"]:
+            del scores["family"]
         return row
 
-    folder = changed(edit_row=without)
+    folder = changed(edit_row=without_family)
     with pytest.raises(OptionError, match="lieder_mini: its samples have no family"):
         run([folder, folder], ScoreQuery(by="family"), tasks="lieder_mini")

@@ -29,29 +29,30 @@ from lm_eval_ext.stats.statistics import Estimate
 def test_values_are_those_of_the_results_files(runs: Path) -> None:
     """Every metric of every task, with lm-eval's own interval."""
     checked = 0
-    for own in read_results(runs / "good")[0].runs:
-        task, metrics = own.task, own.scores
+    for good_run in read_results(runs / "good")[0].runs:
+        task = good_run.task
         card = card_of(task)
         assert card
-        titles = {card.title_of(metric): metric for metric in metrics}
-        for row in compared(runs, tasks=task, asked=ScoreQuery(tuple(metrics)))["figures"]:
-            score = run_in(runs / row["system"], task).scores[titles[row["title"]]]
-            assert (row["value"], row["low"], row["high"]) == pytest.approx(
-                (score.value, score.low, score.high), rel=1e-9
-            ), row
+        metrics = {card.title_of(metric): metric for metric in good_run.scores}
+        query = ScoreQuery(tuple(good_run.scores))
+        for figure in compared(runs, tasks=task, query=query)["figures"]:
+            score = run_in(runs / figure["system"], task).scores[metrics[figure["title"]]]
+            expected = (score.value, score.low, score.high)
+            shown = (figure["value"], figure["low"], figure["high"])
+            assert shown == pytest.approx(expected, rel=1e-9), figure
             checked += 1
     assert checked > 100
 
 
 def test_a_model_against_itself_finds_nothing(runs: Path) -> None:
     content = compared(runs / "good", runs / "good", tasks="*")
-    tested = [row for row in content["pairs"] if row["p"] is not None]
+    tested = [pair for pair in content["pairs"] if pair["p"] is not None]
     assert len(tested) == 7
-    assert all(row["value"] == 0 and row["p"] == row["p_holm"] == 1 for row in tested)
-    assert {row["test"] for row in tested} == {"mcnemar", "sign-flip", "swap"}
+    assert {(pair["value"], pair["p"], pair["p_holm"]) for pair in tested} == {(0, 1, 1)}
+    assert {pair["test"] for pair in tested} == {"mcnemar", "sign-flip", "swap"}
 
 
-def test_the_best_are_those_that_no_other_one_beats(runs: Path) -> None:
+def test_models_that_no_other_model_beats_are_best(runs: Path) -> None:
     content = compared(runs, tasks="cogs_mini_id")
     marks = {row["system"]: row["best"] for row in content["figures"]}
     assert marks == {"good": True, "same": True, "poor": False}
@@ -61,12 +62,17 @@ def test_the_best_are_those_that_no_other_one_beats(runs: Path) -> None:
 
 
 def test_bold_is_one_rule_everywhere(runs: Path, tmp_path: Path, without_figures: None) -> None:
-    """Text, JSON, both LaTeX tables, the page and its export: the same systems."""
-    found = overview(read_models([runs]))
-    best = {task: set(own["model"][own["best"]]) for task, own in found.groupby("task")}
+    """Text, JSON, both LaTeX tables, the page and its export mark the same systems."""
+    scores = overview(read_models([runs]))
+    best = {}
+    for task, task_scores in scores.groupby("task"):
+        best[task] = set(task_scores["model"][task_scores["best"]])
+    counts = scores["standing"].value_counts()
+    assert counts["best"] > 2
+    assert counts["unproven"] > 2
     for task, expected in best.items():
         content = compared(runs, tasks=task)
-        assert {row["system"] for row in content["figures"] if row["best"]} == expected
+        assert {row["system"] for row in content["figures"] if row["best"]} == expected, task
         latex, _ = run([runs], ScoreQuery(), tasks=task, format_="latex")
         bold = {line.split(" & ")[0] for line in latex.splitlines() if "textbf" in line}
         assert bold == expected, task
@@ -75,23 +81,24 @@ def test_bold_is_one_rule_everywhere(runs: Path, tmp_path: Path, without_figures
         run([runs], ScoreQuery(), format_="latex")[0],
         (tmp_path / "models.tex").read_text(),
     ):
-        assert latex.count(r"\textbf{") == found["best"].sum() > 2
-        assert latex.count(r"\rlap{$^{\circ}$}") == (found["standing"] == "unproven").sum() > 2
-        assert latex.count(r"\rlap{$^{?}$}") == (found["standing"] == "untested").sum()
+        assert latex.count(r"\textbf{") == scores["best"].sum() == counts["best"]
+        assert latex.count(r"\rlap{$^{\circ}$}") == counts["unproven"]
+        assert latex.count(r"\rlap{$^{?}$}") == counts.get("untested", 0)
     text, _ = run([runs], ScoreQuery())
-    for standing, mark in (("best", "*"), ("unproven", "°"), ("untested", "?")):
-        marked = sum(line.count(mark) for line in text.splitlines()[:9])
-        assert marked == (found["standing"] == standing).sum(), standing
+    table = "".join(text.splitlines()[:9])
+    assert table.count("*") == counts["best"]
+    assert table.count("°") == counts["unproven"]
+    assert table.count("?") == counts.get("untested", 0)
     page = build([runs], tmp_path / "page", samples=0)
-    exported = csv.DictReader((page.parent / "leaderboard.csv").open())
-    of_page: dict[str, set[str]] = {}
-    for row in exported:
-        of_page.setdefault(row["task"], set()).update([row["model"]] * (row["best"] == "True"))
-    assert {task: of_page[task] for task in best} == best
-    (shown,) = re.findall('<section id="overview".*?</section>', page.read_text(), re.DOTALL)
-    assert len(re.findall('<td[^>]*class="top"', shown)) == found["best"].sum()
-    assert shown.count("<sup>°</sup>") == (found["standing"] == "unproven").sum()
-    assert shown.count("<sup>?</sup>") == (found["standing"] == "untested").sum()
+    exported: dict[str, set[str]] = {task: set() for task in best}
+    for row in csv.DictReader((page.parent / "leaderboard.csv").open()):
+        if row["best"] == "True" and row["task"] in best:
+            exported[row["task"]].add(row["model"])
+    assert exported == best
+    (section,) = re.findall('<section id="overview".*?</section>', page.read_text(), re.DOTALL)
+    assert len(re.findall('<td[^>]*class="top"', section)) == counts["best"]
+    assert section.count("<sup>°</sup>") == counts["unproven"]
+    assert section.count("<sup>?</sup>") == counts.get("untested", 0)
 
 
 def test_two_models_and_five_benchmarks_are_one_table(runs: Path, tmp_path: Path) -> None:
@@ -108,8 +115,9 @@ def test_two_models_and_five_benchmarks_are_one_table(runs: Path, tmp_path: Path
     text, _ = run([short, runs / "poor"], ScoreQuery())
     assert [line.split()[-1] for line in text.splitlines()[2:4]] == ["21/500", "21/48"]
     leaderboard([short], tmp_path / "a.tex")
-    for one in ("size 21/48", "below trials", "% task:lieder_mini|version:1.2|"):
-        assert one in (tmp_path / "a.tex").read_text()
+    table = (tmp_path / "a.tex").read_text()
+    for phrase in ("size 21/48", "below trials", "% task:lieder_mini|version:1.2|"):
+        assert phrase in table
     latex, _ = run([runs], ScoreQuery(), tasks="lieder_mini", format_="latex")
     assert r"\label{tab:compare-lieder_mini-direct}" in latex
 
@@ -149,61 +157,81 @@ def test_a_task_that_is_not_ours(tmp_path: Path) -> None:
     for seed, skill in ((1, 0.9), (2, 0.3)):
         folder = tmp_path / "runs" / str(seed)
         make(folder, ["foreign_sums"], seed=seed, skill=skill, include=[str(tmp_path)])
-    both = ScoreQuery(("exact_match,plain", "exact_match,words"))
-    plain, words = compared(tmp_path / "runs", asked=both)["pairs"]
+    both_filters = ScoreQuery(("exact_match,plain", "exact_match,words"))
+    plain, words = compared(tmp_path / "runs", query=both_filters)["pairs"]
     assert (plain["documents"], plain["clusters"], plain["cluster"]) == (45, 45, "document")
     assert plain["test"] == "mcnemar" and plain["p"] < 0.01
     assert words["value"] == 0
     (file,) = (tmp_path / "runs" / "1").rglob("results_*.json")
     file.write_text(file.read_text().replace('"exact_match,plain": 0.', '"exact_match,plain": 0.0'))
-    found = compared(tmp_path / "runs", asked=ScoreQuery(both.metrics[:1]))
-    assert found["pairs"] == [] and "has another value" in found["figures"][0]["note"]
+    changed = compared(tmp_path / "runs", query=ScoreQuery(("exact_match,plain",)))
+    assert changed["pairs"] == []
+    assert "has another value" in changed["figures"][0]["note"]
     with pytest.raises(OptionError, match="no facet family: only tasks of ours"):
         run([tmp_path / "runs"], ScoreQuery(by="family"))
 
 
 def test_documents_that_one_run_lacks_do_not_count(runs: Path, tmp_path: Path) -> None:
     short = make(tmp_path / "short", ["lieder_mini"], seed=9, limit=21, name="short")
-    found = compared(runs / "poor", short, tasks="lieder_mini")
-    assert {row["documents"] for row in found["figures"]} == {21}
-    values = {row["system"]: row["value"] for row in found["figures"]}
+    figures = compared(runs / "poor", short, tasks="lieder_mini")["figures"]
+    assert {figure["documents"] for figure in figures} == {21}
+    values = {figure["system"]: figure["value"] for figure in figures}
     assert values["short"] == run_in(short, "lieder_mini").scores["direct"].value
-    asked = set(rows(run_in(short, "lieder_mini"))["document"])
-    own = rows(run_in(runs / "poor", "lieder_mini")).query("metric == 'direct'")
-    own = own[(own["requirement"] != "distance") & own["document"].isin(asked)]
-    assert values["poor"] == pytest.approx(own.groupby("document")["correct"].mean().mean())
+    shared_documents = set(rows(run_in(short, "lieder_mini"))["document"])
+    poor = rows(run_in(runs / "poor", "lieder_mini"))
+    poor = poor[(poor["metric"] == "direct") & (poor["requirement"] != "distance")]
+    poor = poor[poor["document"].isin(shared_documents)]
+    assert values["poor"] == pytest.approx(poor.groupby("document")["correct"].mean().mean())
 
 
-def test_parts_are_those_of_show(runs: Path) -> None:
-    scores = run_in(runs / "poor", "magnifico_mini").scores
-    by_form = compared(runs, tasks="magnifico_mini", asked=ScoreQuery(by="form"))["figures"]
-    only = compared(runs, tasks="magnifico_mini", asked=ScoreQuery(where=("form=foreign",)))[
-        "figures"
+def test_a_part_has_the_value_that_show_gives_it(runs: Path) -> None:
+    expected = run_in(runs / "poor", "magnifico_mini").scores["relative_performance/foreign"].value
+    by_form = compared(runs, tasks="magnifico_mini", query=ScoreQuery(by="form"))["figures"]
+    values = [
+        figure["value"]
+        for figure in by_form
+        if figure["system"] == "poor" and figure["part"] == "foreign"
     ]
-    one, two = (
-        [row["value"] for row in rows if row["system"] == "poor"]
-        for rows in ([row for row in by_form if row["part"] == "foreign"], only)
-    )
-    assert one == two == [scores["relative_performance/foreign"].value]
-    for row in compared(runs, tasks="conceptual_mini", asked=ScoreQuery(value="accuracy"))[
-        "figures"
-    ]:
-        own = run_in(runs / row["system"], "conceptual_mini").scores
-        assert row["value"] == own["gain/accuracy"].value
-    every = compared(runs, asked=ScoreQuery(by="family"))["figures"]
-    assert {row["task"] for row in every} == {"lieder_mini"}, "the others have no such facet"
+    assert values == [expected]
+    foreign = ScoreQuery(where=("form=foreign",))
+    figures = compared(runs, tasks="magnifico_mini", query=foreign)["figures"]
+    values = [figure["value"] for figure in figures if figure["system"] == "poor"]
+    assert values == [expected]
 
 
-def test_what_is_no_mean_is_swapped_and_the_papers_bootstrap_is_not_tested(runs: Path) -> None:
-    for task, metric in (
-        ("magnifico_mini", "relative_performance"), ("diner_mini_name", "micro_f1"),
+def test_another_value_is_the_one_that_show_gives(runs: Path) -> None:
+    accuracy = ScoreQuery(value="accuracy")
+    figures = compared(runs, tasks="conceptual_mini", query=accuracy)["figures"]
+    assert figures
+    for figure in figures:
+        scores = run_in(runs / figure["system"], "conceptual_mini").scores
+        assert figure["value"] == scores["gain/accuracy"].value
+
+
+def test_tasks_without_the_facet_are_not_shown(runs: Path) -> None:
+    figures = compared(runs, query=ScoreQuery(by="family"))["figures"]
+    assert {figure["task"] for figure in figures} == {"lieder_mini"}
+
+
+@pytest.mark.parametrize(
+    ("task", "metric"),
+    [
+        ("magnifico_mini", "relative_performance"),
+        ("diner_mini_name", "micro_f1"),
         ("conceptual_mini", "relative_error_change"),
-    ):  # fmt: skip
-        found = compared(runs / "good", runs / "poor", tasks=task, asked=ScoreQuery((metric,)))
-        assert {row["test"] for row in found["pairs"]} == {"swap"}
-    found = compared(runs, tasks="conceptual_mini", asked=ScoreQuery(("gain_100x200",)))
-    assert found["pairs"] == [] and not any(row["best"] for row in found["figures"])
-    assert found["figures"][0]["note"].startswith("no test: the paper draws documents")
+    ],
+)
+def test_a_metric_that_is_no_mean_has_a_swap_test(runs: Path, task: str, metric: str) -> None:
+    query = ScoreQuery((metric,))
+    pairs = compared(runs / "good", runs / "poor", tasks=task, query=query)["pairs"]
+    assert {pair["test"] for pair in pairs} == {"swap"}
+
+
+def test_the_papers_bootstrap_is_not_tested(runs: Path) -> None:
+    content = compared(runs, tasks="conceptual_mini", query=ScoreQuery(("gain_100x200",)))
+    assert content["pairs"] == []
+    assert {figure["best"] for figure in content["figures"]} == {False}
+    assert content["figures"][0]["note"].startswith("no test: the paper draws documents")
 
 
 def test_units_are_declared_not_guessed() -> None:
@@ -222,50 +250,63 @@ def test_units_are_declared_not_guessed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "options", "said"),
-    [(ScoreQuery(), {"tasks": "arc"}, "no task arc .* lieder_mini"),
-     (ScoreQuery(), {"between": "lieder_mini"}, "two tasks"),
-     (ScoreQuery(), {"seeds": True}, 'no two names differ only in "seed N" at the end: good, poor'),
-     (ScoreQuery(("accuracy",)), {"tasks": "lieder_mini"}, "no metric accuracy"),
-     (ScoreQuery(by="kin"), {}, "has no facet kin"),
+    ("query", "options", "message"),
+    [
+        pytest.param(ScoreQuery(), {"tasks": "arc"}, "no task arc .* lieder_mini", id="task"),
+        pytest.param(ScoreQuery(), {"between": "lieder_mini"}, "two tasks", id="between one task"),
+        pytest.param(
+            ScoreQuery(),
+            {"seeds": True},
+            'no two names differ only in "seed N" at the end: good, poor',
+            id="seeds",
+        ),
+        pytest.param(
+            ScoreQuery(("accuracy",)), {"tasks": "lieder_mini"}, "no metric accuracy", id="metric"
+        ),
+        pytest.param(ScoreQuery(by="kin"), {}, "has no facet kin", id="facet"),
     ],
-)  # fmt: skip
-def test_wrong_options_say_what_is_valid(
-    runs: Path, asked: ScoreQuery, options: dict[str, Any], said: str
+)
+def test_an_error_about_an_option_names_valid_values(
+    runs: Path, query: ScoreQuery, options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(OptionError, match=said):
-        run([runs], asked, **options)
+    with pytest.raises(OptionError, match=message):
+        run([runs], query, **options)
 
 
 def test_csv_and_json_agree_and_keep_all_digits(runs: Path) -> None:
-    asked = ScoreQuery(by="requirement")
-    text, _ = run([runs], asked, tasks="lieder_mini", format_="csv")
-    pairs = compared(runs, tasks="lieder_mini", asked=asked)["pairs"]
-    found = [(float(row["value"]), row["first"], row["part"]) for row in rows_of(text)]
-    assert found == [(one["value"], one["first"], one["part"]) for one in pairs]
-    assert len(found) == 15
+    query = ScoreQuery(by="requirement")
+    text, _ = run([runs], query, tasks="lieder_mini", format_="csv")
+    from_csv = [(float(row["value"]), row["first"], row["part"]) for row in rows_of(text)]
+    pairs = compared(runs, tasks="lieder_mini", query=query)["pairs"]
+    from_json = [(pair["value"], pair["first"], pair["part"]) for pair in pairs]
+    assert from_csv == from_json
+    assert len(from_csv) == 15
 
 
 def test_a_hostile_name_stays_text(changed: Callable[..., Path], runs: Path) -> None:
     name = "=cmd|x](y) <script>\x1b[31m"
     folder = changed(lambda content: content.update(model_name=name))
-    text, markdown, table = (
-        run([folder, runs / "poor"], ScoreQuery(), tasks="lieder_mini", format_=format_)[0]
-        for format_ in ("text", "markdown", "csv")
-    )
-    assert "\x1b" not in text + markdown + table
+    outputs = {}
+    for output_format in ("text", "markdown", "csv"):
+        paths = [folder, runs / "poor"]
+        output, _ = run(paths, ScoreQuery(), tasks="lieder_mini", format_=output_format)
+        assert "\x1b" not in output, output_format
+        outputs[output_format] = output
+    markdown = outputs["markdown"]
     assert "<script>" not in markdown.replace("\\<script\\>", "") and "\\|x\\]" in markdown
-    cells = [cell for row in csv.reader(io.StringIO(table)) for cell in row]
+    cells = [cell for row in csv.reader(io.StringIO(outputs["csv"])) for cell in row]
     assert not any(cell.startswith("=") for cell in cells)
 
 
 def test_two_tasks_of_the_same_models(runs: Path) -> None:
-    found = compared(runs, between="cogs_mini_gen,cogs_mini_overestimation")
-    by_model = {row["model"]: row for row in found["pairs"]}
-    assert set(by_model) == {"good", "poor", "same"}
-    ps = [row["p"] for row in found["pairs"]]
-    assert [row["p_holm"] for row in found["pairs"]] == holm(ps) != ps
-    assert not any(row["best"] for row in found["figures"])
+    content = compared(runs, between="cogs_mini_gen,cogs_mini_overestimation")
+    pairs = content["pairs"]
+    assert {pair["model"] for pair in pairs} == {"good", "poor", "same"}
+    p_values = [pair["p"] for pair in pairs]
+    adjusted = [pair["p_holm"] for pair in pairs]
+    assert adjusted == holm(p_values)
+    assert adjusted != p_values
+    assert {figure["best"] for figure in content["figures"]} == {False}
     with pytest.raises(DataError, match="are not about the same items"):
         run([runs], ScoreQuery(), between="conceptual_mini,lieder_mini")
 
@@ -284,18 +325,25 @@ def test_mean_and_spread_by_seed(tmp_path: Path) -> None:
     assert "plain_negated" in shown and " sd " in shown and "N/A" not in shown
 
 
-LONG = ("meta-llama/Llama-3.3-70B-Instruct", "Qwen2.5-72B-Instruct", "an_organisation/a_model-7B")
+LONG_NAMES = (
+    "meta-llama/Llama-3.3-70B-Instruct",
+    "Qwen2.5-72B-Instruct",
+    "an_organisation/a_model-7B",
+)
 
 
 def test_long_names_are_not_broken_inside_a_word(runs: Path, changed: Callable[..., Path]) -> None:
-    """In a heading "Qwen2.5-72B-Instru" stood above "ct"; names stay on one line in rows."""
-    folder = changed(lambda content: content.update(model_name=LONG[0]))
+    """In rows, a name stays on one line."""
+    folder = changed(lambda content: content.update(model_name=LONG_NAMES[0]))
     text, _ = run([folder, runs / "poor"], ScoreQuery(), tasks="lieder_mini")
-    assert sum(LONG[0] in line for line in text.splitlines()) == 2
-    for count in (2, 3):
-        made = grid(
-            [("", ["", *LONG[:count], "p (Holm)"], [["cogs", *["-0.075* ab"] * 4][: count + 2]])]
-        )
-        words = re.findall(r"[\w.]+", " ".join(LONG[:count]).replace("_", " "))
-        assert [word for word in words if word not in made.replace("_", " ").split("─")[0]] == []
-        assert max(map(len, made.splitlines())) <= 80
+    assert sum(LONG_NAMES[0] in line for line in text.splitlines()) == 2
+
+
+@pytest.mark.parametrize("names", [LONG_NAMES[:2], LONG_NAMES], ids=["two models", "three models"])
+def test_a_heading_has_the_words_of_long_names_whole(names: tuple[str, ...]) -> None:
+    cells = ["-0.075* ab" for _ in (*names, "p (Holm)")]
+    table = grid([("", ["", *names, "p (Holm)"], [["cogs", *cells]])])
+    heading = table.replace("_", " ").split("─")[0]
+    for word in re.findall(r"[\w.]+", " ".join(names).replace("_", " ")):
+        assert word in heading
+    assert max(map(len, table.splitlines())) <= 80
