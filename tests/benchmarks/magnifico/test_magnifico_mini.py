@@ -11,14 +11,18 @@ import pytest
 from support.databases import read_schema
 
 from lm_eval_ext.benchmarks.magnifico import corpora, mini
-from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Corpus
+from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Corpus, Example
 from lm_eval_ext.sql import Executor
 from lm_eval_ext.sql.mutants import mutants
 
 CONTENT = mini.content()
 HELD_OUT = [example for examples in CONTENT.support.values() for example in examples]
-EVERY = [*CONTENT.examples, *HELD_OUT, *CONTENT.combinations]
-FORMS = {form: name for name, one in CONTENT.interpretations.items() for form in one.forms.values()}
+ALL_EXAMPLES = [*CONTENT.examples, *HELD_OUT, *CONTENT.combinations]
+NOVEL_WORDS = [
+    word
+    for interpretation in CONTENT.interpretations.values()
+    for word in interpretation.forms.values()
+]
 
 OTHER_ROWS = {
     "distinct_added", "join_loosened", "count_of_distinct", "count_of_nullable",
@@ -30,81 +34,134 @@ OTHER_ROWS = {
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
-    """The corpus with its databases, built once for all tests that only read."""
+    """Return the corpus with its databases, built once for all tests that only read."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path_factory.mktemp("mini")))
         yield mini.corpus()
 
 
-def _holds(text: str, form: str) -> int:
-    return len(re.findall(rf"(?<![\w-]){re.escape(form)}(?![\w-])", text, re.IGNORECASE))
+def count_of(word: str, text: str) -> int:
+    """Count a word or phrase in a text, in any case."""
+    pattern = rf"(?<![\w-]){re.escape(word)}(?![\w-])"
+    return len(re.findall(pattern, text, re.IGNORECASE))
 
 
-def test_its_size() -> None:
-    categories = Counter(one.category for one in CONTENT.interpretations.values())
+def test_it_has_two_interpretations_of_each_category() -> None:
+    """There are six combinations of them with four forms each, and no id comes twice."""
+    categories = Counter(each.category for each in CONTENT.interpretations.values())
     assert categories == dict.fromkeys(["basic", "subquery", "value", "column", "phrase"], 2)
-    tests = Counter((e.interpretations[0], e.form) for e in CONTENT.examples)
-    assert {len(CONTENT.support[key]) for key in tests} == {5}
-    for name, one in CONTENT.interpretations.items():
-        phrase = one.category == "phrase"
-        assert tuple(one.forms) == (("plausible",) if phrase else NOVEL)
-        assert {tests[name, form] for form in (BASE, *one.forms)} == {4 if phrase else 6}
-        asked_of = {e.db_id for e in CONTENT.examples if e.interpretations == (name,)}
-        assert phrase or len(asked_of) >= 2
     assert len(CONTENT.combinations) == 6 * 4
-    assert len({e.id for e in EVERY}) == len(EVERY)
+    assert len({example.id for example in ALL_EXAMPLES}) == len(ALL_EXAMPLES)
 
 
-def test_a_question_holds_its_own_form_once_and_no_other() -> None:
-    for example in EVERY:
-        own = () if example.form == BASE else example.interpretations
-        wanted = {CONTENT.interpretations[name].forms[example.form]: 1 for name in own}
-        held = {form: _holds(example.question, form) for form in FORMS}
-        assert {form: n for form, n in held.items() if n} == wanted, example.id
-        assert not any(_holds(example.query, form) for form in FORMS)
+@pytest.mark.parametrize("name", CONTENT.interpretations)
+def test_forms_of_an_interpretation_have_the_same_number_of_examples(name: str) -> None:
+    """A word has six in each of four forms, on several databases; a phrase has four in two."""
+    interpretation = CONTENT.interpretations[name]
+    examples = [each for each in CONTENT.examples if each.interpretations == (name,)]
+    counts = Counter(example.form for example in examples)
+    if interpretation.category == "phrase":
+        assert tuple(interpretation.forms) == ("plausible",)
+        assert counts == {BASE: 4, "plausible": 4}
+    else:
+        assert tuple(interpretation.forms) == NOVEL
+        assert counts == dict.fromkeys((BASE, *NOVEL), 6)
+        assert len({example.db_id for example in examples}) >= 2
+    for form in counts:
+        assert len(CONTENT.support[name, form]) == 5
 
 
-def test_golds_give_rows_and_no_mutant_gives_the_same(corpus: Corpus) -> None:
-    """But for kinds of mutants that need rows of a suite's other databases."""
-    misses = []
+@pytest.mark.parametrize("example", ALL_EXAMPLES, ids=[example.id for example in ALL_EXAMPLES])
+def test_a_question_holds_its_own_form_once_and_no_other(example: Example) -> None:
+    """A base question has no novel word, and a query none at all."""
+    expected = {}
+    if example.form != BASE:
+        for name in example.interpretations:
+            expected[CONTENT.interpretations[name].forms[example.form]] = 1
+    in_question = {}
+    for word in NOVEL_WORDS:
+        count = count_of(word, example.question)
+        if count:
+            in_question[word] = count
+        assert not count_of(word, example.query)
+    assert in_question == expected
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[Executor]:
+    """Return an executor with one process, for all tests."""
     with Executor(workers=1) as executor:
-        for db_id, golds in corpus.golds().items():
-            database = corpus.databases[db_id]
-            schema = read_schema(database.path)
-            for gold in golds:
-                rows = executor.query(database.path, gold).rows
-                assert rows, gold
-                assert not any(value is None for row in rows for value in row), gold
-                misses += [
-                    (db_id, gold, miss.sql)
-                    for miss in mutants(gold, schema)
-                    if miss.kind not in OTHER_ROWS
-                ]
-    misses += [
-        (e.db_id, e.query, e.query.replace("'north', 'east'", one))
-        for e in EVERY
-        for one in ("'north'", "'east'")
-        if "'north', 'east'" in e.query
-    ]
+        yield executor
+
+
+Miss = tuple[str, str, str]
+"""A database, a gold query on it, and a query that must not be right."""
+
+
+@pytest.fixture(scope="module")
+def mutant_queries(corpus: Corpus) -> list[Miss]:
+    """Return the mutants of all golds, but for the kinds that need rows of other databases."""
+    misses = []
+    for db_id, golds in corpus.golds().items():
+        schema = read_schema(corpus.databases[db_id].path)
+        for gold in golds:
+            for mutant in mutants(gold, schema):
+                if mutant.kind not in OTHER_ROWS:
+                    misses.append((db_id, gold, mutant.sql))
+    return misses
+
+
+def queries_with_half_of_a_list() -> list[Miss]:
+    """Return the golds with a list of two values, with only one of them."""
+    both = "'north', 'east'"
+    misses = []
+    for example in ALL_EXAMPLES:
+        if both in example.query:
+            for value in ("'north'", "'east'"):
+                query = example.query.replace(both, value)
+                misses.append((example.db_id, example.query, query))
+    return misses
+
+
+def test_golds_give_rows_without_null(corpus: Corpus, executor: Executor) -> None:
+    """An empty result or a NULL would make wrong queries right."""
+    for db_id, golds in corpus.golds().items():
+        for gold in golds:
+            rows = executor.query(corpus.databases[db_id].path, gold).rows
+            assert rows, gold
+            assert not any(value is None for row in rows for value in row), gold
+
+
+# The other semantics drop DISTINCT.
+@pytest.mark.parametrize("semantics", ["reference", "strict", "sets"])
+def test_no_mutant_gives_the_gold_result(
+    corpus: Corpus, mutant_queries: list[Miss], semantics: str
+) -> None:
+    """All are wrong on the original databases already."""
+    misses = [*mutant_queries, *queries_with_half_of_a_list()]
+    assert len(misses) > 400
     folder = next(iter(corpus.databases.values())).path.parents[1]
     with Executor(folder, workers=1) as executor:
-        for semantics in ("reference", "strict", "sets"):  # the other ones drop DISTINCT
-            verdicts = zip(misses, executor.score(misses, semantics=semantics), strict=True)
-            wrong = {"wrong", "prediction_error"}
-            assert not [miss for miss, verdict in verdicts if verdict.status not in wrong]
-    assert len(misses) > 400
+        verdicts = executor.score(misses, semantics=semantics)
+    right = []
+    for miss, verdict in zip(misses, verdicts, strict=True):
+        if verdict.status not in ("wrong", "prediction_error"):
+            right.append(miss)
+    assert right == []
+
+
+def plain_texts(corpus: Any) -> set[str]:
+    """Return all questions and queries, in lower case and without punctuation."""
+    examples = [*corpus.examples, *corpus.combinations, *chain(*corpus.support.values())]
+    texts = set()
+    for example in examples:
+        for text in (example.question, example.query):
+            texts.add(" ".join(re.findall(r"[\w<>=*+|/-]+", text.lower())))
+    return texts
 
 
 def test_nothing_is_taken_from_magnifico(shared_data: Path) -> None:
-    theirs = corpora.read(shared_data / "magnifico/magnifico_data")
-
-    def texts(content: Any) -> set[str]:
-        examples = [*content.examples, *content.combinations, *chain(*content.support.values())]
-        return {_plain(text) for one in examples for text in (one.question, one.query)}
-
-    assert len(texts(theirs)) > 5_000
-    assert not texts(theirs) & texts(CONTENT)
-
-
-def _plain(text: str) -> str:
-    return " ".join(re.findall(r"[\w<>=*+|/-]+", text.lower()))
+    """No question and no query is published."""
+    published = plain_texts(corpora.read(shared_data / "magnifico/magnifico_data"))
+    assert len(published) > 5_000
+    assert not published & plain_texts(CONTENT)

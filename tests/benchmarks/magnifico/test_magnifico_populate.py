@@ -1,6 +1,9 @@
 """``magnifico populate``: suites of databases, their report, and scoring by them."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.databases import written
@@ -28,74 +31,118 @@ GOLDS = (
 
 @pytest.fixture
 def yard(tmp_path: Path) -> Path:
-    """A folder of one database, with a view that does not resolve."""
+    """Return a folder of one database, with a view that does not resolve."""
     written(tmp_path / "databases/yard/yard.sqlite", YARD)
     rows = "\n".join(f"yard\t{gold}" for gold in GOLDS)
     (tmp_path / "golds.tsv").write_text(f"db_id\tquery\n{rows}\n")
     return tmp_path
 
 
-def run(yard: Path, *options: str) -> tuple[int, str]:
-    done = CliRunner().invoke(
-        app,
-        [
-            "magnifico", "populate", "--databases", str(yard / "databases"), "--output",
-            str(yard / "out"), "--golds", str(yard / "golds.tsv"), *options,
-        ],
-    )  # fmt: skip
-    return done.exit_code, f"{done.output}{done.exception or ''}"
+@dataclass(frozen=True)
+class CommandResult:
+    """The status of a command, and all that it printed, its error included."""
+
+    status: int
+    output: str
 
 
-def test_the_command_makes_a_suite_and_reports_on_it(yard: Path) -> None:
-    code, said = run(yard)
-    assert code == 0, said
-    assert "1 suites of" in said
-    assert "0 golds are judged by the original alone" in said
+def populate(yard: Path, *options: str) -> CommandResult:
+    arguments = {
+        "--databases": yard / "databases",
+        "--output": yard / "out",
+        "--golds": yard / "golds.tsv",
+    }
+    words = ["magnifico", "populate"]
+    for option, path in arguments.items():
+        words += [option, str(path)]
+    result = CliRunner().invoke(app, [*words, *options])
+    return CommandResult(result.exit_code, f"{result.output}{result.exception or ''}")
+
+
+def test_the_command_makes_a_suite(yard: Path) -> None:
+    """It says how many golds only the original judges."""
+    result = populate(yard)
+    assert result.status == 0, result.output
+    assert "1 suites of" in result.output
+    assert "0 golds are judged by the original alone" in result.output
     assert (yard / "out/yard/suite.json").is_file()
-    found = populating.databases_with_golds(yard / "databases", yard / "golds.tsv")
-    made = populate_all(found, yard / "again")
-    report = populating.examine(found, made)
+
+
+def test_the_command_reports_on_a_suite(yard: Path) -> None:
+    """``--check`` prints the report on golds, mutants and databases."""
+    databases = populating.databases_with_golds(yard / "databases", yard / "golds.tsv")
+    suites = populate_all(databases, yard / "out")
+    report = populating.examine(databases, suites)
     assert report.startswith(
         "2 golds (1 more do not run), 0 of them judged by the original alone\n"
         "0 golds with a mutant that is missed (none), of "
     )
-    code, said = run(yard, "--check")
-    assert (code, said.strip()) == (0, report)
-    code, said = run(yard, "--golds", "none.tsv")
-    assert code != 0
-    assert "none.tsv" in said
+    result = populate(yard, "--check")
+    assert result.status == 0
+    assert result.output.strip() == report
+
+
+def test_the_command_names_a_missing_file(yard: Path) -> None:
+    """Golds that do not exist are an error."""
+    result = populate(yard, "--golds", "none.tsv")
+    assert result.status != 0
+    assert "none.tsv" in result.output
 
 
 def prepared(**options: str) -> load.PreparedCorpus:
     return load.prepared(load.dataset.options({"magnifico_corpus": "mini", **options}))
 
 
-def test_what_populated_metrics_rest_on(kept_cache: Path) -> None:
-    v3, v2 = (prepared(magnifico_populated=rows).scoring for rows in ("v3", "v2"))
-    assert v3.signature.startswith("v3,")
-    assert v2.signature.startswith("v2,")
-    assert {name for suite in v2.suites.values() for name in suite.databases} == {COPY}
-    rules = {name: semantics.suite_rule for name, semantics in SEMANTICS.items()}
-    assert {name: v3.suite_semantics(name) for name in SEMANTICS} == rules
-    assert {name: v2.suite_semantics(name) for name in SEMANTICS} == {n: n for n in SEMANTICS}
+def test_populated_metrics_rest_on_suites(kept_cache: Path) -> None:
+    """Version 3 judges by several databases under a suite's rules; each rule has its own."""
+    scoring = prepared(magnifico_populated="v3").scoring
+    assert scoring.signature.startswith("v3,")
+    for name, semantics in SEMANTICS.items():
+        assert scoring.suite_semantics(name) == semantics.suite_rule
     db_id, query = prepared().corpus.examples[0].gold
-    assert len(v3.suites[db_id].judging(query)) > 3
-    assert list(v2.suites[db_id].judging(query)) == [COPY]
+    assert len(scoring.suites[db_id].judging(query)) > 3
+
+
+def test_version_2_judges_by_one_copy(kept_cache: Path) -> None:
+    """Its rule is the original's."""
+    scoring = prepared(magnifico_populated="v2").scoring
+    assert scoring.signature.startswith("v2,")
+    for suite in scoring.suites.values():
+        assert set(suite.databases) == {COPY}
+    for name in SEMANTICS:
+        assert scoring.suite_semantics(name) == name
+    db_id, query = prepared().corpus.examples[0].gold
+    assert list(scoring.suites[db_id].judging(query)) == [COPY]
+
+
+def test_version_1_is_gone() -> None:
+    """The error names the versions there are."""
     with pytest.raises(OptionError, match="magnifico_populated: Input should be 'v3' or 'v2'"):
         prepared(magnifico_populated="v1")
 
 
+def verdicts(task: Any, doc: Mapping[str, Any], answer: str) -> dict[str, bool]:
+    """Return whether an answer is right, by kind of database; nothing if it is not scored."""
+    by_database = {}
+    for row in task.process_results(doc, [answer]).get("rows") or []:
+        if "database" in row:
+            by_database[row["database"]] = row["correct"]
+    return by_database
+
+
 def test_an_answer_is_right_only_if_it_is_right_on_all_databases(kept_cache: Path) -> None:
+    """A query that is almost right is wrong on a populated database."""
     task = load_task("magnifico_mini")
-    doc = next(one for one in task.test_docs() if " > " in one["query"])
+    doc = next(doc for doc in task.test_docs() if " > " in doc["query"])
+    assert verdicts(task, doc, doc["query"]) == {"populated": True, "original": True}
+    almost_right = doc["query"].replace(" > ", " >= ", 1)
+    assert not verdicts(task, doc, almost_right)["populated"]
+    assert verdicts(task, doc, "SELECT") == {"populated": False, "original": False}
 
-    def scored(answer: str, **other: str) -> dict[str, object]:
-        found = task.process_results({**doc, **other}, [answer]).get("rows") or []
-        return {row["database"]: row["correct"] for row in found if "database" in row}
 
-    assert scored(doc["query"]) == {"populated": True, "original": True}
-    almost = scored(doc["query"].replace(" > ", " >= ", 1))
-    assert not almost["populated"]
-    assert scored("SELECT") == {"populated": False, "original": False}
-    assert scored("SELECT 1", query="SELECT no_such_column") == {}
+def test_an_answer_to_a_gold_query_that_fails_is_not_scored(kept_cache: Path) -> None:
+    """The document is excluded, and named with the cause."""
+    task = load_task("magnifico_mini")
+    doc = {**next(iter(task.test_docs())), "query": "SELECT no_such_column"}
+    assert verdicts(task, doc, "SELECT 1") == {}
     assert task.excluded()["gold_error"] == [doc["id"]]

@@ -7,69 +7,97 @@ from pathlib import Path
 import pytest
 
 from lm_eval_ext.benchmarks.magnifico import corpora
-from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, PLACEHOLDER, Corpus
+from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, PLACEHOLDER, Corpus, Example
 from lm_eval_ext.errors import DataError
 
-PHRASES = {"len_less_than", "outlier_range", "below_average", "hire_date", "not_intern"} | {
-    "dock_count"
+PHRASES = {
+    "len_less_than",
+    "outlier_range",
+    "below_average",
+    "hire_date",
+    "not_intern",
+    "dock_count",
 }
+
+
+def is_phrase(example: Example) -> bool:
+    return example.interpretations[0] in PHRASES
 
 
 @pytest.fixture(scope="module")
 def corpus(shared_data: Path) -> Corpus:
+    """Return the published corpus with its dialogues."""
     folder = shared_data / "magnifico" / "magnifico_data"
     return replace(corpora.read(folder), dialogues=corpora.read_dialogues(folder))
 
 
 def test_it_has_the_sizes_of_the_fact_sheet(corpus: Corpus) -> None:
-    words = [one for one in corpus.examples if one.interpretations[0] not in PHRASES]
-    phrases = [one for one in corpus.examples if one.interpretations[0] in PHRASES]
-    assert Counter(one.form for one in words) == dict.fromkeys((BASE, *NOVEL), 1060)
-    assert Counter(one.form for one in phrases) == dict.fromkeys((BASE, "plausible"), 249)
-    assert Counter(one.form for one in corpus.combinations) == dict.fromkeys((BASE, *NOVEL), 94)
-    assert len({one.interpretations for one in corpus.combinations}) == 24
+    """Words have all forms, phrases one novel form, and combinations all forms."""
+    words = [example for example in corpus.examples if not is_phrase(example)]
+    phrases = [example for example in corpus.examples if is_phrase(example)]
+    combinations = corpus.combinations
+    assert Counter(example.form for example in words) == dict.fromkeys((BASE, *NOVEL), 1060)
+    assert Counter(example.form for example in phrases) == {BASE: 249, "plausible": 249}
+    assert Counter(example.form for example in combinations) == dict.fromkeys((BASE, *NOVEL), 94)
+    assert len({example.interpretations for example in combinations}) == 24
     assert len(corpus.interpretations) == 24
-    assert {len(rows) for rows in corpus.support.values()} == {5}
-    # Support included: 1,150 and 279 templates (paper, table 2).
-    assert sum(len(corpus.support[name, BASE]) for name in corpus.interpretations) == 90 + 30
+
+
+def test_support_has_five_examples_each(corpus: Corpus) -> None:
+    """With it, there are the paper's 1,150 and 279 templates (table 2)."""
+    assert {len(examples) for examples in corpus.support.values()} == {5}
+    base_support = sum(len(corpus.support[name, BASE]) for name in corpus.interpretations)
+    assert base_support == 90 + 30
 
 
 def test_125_dialogues_name_the_form_wherever_the_definition_stands(corpus: Corpus) -> None:
-    assert Counter(form for _, form, _ in corpus.dialogues) == {
-        BASE: 125, "plausible": 125, "foreign": 125,
-    }  # fmt: skip
-    for (name, form, _), places in corpus.dialogues.items():
-        word = PLACEHOLDER if form == BASE else corpus.interpretations[name].forms[form]
-        assert set(places) == ({"start"} if form == BASE else {"start", "mid", "end"})
-        assert all(word in text for text in places.values())
+    """Each form has 125; only base dialogues define the word at the start alone."""
+    counts = Counter(form for _, form, _ in corpus.dialogues)
+    assert counts == {BASE: 125, "plausible": 125, "foreign": 125}
+    for (name, form, _), texts in corpus.dialogues.items():
+        if form == BASE:
+            word = PLACEHOLDER
+            assert set(texts) == {"start"}
+        else:
+            word = corpus.interpretations[name].forms[form]
+            assert set(texts) == {"start", "mid", "end"}
+        assert all(word in text for text in texts.values())
 
 
 def test_every_example_of_the_dialogue_experiment_has_its_dialogue(corpus: Corpus) -> None:
+    """The paper's 583 templates include the five held out for each of eight interpretations."""
     names = {name for name, _, _ in corpus.dialogues}
-    asked = [
-        one
-        for one in corpus.examples
-        if one.interpretations[0] in names and one.form in (BASE, "plausible", "foreign")
-    ]
-    for one in asked:
-        assert (one.interpretations[0], one.form, one.db_id.casefold()) in corpus.dialogues
-    # The paper's 583 templates include the five held out for each of eight interpretations.
-    assert len(asked) == 3 * (583 - 8 * 5)
+    examples = []
+    for example in corpus.examples:
+        if example.interpretations[0] in names and example.form in (BASE, "plausible", "foreign"):
+            examples.append(example)
+    for example in examples:
+        key = (example.interpretations[0], example.form, example.db_id.casefold())
+        assert key in corpus.dialogues
+    assert len(examples) == 3 * (583 - 8 * 5)
 
 
 def test_base_examples_pair_by_gold_query(corpus: Corpus) -> None:
-    novel = {one.template: one for one in corpus.examples if one.form == "plausible"}
-    alone = []
-    for one in corpus.examples:
-        if one.form == BASE:
-            if one.template in novel:
-                assert one.query == novel[one.template].query
-                assert one.db_id == novel[one.template].db_id
-            else:
-                alone.append(one.interpretations[0])
-    # Where other base examples are held out: two words and one phrase.
-    assert set(alone) == {"salary_more_than", "above_average", "below_average"}
-    assert len({one.id for one in corpus.examples}) == len(corpus.examples)
+    """A base example has its novel one's query and database, but where others are held out."""
+    novel = {}
+    for example in corpus.examples:
+        if example.form == "plausible":
+            novel[example.template] = example
+    without_novel = set()
+    for example in corpus.examples:
+        if example.form != BASE:
+            continue
+        if example.template in novel:
+            assert example.query == novel[example.template].query
+            assert example.db_id == novel[example.template].db_id
+        else:
+            without_novel.add(example.interpretations[0])
+    assert without_novel == {"salary_more_than", "above_average", "below_average"}
+
+
+def test_examples_have_different_ids(corpus: Corpus) -> None:
+    """No id comes twice."""
+    assert len({example.id for example in corpus.examples}) == len(corpus.examples)
 
 
 def write(folder: Path, text: str) -> Path:
@@ -81,11 +109,12 @@ def write(folder: Path, text: str) -> Path:
 def test_only_the_first_colon_ends_the_id_and_quotes_are_read_as_csv_has_them(
     tmp_path: Path,
 ) -> None:
+    """A cell may have colons, tabs and doubled quotes."""
     text = 'ID\tQuestion\tParse\n0\tdb: what: now? | t : a\t"select a where b = ""x\ty"""\n'
     (row,) = corpora._table(write(tmp_path, text))
-    assert (row.db_id, row.question, row.query) == (
-        "db", "what: now?", 'select a where b = "x\ty"'
-    )  # fmt: skip
+    assert row.db_id == "db"
+    assert row.question == "what: now?"
+    assert row.query == 'select a where b = "x\ty"'
 
 
 @pytest.mark.parametrize(
@@ -97,13 +126,16 @@ def test_only_the_first_colon_ends_the_id_and_quotes_are_read_as_csv_has_them(
         "ID\tQuestion\tParse\n0\tdb: q | t : a\t\n",
         "ID\tQuestion\tParse\n0\n",
     ],
+    ids=["no query column", "no database", "no question", "no query", "no cells"],
 )
 def test_a_malformed_row_is_named_with_its_line(tmp_path: Path, text: str) -> None:
+    """The error says what a row needs."""
     file = write(tmp_path, text)
     with pytest.raises(DataError, match=r"test\.tsv:2: needs Question"):
         list(corpora._table(file))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """The error names the first file that lacks."""
     with pytest.raises(DataError, match="maximum"):
         corpora.read(tmp_path)
