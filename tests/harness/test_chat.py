@@ -23,14 +23,14 @@ TEMPLATE = (
 def model(tiny_models: Path) -> Any:
     from lm_eval.models.huggingface import HFLM
 
-    found = HFLM(pretrained=str(tiny_models / "llama"), device="cpu", batch_size=8)
-    found.tokenizer.chat_template = TEMPLATE
-    return found
+    model = HFLM(pretrained=str(tiny_models / "llama"), device="cpu", batch_size=8)
+    model.tokenizer.chat_template = TEMPLATE
+    return model
 
 
 @pytest.fixture(scope="module")
 def runs(model: Any, run_cache: Path) -> Iterator[dict[str, Any]]:
-    """What lm-eval logs of a document of each task."""
+    """Results of one document of each task, as lm-eval logs them."""
     from lm_eval import evaluate
 
     with pytest.MonkeyPatch.context() as environment:
@@ -46,27 +46,33 @@ def runs(model: Any, run_cache: Path) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_what_is_logged_is_what_was_asked(name: str, runs: Any) -> None:
-    config, (sample,) = runs["configs"][name], runs["samples"][name]
-    signed, doc = config["metadata"]["signature"], sample["doc"]
-    context = doc.get("context") or [doc.get("prompt") or doc.get("input") or doc["sentence"]]
+def test_the_log_has_the_requests_of_the_model(name: str, runs: Any) -> None:
+    """System message, turns, the document's text, the instruction and stop strings."""
+    config = runs["configs"][name]
+    signature = config["metadata"]["signature"]
+    (sample,) = runs["samples"][name]
+    doc = sample["doc"]
+    contexts = doc.get("context") or [doc.get("prompt") or doc.get("input") or doc["sentence"]]
     for number, (prompt, second) in enumerate(sample["arguments"]):
         system, *turns, end = prompt.split("</turn>")
         assert (system, end) == ("<system>Be brief.", "<assistant>")
-        assert [turn.partition(">")[0] for turn in turns[:-1]] == (
-            ["<user", "<assistant"] * (len(turns) // 2)
-        )
-        asked = turns[-1].removeprefix("<user>")
-        own = context[number if len(context) > 1 else 0]
+        roles = [turn.partition(">")[0] for turn in turns[:-1]]
+        assert roles == ["<user", "<assistant"] * (len(turns) // 2)
+        question = turns[-1].removeprefix("<user>")
+        context = contexts[number] if len(contexts) > 1 else contexts[0]
         if name == "lieder_mini":
-            assert asked == own and second == doc["continuation"][number].lstrip()
+            assert question == context
+            assert second == doc["continuation"][number].lstrip()
             continue
         assert second["until"] == config["generation_kwargs"]["until"] == []
         assert second["max_gen_toks"] == 3
-        bare = name in ("cogs_mini_id", "cogs_mini_overestimation")
-        assert asked == f"{INSTRUCTION}\n\n{own}" if bare else own in asked
-        assert ("instruction" in signed) is bare
-    assert ("answers" in signed) is (name != "lieder_mini")
+        if name in ("cogs_mini_id", "cogs_mini_overestimation"):
+            assert question == f"{INSTRUCTION}\n\n{context}"
+            assert "instruction" in signature
+        else:
+            assert context in question
+            assert "instruction" not in signature
+    assert ("answers" in signature) is (name != "lieder_mini")
 
 
 def build(task: Any, limit: int, *, chat: bool = True, end: str = "") -> list[Any]:
@@ -74,45 +80,51 @@ def build(task: Any, limit: int, *, chat: bool = True, end: str = "") -> list[An
         limit=limit, rank=0, world_size=1, apply_chat_template=chat,
         chat_template=lambda turns, **_: turns[-1]["content"] + end,
     )  # fmt: skip
-    found: list[Any] = task.instances
-    return found
-
-
-def test_a_user_may_leave_the_instruction_out_or_has_an_own() -> None:
-    for options in ({"cogs_instruction": False}, {"cogs_prefix": "Parse: "}):
-        task = load_task("cogs_mini_id", **options)
-        (request,) = build(task, 1)
-        assert request.args[0] == request.doc["sentence"]
-        assert "instruction" not in task.dump_config()["metadata"]["signature"]
+    instances: list[Any] = task.instances
+    return instances
 
 
 @pytest.mark.parametrize(
-    ("name", "answer", "right"),
+    "options", [{"cogs_instruction": False}, {"cogs_prefix": "Parse: "}], ids=str
+)
+def test_a_user_may_leave_the_instruction_out_or_write_another(options: dict[str, Any]) -> None:
+    task = load_task("cogs_mini_id", **options)
+    (request,) = build(task, 1)
+    assert request.args[0] == request.doc["sentence"]
+    assert "instruction" not in task.dump_config()["metadata"]["signature"]
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "response", "right"),
     [
-        ("cogs_mini_id", "Here is the form:\n```\n{form}\n```", True),
-        ("cogs_mini_id", "Here is the form:\n```\n{form} AND\n```", False),
-        ("conceptual_mini", "<think>Hm.</think>The answer is {answer}.\n\nIt fits.", True),
-        ("conceptual_mini", "The answer is not {answer}.", False),
+        ("cogs_mini_id", "exact_match", "Here is the form:\n```\n{form}\n```", True),
+        ("cogs_mini_id", "exact_match", "Here is the form:\n```\n{form} AND\n```", False),
+        (
+            "conceptual_mini",
+            "accuracy",
+            "<think>Hm.</think>The answer is {answer}.\n\nIt fits.",
+            True,
+        ),
+        ("conceptual_mini", "accuracy", "The answer is not {answer}.", False),
     ],
 )
 def test_answers_are_read_only_after_a_template(
-    name: str, answer: str, right: bool, caplog: pytest.LogCaptureFixture
+    name: str, metric: str, response: str, right: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     task = load_task(name)
-    value = "exact_match" if "cogs" in name else "accuracy"
     for chat in (True, False):
         requests = build(task, 1, chat=chat)
         for request in requests:
-            request.resps = [answer.format(**request.doc)]
+            request.resps = [response.format(**request.doc)]
         task.apply_filters()
         answers = [request.filtered_resps["none"] for request in requests]
-        scored = task.process_results(requests[0].doc, answers)["rows"]
-        assert (scored[-1][value] == 1.0) is (right and chat)
-        assert requests[0].resps == [answer.format(**requests[0].doc)]
+        rows = task.process_results(requests[0].doc, answers)["rows"]
+        assert (rows[-1][metric] == 1.0) is (right and chat)
+        assert requests[0].resps == [response.format(**requests[0].doc)], "the log keeps it"
     assert "thinking" not in caplog.text
 
 
-def test_thoughts_that_do_not_end_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_thoughts_that_do_not_end_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     task = load_task("cogs_mini_id")
     first, second = build(task, 2, end="<assistant><think>\n")
     first.resps, second.resps = [second.doc["form"]], [f"so</think>{second.doc['form']}"]

@@ -31,7 +31,7 @@ MISSPELT = [
     (cogs.dataset, "cgos_seed"), (conceptual.dataset, "concept_template"),
     (diner.dataset, "diner_menu"), (magnifico.dataset, "magnifico_data"),
 ]  # fmt: skip
-OF_OTHERS = [
+FOREIGN_KEYS = [
     "max_length", "max_seq_lengths", "tokenizer", "pretrained", "version", "config_source",
     "num_fewshot", "note", "run_name", "description", "revision", "contamination_study",
     "conceptual", "cogs", "random_seed", "fewshot_seed", "data_dir", "prompt_template", "seed",
@@ -39,45 +39,52 @@ OF_OTHERS = [
 ]  # fmt: skip
 
 
-def others_keys() -> set[str]:
-    """Names of arguments in lm-eval's models, and every key its tasks read from metadata."""
+MODEL_ARGUMENT = re.compile(r"^        (\w+)(?:: [^=\n]+)?(?: = .+)?,$", re.MULTILINE)
+METADATA_KEY = re.compile(r"""kwargs\.(?:get|pop)\(\s*["'](\w+)""")
+
+
+def keys_of_lm_eval() -> set[str]:
+    """Return the arguments of lm-eval's models, and every key its tasks read from metadata."""
     folder = Path(str(lm_eval.__file__)).parent
-    texts = {
-        r"^        (\w+)(?:: [^=\n]+)?(?: = .+)?,$": (folder / "models").glob("*.py"),
-        r"""kwargs\.(?:get|pop)\(\s*["'](\w+)""": (folder / "tasks/ruler").glob("*.py"),
-    }
-    return {
-        name for form, files in texts.items() for file in files
-        for name in re.findall(form, file.read_text(encoding="utf-8"), re.MULTILINE)
-    }  # fmt: skip
+    keys: set[str] = set()
+    for file in (folder / "models").glob("*.py"):
+        keys.update(MODEL_ARGUMENT.findall(file.read_text(encoding="utf-8")))
+    for file in (folder / "tasks/ruler").glob("*.py"):
+        keys.update(METADATA_KEY.findall(file.read_text(encoding="utf-8")))
+    return keys
 
 
-def test_a_misspelt_key_of_a_benchmark_is_refused_and_those_of_others_pass() -> None:
-    for load, key in MISSPELT:
-        with pytest.raises(OptionError, match=f"unknown metadata key {key}.*keys of the chosen"):
-            load.options({key: 1})
-    pass_ = {*OF_OTHERS, *others_keys()}
-    assert {"trust_remote_code", "max_seq_lengths"} <= pass_ and len(pass_) > 120
+@pytest.mark.parametrize(("load", "key"), MISSPELT, ids=[key for _, key in MISSPELT])
+def test_a_misspelt_key_of_a_benchmark_is_refused(load: Any, key: str) -> None:
+    with pytest.raises(OptionError, match=f"unknown metadata key {key}.*keys of the chosen"):
+        load.options({key: 1})
+
+
+def test_keys_of_lm_eval_and_of_other_tasks_pass() -> None:
+    keys = {*FOREIGN_KEYS, *keys_of_lm_eval()}
+    assert {"trust_remote_code", "max_seq_lengths"} <= keys
+    assert len(keys) > 120
     for load in LOADERS:
-        assert load.options(dict.fromkeys(pass_, 1)) == load.options({})
+        assert load.options(dict.fromkeys(keys, 1)) == load.options({})
 
 
 @given(st.sampled_from(LEGAL), st.integers(0, 40), st.sampled_from(["drop", "swap", "double"]))
-def test_one_slip_of_the_finger_is_refused(legal: Any, at: int, slip: str) -> None:
+def test_a_key_with_one_slip_of_the_finger_is_refused(legal: Any, at: int, slip: str) -> None:
     load, key = legal
     at %= len(key) - 1
-    made = {
-        "drop": key[:at] + key[at + 1 :],
-        "swap": key[:at] + key[at + 1] + key[at] + key[at + 2 :],
-        "double": key[: at + 1] + key[at:],
-    }[slip]
-    if made not in (key, "slog_from"):
-        with pytest.raises(OptionError, match=rf"{made}; did you mean [^?]*{key}"):
-            load.options({made: 1})
+    if slip == "drop":
+        misspelt = key[:at] + key[at + 1 :]
+    elif slip == "swap":
+        misspelt = key[:at] + key[at + 1] + key[at] + key[at + 2 :]
+    else:
+        misspelt = key[: at + 1] + key[at:]
+    if misspelt not in (key, "slog_from"):
+        with pytest.raises(OptionError, match=rf"{misspelt}; did you mean [^?]*{key}"):
+            load.options({misspelt: 1})
 
 
 BOTH = "fresh and cogs_seed are both given; fresh is the seed of all benchmarks"
-OTHER = {"task": "stock", "dataset_path": "x"}
+FOREIGN_TASK = {"task": "stock", "dataset_path": "x"}
 
 
 @pytest.mark.parametrize(
@@ -90,9 +97,9 @@ OTHER = {"task": "stock", "dataset_path": "x"}
         (["cogs_mini_fresh_gen"], {"fresh": -1}, "fresh is -1; use a whole number"),
         (["lieder_mini"], {"lieder_experiment": "bse"}, "lieder_experiment: Input should be"),
         (["lieder_mini"], {"cogs_seed": 7}, ""),
-        (["lieder_mini", OTHER], {"cogs_seed": 7}, ""),
+        (["lieder_mini", FOREIGN_TASK], {"cogs_seed": 7}, ""),
         (["magnifico_own_desc"], {}, "magnifico_own needs your own files"),
-        (["lieder_mini", OTHER], {"lieder_sed": 7}, "unknown metadata key lieder_sed"),
+        (["lieder_mini", FOREIGN_TASK], {"lieder_sed": 7}, "unknown metadata key lieder_sed"),
         (["lieder_mini"], {"experiment": "x"}, "experiment; did you mean lieder_experiment"),
         # In context COGS asks without prefix and separator; the other tasks take both.
         (["cogs_mini_icl_gen"], {"cogs_separator": " =>"}, "unknown metadata key cogs_separator"),
@@ -122,18 +129,27 @@ def test_the_models_arguments_are_not_taken_for_metadata() -> None:
     assert load_task("lieder_mini", **arguments)
 
 
-def test_every_key_is_documented() -> None:
-    for load in LOADERS:
-        page = (ROOT / f"docs/benchmarks/{load.prefix[:-1]}.md").read_text(encoding="utf-8")
-        assert not [key for key in load.fields if not re.search(rf"\b{key}\b", page)]
+@pytest.mark.parametrize("load", LOADERS, ids=lambda load: load.prefix)
+def test_every_key_is_documented(load: Any) -> None:
+    page = (ROOT / f"docs/benchmarks/{load.prefix[:-1]}.md").read_text(encoding="utf-8")
+    for key in load.fields:
+        assert re.search(rf"\b{key}\b", page), key
 
 
-def test_the_seed_of_all_is_signed_only_where_it_is_given() -> None:
-    signed = [
-        load_task("cogs_mini_fresh_testlex", **metadata).dump_config()["metadata"]["signature"]
-        for metadata in ({}, {"fresh": 7})
-    ]
-    assert [(one["seed"], one.get("fresh")) for one in signed] == [("0", None), ("none", "7")]
+@pytest.mark.parametrize(
+    ("metadata", "seed", "fresh"),
+    [
+        pytest.param({}, "0", None, id="no seed"),
+        pytest.param({"fresh": 7}, "none", "7", id="the seed of all benchmarks"),
+    ],
+)
+def test_the_seed_of_all_benchmarks_is_signed_only_where_the_user_gives_it(
+    metadata: dict[str, Any], seed: str, fresh: str | None
+) -> None:
+    task = load_task("cogs_mini_fresh_testlex", **metadata)
+    signature = task.dump_config()["metadata"]["signature"]
+    assert signature["seed"] == seed
+    assert signature.get("fresh") == fresh
 
 
 def test_groups_are_opened_and_the_tasks_without_data_come_first(
@@ -147,12 +163,20 @@ def test_groups_are_opened_and_the_tasks_without_data_come_first(
 
 
 @pytest.mark.parametrize("name", ["magnifico_dsc", "lieder_min", "cog_mini_id", "dinner_icl"])
-def test_a_misspelt_task_of_ours_gets_similar_names(name: str, tmp_path: Path) -> None:
-    """Unless a task file is no YAML, which lm-eval passes over."""
+def test_a_misspelt_task_of_ours_gets_similar_names(name: str) -> None:
     with pytest.raises(OptionError, match=f"no task '{name}'; did you mean "):
         explain_tasks(ValueError(f"Tasks not found: {name}"))
-    unknown = ValueError("Tasks not found: helaswag, mmlu_x")
-    explain_tasks(unknown, str(ROOT / "examples" / "plurals"))
+
+
+UNKNOWN = ValueError("Tasks not found: helaswag, mmlu_x")
+
+
+def test_unknown_tasks_of_others_are_left_to_lm_eval() -> None:
+    explain_tasks(UNKNOWN, str(ROOT / "examples" / "plurals"))
+
+
+def test_a_task_file_that_is_no_yaml_is_named(tmp_path: Path) -> None:
+    """lm-eval passes over such a file."""
     (tmp_path / "mine.yaml").write_text("task: mine\n  class: x\n")
     with pytest.raises(DataError, match="not valid YAML"):
-        explain_tasks(unknown, str(tmp_path))
+        explain_tasks(UNKNOWN, str(tmp_path))

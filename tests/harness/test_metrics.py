@@ -7,72 +7,83 @@ import pytest
 from lm_eval.evaluator import simple_evaluate
 from support.made_answers import MadeAnswers
 
-from lm_eval_ext.cards import cards
+from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.harness.metrics import Document, Metrics
 from lm_eval_ext.harness.names import STDERR
 from lm_eval_ext.runs.tasks import our_task_manager
 
 
-def test_every_measure_and_metric_of_every_card_is_answered_by_rows() -> None:
-    """Values that a measure names are values that scoring gives; facets, too."""
-    for card in cards().values():
-        needed, seen = set(), {"f1_authors"}
-        for question in map(card.question_of, (*card.metrics, *card.measures)):
-            own = question.measure
-            needed |= {*own.value, *own.groups, *filter(None, [own.facet]), *question.filter}
-        for task, facts in card.tasks.items():
-            if facts.sources or facts.is_user_data or "fresh" in task or needed <= seen:
-                continue
-            found = simple_evaluate(
-                model=MadeAnswers(), tasks=[task], limit=4, task_manager=our_task_manager()
-            )
-            for sample in found["samples"][task]:
-                seen.update(*sample["rows"])
-        assert needed <= seen, card.name
+def needed_columns(card: Card) -> set[str]:
+    """Return the values, groups and facets that the card's metrics and measures read."""
+    columns: set[str] = set()
+    for name in (*card.metrics, *card.measures):
+        question = card.question_of(name)
+        measure = question.measure
+        columns.update(measure.value, measure.groups, question.filter)
+        if measure.facet:
+            columns.add(measure.facet)
+    return columns
+
+
+@pytest.mark.parametrize("card", cards().values(), ids=cards())
+def test_scoring_gives_every_column_that_a_card_reads(card: Card) -> None:
+    needed = needed_columns(card)
+    scored = {"f1_authors"}
+    for task, facts in card.tasks.items():
+        if facts.sources or facts.is_user_data or "fresh" in task or needed <= scored:
+            continue
+        results = simple_evaluate(
+            model=MadeAnswers(), tasks=[task], limit=4, task_manager=our_task_manager()
+        )
+        for sample in results["samples"][task]:
+            scored.update(*sample["rows"])
+    assert needed <= scored
 
 
 def documents() -> list[Document]:
-    """Each with three comparisons, of which the first is about existence."""
+    """Return 40 documents with three comparisons each, of which the first is about existence."""
     rng = random.Random(0)
-    kinds = ("existence", "plurality", "plurality")
-    return [
-        Document(
-            f"id-{place}",
-            (f"item-{place % 8}",),
-            [
-                {"metric": "direct", "requirement": kind, "correct": float(rng.random() < 0.6)}
-                for kind in kinds
-            ],
-        )
-        for place in range(40)
-    ]
+    drawn = []
+    for number in range(40):
+        rows = []
+        for requirement in ("existence", "plurality", "plurality"):
+            correct = float(rng.random() < 0.6)
+            rows.append({"metric": "direct", "requirement": requirement, "correct": correct})
+        drawn.append(Document(f"id-{number}", (f"item-{number % 8}",), rows))
+    return drawn
 
 
-def aggregated(given: list[Document]) -> dict[str, Any]:
+def aggregated(scored: list[Document]) -> dict[str, Any]:
+    """Return values and standard errors by metric, and intervals by metric and filter."""
     card = cards()["lieder"]
     metrics = Metrics({name: card.question_of(name) for name in ("direct", "direct/existence")})
-    values = {name: function(given) for name, function in metrics.aggregation().items()}
+    values = {name: function(scored) for name, function in metrics.aggregation().items()}
     return {**values, **metrics.intervals(["none"])}
 
 
-def test_the_order_of_ranks_changes_no_digit() -> None:
-    given = documents()
-    first = aggregated(given)
-    scores = [[row["correct"] for row in document.rows] for document in given]
-    assert first["direct"] == pytest.approx(sum(map(sum, scores)) / 120)
-    assert first["direct/existence"] == sum(score[0] for score in scores) / 40 != first["direct"]
-    assert first["direct" + STDERR] > 0
-    assert first["direct,none"]["clusters"] == 8
-    for seed in range(5):
-        shuffled = given[:]
-        random.Random(seed).shuffle(shuffled)
-        assert aggregated(shuffled) == first
+def test_values_are_means_over_the_metrics_rows() -> None:
+    scored = documents()
+    values = aggregated(scored)
+    correct: list[Any] = [row["correct"] for document in scored for row in document.rows]
+    existence: list[Any] = [document.rows[0]["correct"] for document in scored]
+    assert values["direct"] == pytest.approx(sum(correct) / 120)
+    assert values["direct/existence"] == sum(existence) / 40
+    assert values["direct/existence"] != values["direct"]
+    assert values["direct" + STDERR] > 0
+    assert values["direct,none"]["clusters"] == 8
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_of_ranks_changes_no_digit(seed: int) -> None:
+    shuffled = documents()
+    random.Random(seed).shuffle(shuffled)
+    assert aggregated(shuffled) == aggregated(documents())
 
 
 def test_without_a_document_there_is_no_value() -> None:
-    found = aggregated([Document("a", ("x",), [{"undefined": 0.0}])])
-    assert found["direct"] == found["direct" + STDERR] == "N/A"
-    assert found["direct,none"] == {"documents": 0, "clusters": 0}
+    values = aggregated([Document("a", ("x",), [{"undefined": 0.0}])])
+    assert values["direct"] == values["direct" + STDERR] == "N/A"
+    assert values["direct,none"] == {"documents": 0, "clusters": 0}
 
 
 @pytest.mark.parametrize(
@@ -82,12 +93,11 @@ def test_a_standard_error_stands_only_where_an_interval_does(
     clusters: int, has_error: bool
 ) -> None:
     """Plain lm_eval's table has N/A where ``show`` refuses an interval, and the value stays."""
-    number_of = {document.id: number for number, document in enumerate(documents())}
-    given = [
-        document._replace(clusters=(f"item-{number_of[document.id] % clusters}",))
-        for document in documents()
+    scored = [
+        document._replace(clusters=(f"item-{number % clusters}",))
+        for number, document in enumerate(documents())
     ]
-    values = aggregated(given)
+    values = aggregated(scored)
     assert isinstance(values["direct"], float)
     assert (values["direct" + STDERR] != "N/A") is has_error
     assert ("low" in values["direct,none"]) is has_error

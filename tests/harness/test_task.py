@@ -1,4 +1,4 @@
-"""The task classes: what a benchmark's author writes, and what lm-eval gets from it."""
+"""The task classes: from a benchmark author's files to lm-eval's requests and metrics."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,9 @@ from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask, GroupedLogl
 ROWS = [{"id": str(n), "q": f"What is {n}?", "a": str(n), "kind": "ab"[n % 2],
          "context": ["one", "two", "one"], "continuation": [" 1", " 2", " 3"]}
         for n in range(4)]  # fmt: skip
-CASES = yaml.safe_load(Path(__file__).with_name("author_cases.yaml").read_text())
+CASES: dict[str, list[dict[str, Any]]] = yaml.safe_load(
+    Path(__file__).with_name("author_cases.yaml").read_text()
+)
 calls: list[int] = []
 
 
@@ -49,8 +51,9 @@ prompts = loader("toy_", lambda prompt="": SimpleNamespace(prompt=prompt))(lambd
 """Their documents have the same ids, and their option would overwrite the signature's prompt."""
 
 
-def right(doc: Mapping[str, Any], results: Sequence[Any], **given: Any) -> list[dict[str, Any]]:
-    return [{"kind": doc["kind"], "right": float(results[0] == doc["a"]), **given}]
+def right(doc: Mapping[str, Any], results: Sequence[Any], **arguments: Any) -> list[dict[str, Any]]:
+    """Score an answer; the row also has the arguments of the task."""
+    return [{"kind": doc["kind"], "right": float(results[0] == doc["a"]), **arguments}]
 
 
 CARD = {
@@ -63,12 +66,12 @@ CARD = {
 def make(kind: type[ExtTask] = ExtTask, **config: Any) -> Any:
     metadata = {"version": "2.1", "lm_eval_ext": {"prompt": "plain", "scoring": "exact"},
                 "seed": 1234, **config.pop("metadata", {})}  # fmt: skip
-    whole = {
+    settings = {
         "task": "toy", "custom_dataset": toys, "output_type": "generate_until",
         "doc_to_text": "q", "doc_to_target": "a", "process_results": right, "card": CARD,
         "metadata": metadata, **config,
     }  # fmt: skip
-    return kind({key: value for key, value in whole.items() if value is not None})
+    return kind({key: value for key, value in settings.items() if value is not None})
 
 
 def test_one_prompt_for_each_document_needs_no_class() -> None:
@@ -78,7 +81,7 @@ def test_one_prompt_for_each_document_needs_no_class() -> None:
     assert all(missing.is_allowed(instance) for instance in task.instances)
     scored = task.process_results(ROWS[1], ["1"])
     assert {**scored} == {"rows": [{"kind": "b", "right": 1.0}]}
-    assert dict(scored.items())["right/a"] == Document("1", ("1", "1")[:1], scored["rows"])
+    assert dict(scored.items())["right/a"] == Document("1", ("1",), scored["rows"])
     assert task.process_results(ROWS[1], [missing.MissingText()]) == {}
     task.config.process_results = lambda doc, results: {"right": 0.5}
     assert task.process_results(ROWS[1], ["1"])["rows"] == [{"right": 0.5}]
@@ -91,20 +94,22 @@ def test_one_prompt_for_each_document_needs_no_class() -> None:
 
 
 def test_groups_need_no_class() -> None:
-    asked = make(GroupedGenerationTask, doc_to_text="context")
-    asked.build_all_requests(limit=1, rank=0, world_size=1)
-    assert [(i.idx, i.args[0]) for i in asked.instances] == [(0, "one"), (1, "two"), (2, "one")]
-    read = make(
+    generation = make(GroupedGenerationTask, doc_to_text="context")
+    generation.build_all_requests(limit=1, rank=0, world_size=1)
+    prompts = [(request.idx, request.args[0]) for request in generation.instances]
+    assert prompts == [(0, "one"), (1, "two"), (2, "one")]
+    likelihood = make(
         GroupedLoglikelihoodTask, doc_to_text="context", doc_to_target=None,
         output_type="loglikelihood",
     )  # fmt: skip
-    read.build_all_requests(limit=1, rank=0, world_size=1)
-    assert [i.args for i in read.instances] == [("one", " 1"), ("two", " 2"), ("one", " 3")]
-    assert read.doc_to_target(ROWS[0]) == "", "lm-eval logs it"
+    likelihood.build_all_requests(limit=1, rank=0, world_size=1)
+    pairs = [request.args for request in likelihood.instances]
+    assert pairs == [("one", " 1"), ("two", " 2"), ("one", " 3")]
+    assert likelihood.doc_to_target(ROWS[0]) == "", "lm-eval logs it"
 
 
 class ByKind(ExtTask):
-    """What documents and options decide about."""
+    """A task whose metrics follow from its documents, and its scoring from its options."""
 
     def prepare(self, config: Mapping[str, Any]) -> None:
         self.kinds = sorted(set(self.dataset["test"]["kind"]))
@@ -122,7 +127,7 @@ def test_documents_and_options_decide_about_metrics_and_scoring() -> None:
     assert task.process_results(ROWS[1], ["1"])["rows"][0]["count"] == 4
 
 
-def test_what_is_dumped_says_all_that_decides() -> None:
+def test_the_dumped_metadata_have_all_that_decides_about_scores() -> None:
     dumped = make(metadata={"toy_count": 3, "toy_seed": [7]}).dump_config()["metadata"]
     assert {**dumped["signature"], "config": "?"} == {
         "task": "toy", "version": "2.1", "data": "toys@embedded", "sha256": "f" * 16,
@@ -134,7 +139,7 @@ def test_what_is_dumped_says_all_that_decides() -> None:
     assert (dumped["benchmark"], dumped["card"]["tasks"]) == ("toys", {"toy": {}})
 
 
-def test_a_loader_takes_its_own_keys_and_loads_once() -> None:
+def test_a_loader_takes_only_its_keys_and_loads_once() -> None:
     calls.clear()
     first = toys(toy_count=3, pretrained="x", version="1.0", config_source="y")
     assert first is toys(toy_count=3, toy_seed=None)
@@ -144,39 +149,47 @@ def test_a_loader_takes_its_own_keys_and_loads_once() -> None:
         make(metadata={"toy_count": 0})
 
 
-@pytest.mark.parametrize(("changes", "error"), CASES["forgotten"])
-def test_what_an_author_forgets_is_one_line(changes: dict[str, Any], error: str) -> None:
-    config = dict(changes)
-    if name := config.get("custom_dataset"):
-        config["custom_dataset"] = globals().get(name, dict)
+DATASETS = {"prompts": prompts, "twice": twice, "dict": dict}
+"""Loaders that the cases name."""
+
+
+@pytest.mark.parametrize("case", CASES["forgotten"], ids=lambda case: str(case["changes"]))
+def test_a_mistake_in_a_task_file_is_one_line(case: dict[str, Any]) -> None:
+    config = dict(case["changes"])
+    if "custom_dataset" in config:
+        config["custom_dataset"] = DATASETS[config["custom_dataset"]]
     if config.get("card"):
         config["card"] = CARD | config["card"]
-    with pytest.raises(DataError, match=error):
+    with pytest.raises(DataError, match=case["error"]):
         make(**config)
 
 
-@pytest.mark.parametrize(("metric", "problem"), CASES["lacking"])
-def test_a_metric_without_a_value_says_what_no_row_has(
-    metric: Any, problem: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("case", CASES["no_value"], ids=lambda case: str(case["metric"]))
+def test_a_metric_without_a_value_names_the_missing_column_or_facet(
+    case: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A run of some documents only is not stopped: others may have it."""
-    task = make(card={**CARD, "facets": {"kind": "", "sort": ""}, "metrics": {"right": metric}})
+    facets = {"kind": "", "sort": ""}
+    task = make(card={**CARD, "facets": facets, "metrics": {"right": case["metric"]}})
     scored = [Document(row["id"], ["0"], right(row, [""])) for row in ROWS]
     task.aggregation()["right"](scored[:3])
     task.dump_config()
-    assert problem in caplog.text
+    assert case["error"] in caplog.text
     task.aggregation()["right"](scored)
-    with pytest.raises(DataError, match=problem):
+    with pytest.raises(DataError, match=case["error"]):
         task.dump_config()
 
 
-@pytest.mark.parametrize(("returned", "error"), CASES["returned"])
-def test_what_a_scoring_function_returns_is_checked(returned: Any, error: str) -> None:
-    task = make(process_results=lambda doc, results: returned)
-    if not error:
+@pytest.mark.parametrize("case", CASES["returned"], ids=lambda case: repr(case["returned"]))
+def test_rows_of_a_scoring_function_are_checked(case: dict[str, Any]) -> None:
+    def score(doc: Mapping[str, Any], results: Sequence[Any]) -> Any:
+        return case["returned"]
+
+    task = make(process_results=score)
+    if not case["error"]:
         task.process_results(ROWS[0], ["0"])
         return
-    with pytest.raises(DataError, match=f"scoring 0 of toy: .*{error}"):
+    with pytest.raises(DataError, match=f"scoring 0 of toy: .*{case['error']}"):
         task.process_results(ROWS[0], ["0"])
 
 
@@ -192,8 +205,9 @@ def test_an_error_in_a_scoring_function_names_document_and_line() -> None:
 def test_a_trial_without_a_word_in_the_card_has_all_clusters() -> None:
     task = make(card={**CARD, "cluster": {"unit": "kind", "column": "kind"}})
     for limit in (2, 3):
-        asked = [doc["kind"] for _, doc in task.doc_iterator(limit=limit)]
-        assert (len(asked), set(asked)) == (limit, {"a", "b"})
+        kinds = [doc["kind"] for _, doc in task.doc_iterator(limit=limit)]
+        assert len(kinds) == limit
+        assert set(kinds) == {"a", "b"}
 
 
 @pytest.mark.parametrize("task", ["conceptual_mini", "cogs_mini_icl_gen", "diner_mini_icl"])
@@ -209,27 +223,45 @@ STOPS = {
     "diner_mini_name": ["\n\n"], "diner_mini_icl": ["\n"],
 }  # fmt: skip
 """With the stop strings of their files."""
-CHAT = {
-    "apply_chat_template": True,
-    "chat_template": lambda turns, **_: "".join(f"<{t['role']}>{t['content']}" for t in turns),
-}
+
+
+def chat_template(turns: list[dict[str, str]], **_: Any) -> str:
+    return "".join(f"<{turn['role']}>{turn['content']}" for turn in turns)
+
+
+def stops_and_signature(task: Any, *, chat: bool) -> tuple[Any, dict[str, str]]:
+    """Build requests; return their stop strings, which the results file has, and the signature."""
+    options = {"apply_chat_template": True, "chat_template": chat_template} if chat else {}
+    task.build_all_requests(limit=2, rank=0, world_size=1, **options)
+    dumped = task.dump_config()
+    stops = dumped["generation_kwargs"]["until"]
+    assert task.instances
+    for request in task.instances:
+        assert request.args[1]["until"] == stops
+    return stops, dumped["metadata"]["signature"]
 
 
 @pytest.mark.usefixtures("kept_cache")
-@pytest.mark.parametrize(("name", "own"), STOPS.items())
-def test_stops_are_the_tasks_or_none_in_a_chat_or_the_users(name: str, own: list[str]) -> None:
-    task, signatures = load_task(name), []
-    for given in (None, own, "!", ["!", "?"]):
-        if given:  # as lm-eval merges --gen_kwargs
-            task.set_config(key="generation_kwargs", value={"until": given}, update=True)
-        for options, expected in (({}, given or own), (CHAT, given or [])):
-            task.build_all_requests(limit=2, rank=0, world_size=1, **options)
-            dumped = task.dump_config()
-            stops = [instance.args[1]["until"] for instance in task.instances]
-            assert stops == [expected] * len(stops)
-            assert dumped["generation_kwargs"]["until"] == expected, "the results file says so"
-            signatures.append(dumped["metadata"]["signature"])
-    plain, chat, plain_given, chat_given, *_ = signatures
-    assert plain == plain_given
-    assert chat["answers"] == "chat-2" and chat == {**chat, **plain}
-    assert chat_given == {**chat, "stops": "given"}, "its requests are others than chat's"
+@pytest.mark.parametrize(("name", "task_stops"), STOPS.items(), ids=STOPS)
+def test_stops_are_the_tasks_or_none_in_a_chat_or_the_users(
+    name: str, task_stops: list[str]
+) -> None:
+    task = load_task(name)
+    stops, plain = stops_and_signature(task, chat=False)
+    assert stops == task_stops
+    stops, chat = stops_and_signature(task, chat=True)
+    assert stops == []
+    assert chat["answers"] == "chat-2"
+    assert chat == {**chat, **plain}
+
+    signatures = {}
+    for user_stops in (task_stops, "!", ["!", "?"]):
+        # As lm-eval merges --gen_kwargs.
+        task.set_config(key="generation_kwargs", value={"until": user_stops}, update=True)
+        for with_template in (False, True):
+            stops, signature = stops_and_signature(task, chat=with_template)
+            assert stops == user_stops
+            signatures[str(user_stops), with_template] = signature
+    assert signatures[str(task_stops), False] == plain
+    expected = {**chat, "stops": "given"}
+    assert signatures[str(task_stops), True] == expected, "its requests are others than chat's"

@@ -18,55 +18,65 @@ assert LIEDER and MAGNIFICO
 
 @pytest.fixture(scope="module")
 def tasks() -> dict[str, Any]:
-    found: dict[str, Any] = our_task_manager().load(list(EMBEDDED))["tasks"]
-    return found
+    loaded: dict[str, Any] = our_task_manager().load(list(EMBEDDED))["tasks"]
+    return loaded
 
 
-def asked(task: Any, limit: int | None, **options: Any) -> list[int]:
+def requested(task: Any, limit: int | None, **options: Any) -> list[int]:
+    """Return the indices of the documents that requests are built of, which are those scored."""
     task.build_all_requests(limit=limit, **options)
-    ids = list(dict.fromkeys(request.doc_id for request in task.instances))
-    again = task.doc_iterator(limit=limit, rank=0, world_size=1)
+    indices = list(dict.fromkeys(request.doc_id for request in task.instances))
     if "rank" not in options:
-        assert ids == [place for place, _ in again], "what is asked is what is scored"
-    return ids
+        scored = task.doc_iterator(limit=limit, rank=0, world_size=1)
+        assert indices == [index for index, _ in scored]
+    return indices
 
 
 @pytest.mark.parametrize("name", EMBEDDED)
 def test_a_trial_is_spread(tasks: dict[str, Any], name: str) -> None:
     task = tasks[name]
     card = next(card for card in cards().values() if name in card.tasks)
-    docs, size = task.eval_docs, len(task.eval_docs)
-    full = asked(task, None)
-    assert full == list(range(size)), "without a limit documents are in their order"
+    docs = task.eval_docs
+    all_documents = list(range(len(docs)))
+    cluster_of = docs[card.cluster.column]
+    assert requested(task, None) == all_documents, "without a limit documents are in their order"
     for limit in (1, 6, 13):
-        ids = asked(task, limit)
-        assert len(ids) == limit and ids == sorted(ids)
-        clusters = {docs[place][card.cluster.column] for place in ids}
-        assert len(clusters) == min(limit, len(set(docs[card.cluster.column])))
-        assert set(ids) <= set(asked(task, limit + 5)), "smaller trials are parts of larger ones"
-    assert asked(task, size + 1) == full
+        trial = requested(task, limit)
+        assert len(trial) == limit
+        assert trial == sorted(trial)
+        clusters = {cluster_of[index] for index in trial}
+        assert len(clusters) == min(limit, len(set(cluster_of)))
+        larger_trial = requested(task, limit + 5)
+        assert set(trial) <= set(larger_trial), "smaller trials are parts of larger ones"
+    assert requested(task, len(docs) + 1) == all_documents
 
 
 def test_ranks_share_a_trial(tasks: dict[str, Any]) -> None:
     task = tasks["lieder_mini"]
-    parts = [asked(task, 10, rank=rank, world_size=3) for rank in range(3)]
-    assert sorted(place for part in parts for place in part) == asked(task, 10)
+    shares: list[int] = []
+    for rank in range(3):
+        shares += requested(task, 10, rank=rank, world_size=3)
+    assert sorted(shares) == requested(task, 10)
 
 
 def test_a_trial_is_signed_and_requests_are_never_kept(
     tasks: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """lm-eval's key for kept requests knows no options, and it would take the first ones."""
-    kept: list[Any] = []
-    monkeypatch.setattr(
-        "lm_eval.api.task.save_to_cache", lambda file_name, obj: kept.append(file_name)
-    )
-    task, signatures = tasks["lieder_mini"], {}
+    kept: list[str] = []
+
+    def save_to_cache(file_name: str, obj: Any) -> None:
+        kept.append(file_name)
+
+    monkeypatch.setattr("lm_eval.api.task.save_to_cache", save_to_cache)
+    task = tasks["lieder_mini"]
+    signed_samples = {}
     for limit in (None, 10, 11):
-        asked(task, limit, cache_requests=True)
-        signatures[limit] = task.dump_config()["metadata"]["signature"].get("samples")
-    assert signatures[None] is None and len(set(signatures.values())) == len(signatures)
-    assert not kept
+        requested(task, limit, cache_requests=True)
+        signed_samples[limit] = task.dump_config()["metadata"]["signature"].get("samples")
+    assert signed_samples[None] is None
+    assert len(set(signed_samples.values())) == 3
+    assert kept == []
 
 
 WORDS = st.sampled_from("abcd")
@@ -75,13 +85,14 @@ WORDS = st.sampled_from("abcd")
 @given(rows=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=40))
 def test_every_document_once_and_evenly(rows: list[tuple[str, str]]) -> None:
     docs = Dataset.from_list([{"item": item, "family": family} for item, family in rows])
-    places = list(LIEDER.order(docs))
-    assert sorted(places) == list(range(len(rows)))
-    total = Counter(item for item, _ in rows)
-    for taken in range(len(rows) + 1):
-        some = Counter(rows[place][0] for place in places[:taken])
-        least = min((some[item] for item in total if some[item] < total[item]), default=taken)
-        assert all(count <= least + 1 for count in some.values()), "clusters take turns"
+    order = list(LIEDER.order(docs))
+    assert sorted(order) == list(range(len(rows)))
+    totals = Counter(item for item, _ in rows)
+    for size in range(len(rows) + 1):
+        taken = Counter(rows[index][0] for index in order[:size])
+        unfinished = [taken[item] for item in totals if taken[item] < totals[item]]
+        least = min(unfinished, default=size)
+        assert all(count <= least + 1 for count in taken.values()), "clusters take turns"
 
 
 def test_the_forms_of_a_question_stay_together() -> None:
@@ -93,9 +104,10 @@ def test_the_forms_of_a_question_stay_together() -> None:
         for template in range(30)
         for form in ("base", "plausible", "foreign")
     ]  # fmt: skip
-    places = list(MAGNIFICO.order(Dataset.from_list(docs)))
-    for taken in range(0, len(docs), 3):
-        found = Counter(docs[place]["template"] for place in places[:taken])
-        assert set(found.values()) <= {3}
-    first = [docs[place] for place in places[:15]]
-    assert len({doc["db_id"] for doc in first}) == len({d["interpretation"] for d in first}) == 5
+    order = list(MAGNIFICO.order(Dataset.from_list(docs)))
+    for size in range(0, len(docs), 3):
+        forms_taken = Counter(docs[index]["template"] for index in order[:size])
+        assert set(forms_taken.values()) <= {3}
+    trial = [docs[index] for index in order[:15]]
+    assert len({doc["db_id"] for doc in trial}) == 5
+    assert len({doc["interpretation"] for doc in trial}) == 5
