@@ -62,7 +62,9 @@ add nothing except the prompt's own SELECT. In order:
 8. *A query with mistakes.* If nothing else is a query, text counts at (a), at (b), and in prose at
    the start of a line or after a colon, if it has SELECT and FROM in capitals (at (a) and (b), both
    in small letters will do) and up to a dozen words between them: names with spaces that are not
-   quoted, for example. It fails when it is executed, as an error of the query.
+   quoted, for example. So does text that goes on with the prompt's SELECT: names and signs up to a
+   FROM in capitals, a table, and what a query goes on with. It fails when it is executed, as an
+   error of the query.
 
 So the first query counts (blocks before prose), right or wrong. Base models are stopped after
 their first query, and choosing among several would give verbose models more attempts. Only an
@@ -92,6 +94,7 @@ from lm_eval_ext.benchmarks.magnifico.query_places import (
 from lm_eval_ext.benchmarks.magnifico.sql_prose import (
     before_prose,
     has_alternative,
+    is_broken_continuation,
     is_broken_query,
     is_denied,
     reads_as_sql,
@@ -229,7 +232,8 @@ def _last_resort(turns: Sequence[_Turn], doubtful: Sequence[Place]) -> Step:
         if query:
             return Step(place.source, query)
     for place in doubtful:
-        if _stands_alone(place) and is_broken_query(place):
+        is_broken = is_broken_query(place) or is_broken_continuation(place)
+        if _stands_alone(place) and is_broken:
             return Step(f"{place.source}, a query with mistakes", query_at(place))
     return Step("no query", "")
 

@@ -68,6 +68,22 @@ def reads_as_sql(place: Place) -> bool:  # noqa: PLR0911 (one reason after the o
 
 _MAX_NAME_WORDS: Final = 12
 
+_BROKEN_CONTINUATION = re.compile(
+    r"""
+    \s*(?!(?:SELECT|WITH|the|this|that|an?|i|we|you|it|to|here|sure)\b)
+    [a-z_] (?:(?!SELECT\b)[a-z0-9_ ,.*+/()"-]){0,120}?
+    [ ](?-i:FROM)\s+\w+ \s*
+    (?:\Z|[;,\n]|(?:AS|WHERE|GROUP|ORDER|LIMIT|JOIN|INNER|LEFT)\b)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Names and signs up to FROM and a table, behind which only a query goes on."""
+
+
+def is_broken_continuation(place: Place) -> bool:
+    """Return whether an answer goes on with the prompt's SELECT, and only mistakes hide it."""
+    return not place.prose and _BROKEN_CONTINUATION.match(place.text, place.start) is not None
+
 
 def is_broken_query(place: Place) -> bool:
     """Return whether the text is a query that only its mistakes hide (rule 8).
@@ -148,9 +164,21 @@ def before_prose(place: Place) -> Place | None:
     for end in ends:
         shorter = replace(place, end=end)
         query = query_at(shorter)
-        if query and parses(query):
+        if query and parses(query) and not _is_piece(query, opening, end):
             return shorter
     return None
+
+
+_FROM = re.compile(r"\bFROM\b")
+
+
+def _is_piece(query: str, place: Place, end: int) -> bool:
+    """Return whether the FROM of a query stands behind its end, so that no prose begins there.
+
+    An unquoted name with spaces looks like prose: "MAX(Days to Harvest) FROM Variety".
+    """
+    rest_of_line = place.text[end : place.end].partition("\n")[0]
+    return _FROM.search(query.upper()) is None and _FROM.search(rest_of_line) is not None
 
 
 def _prose_begins(place: Place) -> Iterator[int]:
