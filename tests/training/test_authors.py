@@ -5,6 +5,7 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from lm_eval.models.huggingface import HFLM
 from support import families
 from support.tasks import load_task
@@ -15,54 +16,97 @@ from lm_eval_ext.benchmarks.diner import mini as diner_mini
 from lm_eval_ext.runs.model_files import read_model_files
 
 AUTHORS = Path(__file__).resolve().parents[2] / "examples" / "authors"
-FILES = {one.name: one for one in read_model_files([AUTHORS])}
+FILES = {file.name: file for file in read_model_files([AUTHORS])}
 
 
-def asked(name: str, folder: Path, task: str, limit: int | None, **metadata: Any) -> list[str]:
-    """What the model of a file is asked, in a folder for what it names: whole, and with EOS."""
+def prompts_of(
+    name: str, folder: Path, task_name: str, limit: int | None, **metadata: Any
+) -> list[str]:
+    """Return a task's prompts for the model of a file, whose folder this one stands in for.
+
+    The model must get them whole and with EOS, as in the authors' training.
+    """
     settings = FILES[name].settings
-    made = load_task(task, **settings.get("metadata", {}) | metadata)
-    made.build_all_requests(limit=limit, rank=0, world_size=1)
-    texts = [one.arguments[0] for one in made.instances]
+    task = load_task(task_name, **settings.get("metadata", {}) | metadata)
+    task.build_all_requests(limit=limit, rank=0, world_size=1)
+    prompts = [instance.arguments[0] for instance in task.instances]
     model = HFLM(**settings["model_args"] | {"pretrained": str(folder), "device": "cpu"})
     assert type(model.tokenizer).__name__ == "T5Tokenizer"
-    ids, _ = model.tok_batch_encode(texts, left_truncate_len=model.max_length - model.max_gen_toks)
-    assert ids.shape[1] == max(map(len, model.tokenizer(texts)["input_ids"]))
-    assert set(ids[:, -1].tolist()) == {1}, "EOS, as in their training; padding is on the left"
-    return texts
+    room = model.max_length - model.max_gen_toks
+    ids, _ = model.tok_batch_encode(prompts, left_truncate_len=room)
+    assert ids.shape[1] == max(map(len, model.tokenizer(prompts)["input_ids"]))
+    # Padding is on the left.
+    assert set(ids[:, -1].tolist()) == {1}, "EOS"
+    return prompts
 
 
-def test_cogs_with_the_prefix_and_with_the_space_before_a_novel_token(tmp_path: Path) -> None:
+PREFIX = "translate English to English: "
+
+
+def test_cogs_has_the_prefix_of_the_training(tmp_path: Path) -> None:
+    """Sentences of common words come after the prefix of the authors' script."""
+    families.make("unigram", tmp_path / "t5")
+    prompts = prompts_of(
+        "cogs", tmp_path / "t5", "cogs_mini_testlex", None, cogs_lexicon="unmodified"
+    )
+    sentences = [example.sentence for example in cogs_mini.examples("testlex")]
+    assert sorted(prompts) == sorted(PREFIX + sentence for sentence in sentences)
+
+
+def test_cogs_has_a_space_before_a_novel_token_that_comes_first(tmp_path: Path) -> None:
+    """Sentences that begin with a novel token have two spaces after the prefix."""
     families.make("unigram", tmp_path / "t5")
     add_tokens(tmp_path / "t5", tmp_path / "novel", init="random")
-    words = dict(zip(cogs_mini.items(), (f"[w_{n}]" for n in range(21)), strict=False))
-    plain = [one.sentence for one in cogs_mini.examples("testlex")]
-    novel = [" ".join(words.get(word, word) for word in one.split()) for one in plain]
-    spaced = [" " * one.startswith("[w_") + one for one in novel]
-    assert spaced != novel
-    for name, folder, lexicon, texts in (
-        ("cogs", "t5", "unmodified", plain), ("cogs-tokens", "novel", "tokens", spaced)
-    ):  # fmt: skip
-        found = asked(name, tmp_path / folder, "cogs_mini_testlex", None, cogs_lexicon=lexicon)
-        assert sorted(found) == sorted(f"translate English to English: {one}" for one in texts)
+    prompts = prompts_of(
+        "cogs-tokens", tmp_path / "novel", "cogs_mini_testlex", None, cogs_lexicon="tokens"
+    )
+    tokens = {word: f"[w_{number}]" for number, word in enumerate(cogs_mini.items())}
+    expected = []
+    starts_with_token = 0
+    for example in cogs_mini.examples("testlex"):
+        sentence = " ".join(tokens.get(word, word) for word in example.sentence.split())
+        if sentence.startswith("[w_"):
+            sentence = f" {sentence}"
+            starts_with_token += 1
+        expected.append(PREFIX + sentence)
+    assert starts_with_token > 0
+    assert sorted(prompts) == sorted(expected)
 
 
-def test_diner_with_the_questions_of_the_script(tmp_path: Path, kept_cache: Path) -> None:
+NAME_QUESTION = "这个菜谱的菜名是什么？"
+COMPONENT_QUESTIONS = [
+    "这个菜谱的主要操作是什么？",
+    "这个菜谱的主要风味是什么？",
+    "这个菜谱的主要食材是什么？",
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "questions"),
+    [
+        ("diner", "diner_mini_name", [NAME_QUESTION]),
+        ("diner-components", "diner_mini_components", COMPONENT_QUESTIONS),
+    ],
+)
+def test_diner_has_the_questions_of_the_script(
+    tmp_path: Path, kept_cache: Path, name: str, task: str, questions: list[str]
+) -> None:
+    """Each instruction is quoted before each question of the authors' training."""
     instructions = diner_mini.split("tmcd")["test"]["instructions"]
-    questions = [f"这个菜谱的{one}是什么？" for one in ("菜名", "主要操作", "主要风味", "主要食材")]
-    letters = "".join(sorted({*"".join([*instructions, *questions]), *"“”"}))
-    families.make("unigram", tmp_path / "t5", letters=letters)
-    for name, task, each in (
-        ("diner", "diner_mini_name", questions[:1]),
-        ("diner-components", "diner_mini_components", questions[1:]),
-    ):
-        found = asked(name, tmp_path / "t5", task, 4)
-        assert len(found) == 4 * len(each)
-        assert {*found} <= {f"“{one}” {ask}" for one in instructions for ask in each}
+    text = "".join([*instructions, NAME_QUESTION, *COMPONENT_QUESTIONS, "“”"])
+    families.make("unigram", tmp_path / "t5", letters="".join(sorted(set(text))))
+    prompts = prompts_of(name, tmp_path / "t5", task, 4)
+    assert len(prompts) == 4 * len(questions)
+    expected = set()
+    for instruction in instructions:
+        expected.update(f"“{instruction}” {question}" for question in questions)
+    assert set(prompts) <= expected
 
 
-def test_in_context_learners_get_all_four_examples(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["tk-random-1b", "tk-coat-1b"])
+def test_in_context_learners_get_all_four_examples(tmp_path: Path, name: str) -> None:
+    """Their prompts hold three demonstrations and the question."""
     families.make("unigram", tmp_path / "t5", letters=":()?")
-    for name in ("tk-random-1b", "tk-coat-1b"):
-        for text in asked(name, tmp_path / "t5", "conceptual_mini", 3):
-            assert text.count("Input:") == text.count("Prediction:") == 4
+    for prompt in prompts_of(name, tmp_path / "t5", "conceptual_mini", 3):
+        assert prompt.count("Input:") == 4
+        assert prompt.count("Prediction:") == 4

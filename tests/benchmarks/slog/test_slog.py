@@ -1,4 +1,4 @@
-"""SLOG: its files, what is asked, and how answers are scored, in both notations."""
+"""SLOG: its files, its prompts, and the scores of answers in both notations."""
 
 import itertools
 import random
@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.tasks import load_task
@@ -19,12 +20,16 @@ COGS = "* bed ( x _ 6 ) ; see . agent ( x _ 1 , Mia ) AND see . theme ( x _ 1 , 
 VARFREE = "see ( agent = Mia , theme = dog ( nmod . on = * bed ) )"
 
 
+ENDLESS = ("give ( agent = * girl ( nmod = " * 3_000).strip()
+
+
 @pytest.fixture
 def folder(real_data: Path) -> Path:
-    found = real_data / "slog"
-    if not found.is_dir():
+    """Return the folder of the authors' files, or skip the test without it."""
+    files = real_data / "slog"
+    if not files.is_dir():
         pytest.skip("the authors' files (slog) are not available here")
-    return found
+    return files
 
 
 @pytest.mark.parametrize(
@@ -55,6 +60,7 @@ def folder(real_data: Path) -> Path:
     ],
 )
 def test_scores(gold: str, answer: str, exact: int, closed: int, equivalent: int) -> None:
+    """The exact match knows spaces, the closed form brackets, and equivalence what forms mean."""
     notation = "cogs" if gold == COGS else "varfree"
     assert score.score(answer, gold, notation) == {
         "exact_match": exact, "closed": closed, "equivalent": equivalent,
@@ -74,10 +80,11 @@ def test_scores(gold: str, answer: str, exact: int, closed: int, equivalent: int
         ("Mia", "Mia"),
         ("I cannot do that (yet).\nSorry", "I cannot do that (yet).\nSorry"),
         ("", ""),
-        (("give ( agent = * girl ( nmod = " * 3_000).strip(),) * 2,  # in linear time
+        (ENDLESS, ENDLESS),  # in linear time
     ],
 )
 def test_the_form_in_an_answer(answer: str, form: str) -> None:
+    """Markup, thoughts, labels and further examples are no part of the form."""
     notation = "cogs" if form == COGS else "varfree"
     assert READERS[notation].read(answer) == form
 
@@ -86,19 +93,25 @@ Change = Callable[[str, random.Random], str]
 
 
 def reordered(form: str, rng: random.Random) -> str:
-    """The arguments of every word in another order, innermost brackets first."""
-    done: list[str] = []
+    """Return a form with the arguments of every word in another order.
 
-    def fold(found: re.Match[str]) -> str:
-        arguments = found[1].split(" , ")
+    Brackets are replaced by the numbers of their texts, innermost first, and put back.
+    """
+    bracket_texts: list[str] = []
+
+    def replace_bracket(bracket: re.Match[str]) -> str:
+        arguments = bracket[1].split(" , ")
         rng.shuffle(arguments)
-        done.append(f"( {' , '.join(arguments)} )")
-        return f"#{len(done) - 1}#"
+        bracket_texts.append(f"( {' , '.join(arguments)} )")
+        return f"#{len(bracket_texts) - 1}#"
+
+    def put_back(number: re.Match[str]) -> str:
+        return bracket_texts[int(number[1])]
 
     while "(" in form:
-        form = re.sub(r"\( ([^()]*) \)", fold, form)
+        form = re.sub(r"\( ([^()]*) \)", replace_bracket, form)
     while "#" in form:
-        form = re.sub("#([0-9]+)#", lambda found: done[int(found[1])], form)
+        form = re.sub("#([0-9]+)#", put_back, form)
     return form
 
 
@@ -109,7 +122,8 @@ def other_role(form: str, rng: random.Random) -> str:
 
 def moved_bracket(form: str, rng: random.Random) -> str:
     tokens = form.split()
-    del tokens[rng.choice([place for place, one in enumerate(tokens) if one == ")"])]
+    closing = [index for index, token in enumerate(tokens) if token == ")"]
+    del tokens[rng.choice(closing)]
     tokens.insert(rng.randrange(1, len(tokens)), ")")
     return " ".join(tokens)
 
@@ -118,79 +132,119 @@ def moved_bracket(form: str, rng: random.Random) -> str:
     ("change", "right"), [(reordered, True), (other_role, False), (moved_bracket, False)]
 )
 def test_rates_on_gold_forms(folder: Path, change: Change, right: bool) -> None:
-    """Every changed gold of 500 is judged right by `equivalent`, or every one wrong.
+    """All changed golds of 500 are judged right by `equivalent`, or all wrong.
 
     Those in COGS's notation are in tests/test_logical_forms.py.
     """
     rng = random.Random(0)
-    golds = [one.form for one in load.read(folder / "generalization_sets.zip", "varfree")[::34]]
-    changed = [(new, gold) for gold in golds if (new := change(gold, rng)) != gold]
-    assert len(changed) > 200
-    for new, gold in changed:
-        found = score.score(new, gold, "varfree")
-        assert (found["exact_match"], found["equivalent"]) == (0, right), (new, gold)
+    count = 0
+    for example in load.read(folder / "generalization_sets.zip", "varfree")[::34]:
+        changed = change(example.form, rng)
+        if changed != example.form:
+            scores = score.score(changed, example.form, "varfree")
+            assert scores["exact_match"] == 0, (changed, example.form)
+            assert scores["equivalent"] == right, (changed, example.form)
+            count += 1
+    assert count > 200
 
 
 @pytest.mark.parametrize("form", ["cogs", "varfree"])
 def test_golds_of_gen_are_right(folder: Path, form: str) -> None:
+    """All types have 1,000 documents, whose golds are right; long ones are counted."""
     docs = load.dataset(slog_form=form)["test"].to_list()
     assert set(Counter(doc["type"] for doc in docs).values()) == {1000}
     for doc in docs[::20]:
         (row,) = score.process_results(doc, [doc["form"]], 256)
-        assert row["exact_match"] == row["closed"] == row["equivalent"] == 1.0
+        assert row["exact_match"] == 1.0
+        assert row["closed"] == 1.0
+        assert row["equivalent"] == 1.0
         assert row["too_long"] == (len(doc["form"].split()) > 256)
+
+
+@pytest.mark.parametrize("form", ["cogs", "varfree"])
+def test_golds_of_other_documents_are_wrong(folder: Path, form: str) -> None:
+    """Without a limit, none is too long."""
+    docs = load.dataset(slog_form=form)["test"].to_list()
     for doc, other in itertools.pairwise(docs[::50]):
         (row,) = score.process_results(doc, [other["form"]])
-        assert row["equivalent"] == row["too_long"] == 0, "without a limit, none is too long"
-    if form == "varfree":  # the authors' input
-        asked = load.dataset(slog_split="test", slog_prompt=[*load.PROMPTS][1])["test"][0]
-        assert asked["input"] == f"### Input: {asked['sentence']} ### Output:\n"
+        assert row["equivalent"] == 0
+        assert row["too_long"] == 0
+
+
+def test_the_authors_prompt(folder: Path) -> None:
+    """The second prompt is the authors' input."""
+    authors_prompt = list(load.PROMPTS)[1]
+    doc = load.dataset(slog_split="test", slog_prompt=authors_prompt)["test"][0]
+    assert doc["input"] == f"### Input: {doc['sentence']} ### Output:\n"
 
 
 def test_demonstrations_cover_the_constructions(folder: Path) -> None:
-    shown, again = (
-        load.dataset(slog_prompt="labelled", slog_seed=seed)["train"].select(range(20))
-        for seed in (0, 1)
-    )
+    """The first twenty have one of each construction and all roles; another seed has others."""
+
+    def demonstrations_of(seed: int) -> Any:
+        dataset = load.dataset(slog_prompt="labelled", slog_seed=seed)
+        return dataset["train"].select(range(20))
+
+    shown = demonstrations_of(seed=0)
     types = Counter(shown["type"])
     assert types == {**dict.fromkeys(demonstrations.COVER, 1), "in_distribution": 12}
-    roles = {role.strip() for form in shown["form"] for role in re.findall(r"[a-z. ]+(?= =)", form)}
+    roles: set[str] = set()
+    for form in shown["form"]:
+        roles.update(role.strip() for role in re.findall(r"[a-z. ]+(?= =)", form))
     assert {"agent", "theme", "recipient", "ccomp", "xcomp", "nmod", "nmod . beside"} <= roles
     assert shown[0]["input"] == f"Sentence: {shown[0]['sentence']}\nLogical form:"
-    assert not set(shown["id"]) & set(again["id"])
+    assert not set(shown["id"]) & set(demonstrations_of(seed=1)["id"])
 
 
-def test_what_a_recipe_trains_on(folder: Path) -> None:
-    """All of train, and of dev every eighth example; Gen has no sentence of it."""
+def test_a_recipe_trains_on_no_sentence_of_gen(folder: Path) -> None:
+    """The material is the whole training set, and every eighth example of dev."""
     material = prepare("lm_eval_ext.benchmarks.slog.training", {}, seed=0)
-    assert (len(material.train), len(material.dev)) == (32_755, 506)
+    assert len(material.train) == 32_755
+    assert len(material.dev) == 506
     sentences = {prompt for prompt, _ in material.train}
     assert not sentences & set(load.dataset()["test"]["input"])
 
 
 def test_cogs_notation_has_no_demonstrations() -> None:
+    """The error names the option to leave out."""
     with pytest.raises(OptionError, match="leave out slog_seed"):
         load.dataset(slog_form="cogs", slog_seed=1)
 
 
-def test_broken_files_are_one_line(folder: Path, tmp_path: Path) -> None:
-    whole = folder / "generalization_sets.zip"
+def test_a_wrong_password_is_one_line(folder: Path) -> None:
+    """The error says that the archive cannot be read."""
+    with pytest.raises(DataError, match="cannot be read") as raised:
+        load.read(folder / "generalization_sets.zip", "varfree", b"slog")
+    assert "\n" not in str(raised.value)
+
+
+def test_an_archive_that_is_cut_off_is_one_line(folder: Path, tmp_path: Path) -> None:
+    """The error says that the archive cannot be read."""
     cut = tmp_path / "cut.zip"
-    cut.write_bytes(whole.read_bytes()[:-100])
-    lines = tmp_path / "test.tsv"
-    lines.write_text("A dog ran .\trun ( agent = dog )\tin_distribution\nA dog ran .\n")
-    for path, password, message in (
-        (whole, b"slog", "cannot be read"),
-        (cut, load.PASSWORD, "cannot be read"),
-        (tmp_path / "none.tsv", b"", "cannot be read"),
-        (lines, b"", "line 2 is not a sentence"),
-    ):
-        with pytest.raises(DataError, match=message) as raised:
-            load.read(path, "varfree", password)
-        assert "\n" not in str(raised.value)
+    cut.write_bytes((folder / "generalization_sets.zip").read_bytes()[:-100])
+    with pytest.raises(DataError, match="cannot be read") as raised:
+        load.read(cut, "varfree", load.PASSWORD)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_absent_file_is_one_line(tmp_path: Path) -> None:
+    """The error says that it cannot be read."""
+    with pytest.raises(DataError, match="cannot be read") as raised:
+        load.read(tmp_path / "none.tsv", "varfree", b"")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_broken_line_is_named(tmp_path: Path) -> None:
+    """The error has its number."""
+    file = tmp_path / "test.tsv"
+    file.write_text("A dog ran .\trun ( agent = dog )\tin_distribution\nA dog ran .\n")
+    with pytest.raises(DataError, match="line 2 is not a sentence") as raised:
+        load.read(file, "varfree", b"")
+    assert "\n" not in str(raised.value)
 
 
 def test_the_mini_asks_after_twelve_demonstrations() -> None:
+    """It has no thirteenth, and says so."""
     task = load_task("slog_mini")
     task.build_all_requests(limit=1, rank=0, world_size=1)
     prompt = task.instances[0].args[0]

@@ -1,5 +1,7 @@
 """Tiny random models of several families, and requests for them."""
 
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +52,7 @@ MORE: dict[str, dict[str, Any]] = {
 
 
 def make(family: str, folder: Path) -> str:
-    """Saves a random model and its tokenizer; the same weights every time."""
+    """Save a random model and its tokenizer; the weights are the same every time."""
     import torch
     import transformers
 
@@ -72,15 +74,25 @@ def make(family: str, folder: Path) -> str:
 
 
 def instances(kind: str, *arguments: tuple[Any, ...]) -> list[Instance]:
-    """Requests of one kind."""
-    return [
-        Instance(request_type=kind, doc={}, arguments=one, idx=0)  # type: ignore[arg-type]
-        for one in arguments
-    ]
+    """Return requests of one kind, with these arguments."""
+    requests = []
+    for request_arguments in arguments:
+        requests.append(Instance(request_type=kind, doc={}, arguments=request_arguments, idx=0))
+    return requests
+
+
+def scoring_requests(prompts: Iterable[str], continuations: Sequence[str]) -> list[Instance]:
+    """Return a request for the log-probability of each continuation after each prompt."""
+    return instances("loglikelihood", *itertools.product(prompts, continuations))
+
+
+def text_requests(prompts: Iterable[str], settings: Mapping[str, Any]) -> list[Instance]:
+    """Return a request for a text after each prompt."""
+    return instances("generate_until", *((prompt, dict(settings)) for prompt in prompts))
 
 
 def of_task(name: str, limit: int) -> list[Instance]:
-    """The requests of a task's first documents."""
+    """Return the requests of a task's first documents."""
     from lm_eval.tasks import TaskManager
 
     from lm_eval_ext.task_folder import tasks_folder
@@ -95,28 +107,34 @@ NOISE = 1e-4
 
 
 def same_logprobs(models: tuple[Any, Any], requests: list[Instance]) -> None:
-    """Asserts that both models give the same log-probabilities and greedy flags."""
-    expected, found = (model.loglikelihood(requests, disable_tqdm=True) for model in models)
-    for part in (0, 1):
-        assert [one[part] for one in found] == pytest.approx(
-            [one[part] for one in expected], abs=NOISE
-        )
+    """Assert that both models give the same log-probabilities and greedy flags."""
+    plain, sharing = models
+    expected = plain.loglikelihood(requests, disable_tqdm=True)
+    answers = sharing.loglikelihood(requests, disable_tqdm=True)
+    expected_logprobs = [logprob for logprob, _ in expected]
+    assert [logprob for logprob, _ in answers] == pytest.approx(expected_logprobs, abs=NOISE)
+    assert [is_greedy for _, is_greedy in answers] == [is_greedy for _, is_greedy in expected]
 
 
 def same_texts(models: tuple[Any, Any], requests: list[Instance]) -> list[str]:
-    """Asserts that both models give the same texts; returns them."""
-    expected, found = (model.generate_until(requests, disable_tqdm=True) for model in models)
-    assert found == expected
-    return found
+    """Assert that both models give the same texts; return them."""
+    plain, sharing = models
+    expected = plain.generate_until(requests, disable_tqdm=True)
+    texts: list[str] = sharing.generate_until(requests, disable_tqdm=True)
+    assert texts == expected
+    return texts
 
 
 def few_shot(count: int) -> list[str]:
-    """Prompts like a stock few-shot task's: the same examples, questions of unequal length."""
-    examples = "".join(
-        f"Question: What is {n} and {n + 3}?\nAnswer: {2 * n + 3}\n\n" for n in range(5)
-    )
-    return [
-        f"{examples}Question: What is {' and '.join(str(n * k) for k in range(2, 3 + n % 4))}?\n"
-        "Answer:"
-        for n in range(count)
-    ]
+    """Return prompts like a stock few-shot task's, with questions of unequal length.
+
+    All have the same examples, and some have the same question.
+    """
+    examples = ""
+    for n in range(5):
+        examples += f"Question: What is {n} and {n + 3}?\nAnswer: {2 * n + 3}\n\n"
+    prompts = []
+    for n in range(count):
+        summands = " and ".join(str(n * k) for k in range(2, 3 + n % 4))
+        prompts.append(f"{examples}Question: What is {summands}?\nAnswer:")
+    return prompts

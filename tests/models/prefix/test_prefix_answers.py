@@ -1,14 +1,24 @@
 """hf-prefix beside hf, both in float32: the same log-probabilities, greedy flags and texts."""
 
+import itertools
 import re
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import prefix_models
 import pytest
 from lm_eval.models.huggingface import HFLM
-from prefix_models import few_shot, instances, same_logprobs, same_texts
+from prefix_models import (
+    few_shot,
+    instances,
+    same_logprobs,
+    same_texts,
+    scoring_requests,
+    text_requests,
+)
 
 from lm_eval_ext.models.prefix import engine, sharing
 from lm_eval_ext.models.prefix.model import PrefixHFLM
@@ -20,7 +30,7 @@ Models = Callable[..., tuple[HFLM, PrefixHFLM]]
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
-    """Builds hf and hf-prefix of a family with the same arguments."""
+    """Return a function that builds hf and hf-prefix of a family with the same arguments."""
     folder = tmp_path_factory.mktemp("prefix")
 
     @cache
@@ -28,16 +38,16 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
         return prefix_models.make(family, folder / family)
 
     def build(family: str, **arguments: Any) -> tuple[HFLM, PrefixHFLM]:
-        arguments = {"device": "cpu", "dtype": "float32", "max_batch_size": 2} | arguments
+        defaults: dict[str, Any] = {"device": "cpu", "dtype": "float32", "max_batch_size": 2}
         path = saved(family)
-        return HFLM(path, **arguments), PrefixHFLM(path, **arguments)
+        return HFLM(path, **defaults | arguments), PrefixHFLM(path, **defaults | arguments)
 
     return build
 
 
-def shared_for_sure(caplog: pytest.LogCaptureFixture) -> bool:
-    """Nothing was left to hf."""
-    return not any(re.search("as hf does|left to hf", r.getMessage()) for r in caplog.records)
+def nothing_was_left_to_hf(caplog: pytest.LogCaptureFixture) -> bool:
+    messages = [record.getMessage() for record in caplog.records]
+    return not any(re.search("as hf does|left to hf", message) for message in messages)
 
 
 @pytest.mark.parametrize(
@@ -52,16 +62,15 @@ def shared_for_sure(caplog: pytest.LogCaptureFixture) -> bool:
 def test_few_shot(
     family: str, batch_size: Any, models: Models, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Prompts of a few-shot task have hf's log-probabilities and texts."""
     both = models(family, batch_size=batch_size)
     choices = [" 7", " 12", " about a hundred", " it depends on the cats"]
-    same_logprobs(
-        both,
-        instances("loglikelihood", *((p, choice) for p in few_shot(6) for choice in choices)),
-    )
+    same_logprobs(both, scoring_requests(few_shot(6), choices))
     settings = {"until": ["\n", "Question:"], "max_gen_toks": 12}
-    texts = same_texts(both, instances("generate_until", *((p, settings) for p in few_shot(13))))
-    assert family in prefix_models.SOUND or len(set(texts)) > 1
-    assert shared_for_sure(caplog)
+    texts = same_texts(both, text_requests(few_shot(13), settings))
+    if family not in prefix_models.SOUND:
+        assert len(set(texts)) > 1
+    assert nothing_was_left_to_hf(caplog)
 
 
 @pytest.mark.usefixtures("kept_cache")
@@ -70,6 +79,7 @@ def test_few_shot(
     ("task", "limit"), [("lieder_mini", 8), ("magnifico_mini", 6), ("conceptual_mini", 8)]
 )
 def test_our_tasks(family: str, task: str, limit: int, models: Models) -> None:
+    """So do those of our tasks, whatever their requests."""
     both = models(family, batch_size=8)
     requests = prefix_models.of_task(task, limit)
     if requests[0].request_type == "loglikelihood":
@@ -85,86 +95,111 @@ def test_truncated_prompts(family: str, models: Models, caplog: pytest.LogCaptur
     """Truncated from the left, prompts lose what they shared; some here are, some are not."""
     both = models(family, batch_size=8, max_length=160)
     prompts = [*few_shot(4), *(prompt[60:] for prompt in few_shot(8))]
-    assert {len(both[0].tok_encode(prompt)) > 150 for prompt in prompts} == {True, False}
-    same_logprobs(
-        both,
-        instances("loglikelihood", *((p, c) for p in prompts for c in (" 7", " the cats"))),
-    )
-    settings = {"until": ["\n"], "max_gen_toks": 10}
-    same_texts(both, instances("generate_until", *((p, settings) for p in prompts)))
-    assert shared_for_sure(caplog) and caplog.text.count("cut on the left") == 2
+    is_long = [len(both[0].tok_encode(prompt)) > 150 for prompt in prompts]
+    assert any(is_long)
+    assert not all(is_long)
+    same_logprobs(both, scoring_requests(prompts, (" 7", " the cats")))
+    same_texts(both, text_requests(prompts, {"until": ["\n"], "max_gen_toks": 10}))
+    assert nothing_was_left_to_hf(caplog)
+    assert caplog.text.count("cut on the left") == 2
 
 
-@pytest.mark.parametrize("logits_cache", [True, False])
-def test_contexts_that_begin_each_other(logits_cache: bool, models: Models) -> None:
-    """Equal inputs with different last tokens; equal tokens, split in different places."""
+CROSSED = list(itertools.product(("The dog", "The dog is", ""), (" is", " a", " is a cat")))
+SPLIT_DIFFERENTLY = [("The dog", " is a"), ("The dog is", " a"), ("The", " dog is a")]
+
+
+@pytest.mark.parametrize(
+    ("logits_cache", "pairs"),
+    [
+        (True, CROSSED),
+        # With the cache, lm-eval 0.4.13 scores the shorter continuation elsewhere.
+        (False, SPLIT_DIFFERENTLY),
+    ],
+    ids=["crossed, with a cache", "split differently, without a cache"],
+)
+def test_contexts_that_begin_each_other(
+    logits_cache: bool, pairs: list[tuple[str, str]], models: Models
+) -> None:
+    """Inputs may be equal but for the last token, or equal and split in different places."""
     both = models("llama", batch_size=2, logits_cache=logits_cache)
-    pairs = [(c, t) for c in ("The dog", "The dog is", "") for t in (" is", " a", " is a cat")]
-    if not logits_cache:  # with it, lm-eval 0.4.13 scores the shorter continuation elsewhere
-        pairs = [("The dog", " is a"), ("The dog is", " a"), ("The", " dog is a")]
     same_logprobs(both, instances("loglikelihood", *pairs, *pairs[:2]))
 
 
 @pytest.mark.parametrize("arguments", [{"add_bos_token": True}, {"add_bos_token": False}, {}])
 def test_beginning_of_sequence(arguments: dict[str, Any], models: Models) -> None:
-    settings = {"until": [], "max_gen_toks": 6}
+    """The token is there once, whether the tokenizer, an option or the prompt has it."""
     prompts = [*few_shot(4), *("<s>" + prompt for prompt in few_shot(3))]
-    same_texts(models("llama", batch_size=1, **arguments),
-               instances("generate_until", *((p, settings) for p in prompts)))  # fmt: skip
+    both = models("llama", batch_size=1, **arguments)
+    same_texts(both, text_requests(prompts, {"until": [], "max_gen_toks": 6}))
 
 
 def test_texts_end_where_hfs_do(models: Models) -> None:
-    """A frequent stop sequence, a short one after one token, none at all, and equal prompts."""
+    """So with a frequent stop sequence, short ones, none and a bare one, and equal prompts."""
     both = models("gpt2", batch_size=8)
-    free = both[0].generate_until(
-        instances("generate_until", *((p, {"until": [], "max_gen_toks": 20}) for p in few_shot(6))),
-        disable_tqdm=True,
-    )
-    frequent = max(set("".join(free)), key="".join(free).count)
-    for until in ([frequent], [free[0][3:6], free[1][:1]], [], frequent):
-        prompts = few_shot(6) + few_shot(2)
-        lengths = (1, 2, 20)  # answers come back in order though settings differ
-        settings = [{"until": until, "max_gen_toks": length} for length in lengths]
-        requests = [(p, one) for p in prompts for one in settings]
-        same_texts(both, instances("generate_until", *requests))
+    requests = text_requests(few_shot(6), {"until": [], "max_gen_toks": 20})
+    texts = both[0].generate_until(requests, disable_tqdm=True)
+    letters = Counter("".join(texts))
+    frequent = max(sorted(letters), key=letters.__getitem__)
+    prompts = few_shot(6) + few_shot(2)
+    for until in ([frequent], [texts[0][3:6], texts[1][:1]], [], frequent):
+        # Answers come back in order though settings differ.
+        settings = [{"until": until, "max_gen_toks": length} for length in (1, 2, 20)]
+        same_texts(both, instances("generate_until", *itertools.product(prompts, settings)))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bounds on the tokens of a group of texts, of a pass through the model, and of a block."""
+
+    group: int
+    single_pass: int
+    block: int
 
 
 @pytest.mark.parametrize("family", prefix_models.SHARING)
+@pytest.mark.parametrize(
+    "sizes",
+    [Sizes(1, 16, 5), Sizes(40, 16, 5), Sizes(1000, 64, 64), Sizes(300, 7, 3)],
+    ids=lambda sizes: f"groups of {sizes.group}",
+)
 def test_any_sizes_of_groups_passes_and_blocks(
-    family: str, models: Models, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    family: str,
+    sizes: Sizes,
+    models: Models,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Short texts, in many small pieces; some begin in the middle of a leaf."""
+    """Short texts are computed in many small pieces; some begin in the middle of a leaf."""
     both = models(family, batch_size=4)
-    pairs = [(f"The {n}", f" dog {m}{' is' * (m % 3)}") for n in range(9) for m in range(5)]
-    settings = {"until": [], "max_gen_toks": 5}
-    for group, size, block in ((1, 16, 5), (40, 16, 5), (1000, 64, 64), (300, 7, 3)):
-        monkeypatch.setattr(sharing, "GROUP", group)
-        monkeypatch.setattr(engine, "PASS", size)
-        monkeypatch.setattr(engine, "BLOCK", block)
-        same_logprobs(both, instances("loglikelihood", *pairs))
-        same_texts(both, instances("generate_until", *((p, settings) for p in few_shot(5))))
-    assert shared_for_sure(caplog)
+    pairs = []
+    for n in range(9):
+        for m in range(5):
+            pairs.append((f"The {n}", f" dog {m}" + " is" * (m % 3)))
+    monkeypatch.setattr(sharing, "GROUP", sizes.group)
+    monkeypatch.setattr(engine, "PASS", sizes.single_pass)
+    monkeypatch.setattr(engine, "BLOCK", sizes.block)
+    same_logprobs(both, instances("loglikelihood", *pairs))
+    same_texts(both, text_requests(few_shot(5), {"until": [], "max_gen_toks": 5}))
+    assert nothing_was_left_to_hf(caplog)
 
 
-@pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("bfloat16", 1)])
+@pytest.mark.parametrize(("dtype", "batch_size"), [("float32", 4), ("bfloat16", 1)])
 def test_texts_of_unequal_length_from_two_beginnings(
-    dtype: str, size: int, models: Models, caplog: pytest.LogCaptureFixture
+    dtype: str, batch_size: int, models: Models, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Two runs, of which one loses leaves while the other grows."""
-    both = models("llama", batch_size=size, dtype=dtype)
-    prompts = [f"{'The dog is here. ' * 12}{p}" for p in few_shot(4)] + few_shot(7)
-    settings = {"until": ["e", "\n"], "max_gen_toks": 9}
-    texts = [
-        model.generate_until(
-            instances("generate_until", *((p, settings) for p in prompts)), disable_tqdm=True
-        )
-        for model in both
-    ]
-    assert shared_for_sure(caplog)
-    assert len({len(text) for text in texts[1]}) > 1
-    # In short dtypes the two round differently.
-    alike = sum(one == other for one, other in zip(*texts, strict=True))
-    assert alike == len(prompts) if dtype == "float32" else alike > 0
+    """There are two runs, of which one loses leaves while the other grows."""
+    plain, sharing_model = models("llama", batch_size=batch_size, dtype=dtype)
+    prompts = ["The dog is here. " * 12 + prompt for prompt in few_shot(4)] + few_shot(7)
+    requests = text_requests(prompts, {"until": ["e", "\n"], "max_gen_toks": 9})
+    expected = plain.generate_until(requests, disable_tqdm=True)
+    texts = sharing_model.generate_until(requests, disable_tqdm=True)
+    assert nothing_was_left_to_hf(caplog)
+    assert len({len(text) for text in texts}) > 1
+    if dtype == "float32":
+        assert texts == expected
+    else:
+        # In short dtypes the two round differently.
+        assert any(text == other for text, other in zip(texts, expected, strict=True))
 
 
 CONTEXTS = ("The dog is", "The dog is  ", "", "<s>The dog", " \n", "a\n\n", "这道菜", "</s> x")
@@ -176,15 +211,18 @@ CONTINUATIONS = (" a cat", "a cat", " ", "<s> the", " 叫什么", "</s>")
 def test_texts_that_are_encoded_together_have_hfs_tokens(
     family: str, arguments: dict[str, Any], models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pairs = [(one, other) for one in CONTEXTS for other in CONTINUATIONS]
-    asked: list[Any] = []
+    """What is scored is the same pairs of tokens, at any borders of words."""
+    pairs = list(itertools.product(CONTEXTS, CONTINUATIONS))
+    tokens_of_models: list[Any] = []
 
-    def taken(_self: HFLM, requests: list[Any], **_: Any) -> list[Any]:
-        asked.append([(context, continuation) for _, context, continuation in requests])
-        return [(0.0, False)] * len(requests)
+    def note_tokens(_self: HFLM, requests: list[Any], **_: Any) -> list[Any]:
+        tokens = [(context, continuation) for _, context, continuation in requests]
+        tokens_of_models.append(tokens)
+        return [(0.0, False) for _ in requests]
 
-    monkeypatch.setattr(HFLM, "_loglikelihood_tokens", taken)
-    monkeypatch.setattr(PrefixHFLM, "_loglikelihood_tokens", taken)
+    monkeypatch.setattr(HFLM, "_loglikelihood_tokens", note_tokens)
+    monkeypatch.setattr(PrefixHFLM, "_loglikelihood_tokens", note_tokens)
     for model in models(family, **arguments):
         model.loglikelihood(instances("loglikelihood", *pairs), disable_tqdm=True)
-    assert asked[0] == asked[1]
+    expected, tokens = tokens_of_models
+    assert tokens == expected

@@ -1,5 +1,6 @@
 """When hf-prefix falls back to hf and says so; how much it computes and holds; partial caching."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -10,7 +11,14 @@ import torch
 from lm_eval.api.instance import Instance
 from lm_eval.api.registry import get_model
 from lm_eval.models.huggingface import HFLM
-from prefix_models import few_shot, instances, same_logprobs, same_texts
+from prefix_models import (
+    few_shot,
+    instances,
+    same_logprobs,
+    same_texts,
+    scoring_requests,
+    text_requests,
+)
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.models.prefix import sharing
@@ -18,28 +26,31 @@ from lm_eval_ext.models.prefix.engine import Slots
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = {"until": ["\n"], "max_gen_toks": 4}
+SETTINGS: dict[str, Any] = {"until": ["\n"], "max_gen_toks": 4}
 ENDLESS = SETTINGS | {"until": []}
 ARGUMENTS: dict[str, Any] = {"device": "cpu", "dtype": "float32", "batch_size": 4}
 
 
 def build(family: str, folder: Path, **arguments: Any) -> tuple[HFLM, Any]:
-    path, ours = prefix_models.make(family, folder / family), get_model("hf-prefix")
-    plain = {key: value for key, value in arguments.items() if key != "prefix_cache_mb"}
-    return HFLM(path, **ARGUMENTS | plain), ours(path, **ARGUMENTS | arguments)  # type: ignore[call-arg]
+    """Build hf and hf-prefix of a family with the same arguments, but for our own."""
+    path = prefix_models.make(family, folder / family)
+    of_hf = {key: value for key, value in arguments.items() if key != "prefix_cache_mb"}
+    prefix_model: Any = get_model("hf-prefix")
+    return HFLM(path, **ARGUMENTS | of_hf), prefix_model(path, **ARGUMENTS | arguments)
 
 
 def scored(count: int = 3) -> list[Instance]:
-    return instances("loglikelihood", *((p, c) for p in few_shot(count) for c in (" 7", " a cat")))
+    return scoring_requests(few_shot(count), (" 7", " a cat"))
 
 
 def generated(count: int, settings: dict[str, Any] = SETTINGS) -> list[Instance]:
-    return instances("generate_until", *((p, settings) for p in few_shot(count)))
+    return text_requests(few_shot(count), settings)
 
 
-def said(caplog: pytest.LogCaptureFixture) -> str:
-    """The one message."""
-    (message,) = [r.getMessage() for r in caplog.records if "hf-prefix" in r.getMessage()]
+def only_message(caplog: pytest.LogCaptureFixture) -> str:
+    """Return the only message of hf-prefix."""
+    messages = [record.getMessage() for record in caplog.records]
+    (message,) = [message for message in messages if "hf-prefix" in message]
     return message
 
 
@@ -47,13 +58,13 @@ def said(caplog: pytest.LogCaptureFixture) -> str:
 def test_other_models_are_left_to_hf_with_one_message(
     family: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In a dtype whose noise hides what they do otherwise."""
+    """All their requests get hf's answers; noise of the dtype hides what they do otherwise."""
     both = build(family, tmp_path, dtype="bfloat16")
     same_texts(both, instances("generate_until", *[("A", SETTINGS)] * 3))
-    assert said(caplog)
+    assert only_message(caplog)
     same_logprobs(both, scored())
     same_texts(both, generated(3))
-    assert "cannot share prefixes" in said(caplog)
+    assert "cannot share prefixes" in only_message(caplog)
 
 
 def test_ranks_with_automatic_batches_are_left_to_hf(
@@ -61,29 +72,45 @@ def test_ranks_with_automatic_batches_are_left_to_hf(
 ) -> None:
     """They choose a batch size together, so no rank may leave it out."""
     monkeypatch.setattr(HFLM, "world_size", 2)
-    _, ours = build("llama", tmp_path, batch_size="auto")
-    monkeypatch.setattr(HFLM, "generate_until", lambda *_, **__: ["hf's"] * 3)
-    assert ours.generate_until(generated(3)) == ["hf's"] * 3
-    assert "several processes" in said(caplog)
+    _, model = build("llama", tmp_path, batch_size="auto")
+
+    def generate_as_hf(*_: object, **__: object) -> list[str]:
+        return ["hf's"] * 3
+
+    monkeypatch.setattr(HFLM, "generate_until", generate_as_hf)
+    assert model.generate_until(generated(3)) == ["hf's"] * 3
+    assert "several processes" in only_message(caplog)
 
 
-def test_what_hf_refuses_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_too_long", [False, True], ids=["empty", "too long"])
+def test_a_continuation_that_hf_refuses_is_refused(tmp_path: Path, is_too_long: bool) -> None:
+    """Both models assert that there is one and that it fits."""
     for model in build("llama", tmp_path):
-        for continuation in ([], [6] * (model.max_length + 1)):
-            with pytest.raises(AssertionError):
-                model._loglikelihood_tokens([(None, [5], continuation)] * 2, disable_tqdm=True)
+        continuation = [6] * (model.max_length + 1) if is_too_long else []
+        with pytest.raises(AssertionError):
+            model._loglikelihood_tokens([(None, [5], continuation)] * 2, disable_tqdm=True)
+
+
+def test_a_length_that_hf_refuses_is_refused(tmp_path: Path) -> None:
+    """Both models need room for a token."""
+    for model in build("llama", tmp_path):
         with pytest.raises(ValueError, match="max_length"):
             model.generate_until(generated(3, SETTINGS | {"max_gen_toks": 0}))
+
+
+def test_an_empty_prompt_is_continued(tmp_path: Path) -> None:
+    """It is no error among others."""
     empty = instances("generate_until", ("", SETTINGS))
     same_texts(build("gpt2", tmp_path), generated(3) + empty)
 
 
 def test_prompts_that_share_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """They are scored as hf does; one message says so, however often."""
     both = build("gpt2", tmp_path)
     requests = instances("loglikelihood", *((f"{n} dogs", f" own {n} cats") for n in range(9)))
     same_logprobs(both, requests)
     same_logprobs(both, requests)
-    assert "too few" in said(caplog)
+    assert "too few" in only_message(caplog)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +129,7 @@ def test_other_generation_settings(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """Anything but greedy texts is left to hf, whether a request or the model asks for it."""
     both = build("gpt2", tmp_path)
     texts = []
     for model in both:
@@ -110,23 +138,26 @@ def test_other_generation_settings(
         torch.manual_seed(3)
         texts.append(model.generate_until(generated(4, SETTINGS | settings), disable_tqdm=True))
     assert texts[0] == texts[1]
-    assert reason in said(caplog)
+    assert reason in only_message(caplog)
 
 
 def test_an_encoder_decoder_and_rolling_log_likelihood_are_hfs(
     tiny_models: Path, tmp_path: Path
 ) -> None:
-    folder, ours = str(tiny_models / "t5"), get_model("hf-prefix")
-    both: Any = HFLM(folder, **ARGUMENTS), ours(folder, **ARGUMENTS)
+    """Their requests get hf's answers."""
+    folder = str(tiny_models / "t5")
+    prefix_model: Any = get_model("hf-prefix")
+    both = HFLM(folder, **ARGUMENTS), prefix_model(folder, **ARGUMENTS)
     same_logprobs(both, scored())
     same_texts(both, generated(3))
     rolling = instances("loglikelihood_rolling", *((prompt,) for prompt in few_shot(3)))
-    one, other = (m.loglikelihood_rolling(rolling) for m in build("gpt2", tmp_path, max_length=64))
-    assert one == pytest.approx(other)
+    plain, sharing_model = build("gpt2", tmp_path, max_length=64)
+    expected = plain.loglikelihood_rolling(rolling)
+    assert sharing_model.loglikelihood_rolling(rolling) == pytest.approx(expected)
 
 
 class Hook:
-    """Notes what lm-eval's partial cache is given."""
+    """A stand-in for lm-eval's partial cache that notes what it is given."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Any] = {}
@@ -138,6 +169,7 @@ class Hook:
 
 
 def test_partial_results_are_cached_as_by_hf(tmp_path: Path) -> None:
+    """The cache gets the same arguments and answers."""
     notes = []
     for model in build("llama", tmp_path):
         model.cache_hook = Hook()
@@ -152,67 +184,81 @@ def test_partial_results_are_cached_as_by_hf(tmp_path: Path) -> None:
 def test_every_distinct_token_is_computed_once(
     batch_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted where keys and values are kept; and the usual attention is put back."""
-    _, ours = build("llama", tmp_path, batch_size=batch_size)
-    usual = ours.model.config._attn_implementation
-    pairs = instances("loglikelihood", *((p, " 7") for p in few_shot(24)))
-    ours.loglikelihood(pairs, disable_tqdm=True)  # the check is made once
-    read = [[ours.tok_encode(p) for p in few_shot(24)],
-            [ours.tok_encode(p + " 7")[:-1] for p in few_shot(24)]]  # fmt: skip
-    distinct = [
-        len({tuple(one[:end]) for one in some for end in range(1, len(one) + 1)}) for some in read
-    ]
+    """Tokens are counted where keys and values are kept; the usual attention is put back."""
+    _, model = build("llama", tmp_path, batch_size=batch_size)
+    usual_attention = model.model.config._attn_implementation
+    prompts = few_shot(24)
+    pairs = scoring_requests(prompts, [" 7"])
+    model.loglikelihood(pairs, disable_tqdm=True)  # the check is made once
+    distinct_in_prompts = count_prefixes(model.tok_encode(prompt) for prompt in prompts)
+    distinct_in_pairs = count_prefixes(model.tok_encode(prompt + " 7")[:-1] for prompt in prompts)
     counts: list[int] = []
     write = Slots.write
 
-    def counting(self: Slots, layer: int, at: Any, *states: torch.Tensor) -> Any:
-        counts.extend([states[0].shape[-2]] * (layer == 0))
+    def write_and_count(self: Slots, layer: int, at: Any, *states: torch.Tensor) -> Any:
+        if layer == 0:
+            counts.append(states[0].shape[-2])
         return write(self, layer, at, *states)
 
-    monkeypatch.setattr(Slots, "write", counting)
-    ours.generate_until(generated(24, ENDLESS), disable_tqdm=True)
+    monkeypatch.setattr(Slots, "write", write_and_count)
+    model.generate_until(text_requests(prompts, ENDLESS), disable_tqdm=True)
     # After the prompts each step appends a token to all texts, whatever the batch size.
-    assert counts == [distinct[0]] + [len(set(few_shot(24)))] * 3
+    texts = len(set(prompts))
+    assert counts == [distinct_in_prompts, texts, texts, texts]
     counts.clear()
-    ours.loglikelihood(pairs, disable_tqdm=True)
-    assert counts == [distinct[1]]
+    model.loglikelihood(pairs, disable_tqdm=True)
+    assert counts == [distinct_in_pairs]
     counts.clear()
     monkeypatch.setattr(sharing, "GROUP", 64)  # what groups have in common is kept
-    ours.loglikelihood(pairs, disable_tqdm=True)
+    model.loglikelihood(pairs, disable_tqdm=True)
     assert len(counts) > 5
-    assert sum(counts) < 1.1 * distinct[1]
-    assert ours.model.config._attn_implementation == usual
+    assert sum(counts) < 1.1 * distinct_in_pairs
+    assert model.model.config._attn_implementation == usual_attention
+
+
+def count_prefixes(sequences: Iterable[list[int]]) -> int:
+    """Count the different beginnings of some sequences."""
+    prefixes = set()
+    for sequence in sequences:
+        for end in range(1, len(sequence) + 1):
+            prefixes.add(tuple(sequence[:end]))
+    return len(prefixes)
 
 
 @pytest.mark.parametrize("mebibytes", [0.05, 0.2, 1.0])
 def test_a_bound_on_memory_holds(
     mebibytes: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For all slots that exist at a time; a single prompt may exceed it. Nothing is kept."""
-    _, ours = build("llama", tmp_path, prefix_cache_mb=mebibytes)
+    """It holds for all slots that exist at a time; a single prompt may exceed it. None is kept."""
+    _, model = build("llama", tmp_path, prefix_cache_mb=mebibytes)
     prompts = few_shot(24)
-    prompts += [f"{max(prompts, key=len)} {n}" for n in range(200)]  # short leaves of a long path
-    asked = instances("generate_until", *((prompt, ENDLESS) for prompt in prompts))
-    free = ours.generate_until(asked, disable_tqdm=True)
+    longest = max(prompts, key=len)
+    prompts += [f"{longest} {number}" for number in range(200)]  # short leaves of a long path
+    requests = text_requests(prompts, ENDLESS)
+    expected = model.generate_until(requests, disable_tqdm=True)
     alive: WeakSet[Slots] = WeakSet()
     sizes: list[int] = []
-    usual = Slots.__init__
+    initialize = Slots.__init__
 
-    def noting(self: Slots, size: int) -> None:
-        usual(self, size)
+    def initialize_and_note(self: Slots, size: int) -> None:
+        initialize(self, size)
         alive.add(self)
-        sizes.append(sum(one.size for one in alive))
+        sizes.append(sum(slots.size for slots in alive))
 
-    monkeypatch.setattr(Slots, "__init__", noting)
-    assert ours.generate_until(asked, disable_tqdm=True) == free
-    held = max(sizes) * ours.sharing._slot_bytes
-    assert not any(one.size for one in alive)
-    prompt = max(len(ours.tok_encode(p)) for p in prompts) + ENDLESS["max_gen_toks"]
-    assert held <= max(mebibytes * (1 << 20), sharing.COPIES * prompt * ours.sharing._slot_bytes)
+    monkeypatch.setattr(Slots, "__init__", initialize_and_note)
+    assert model.generate_until(requests, disable_tqdm=True) == expected
+    assert not any(slots.size for slots in alive)
+    slot_bytes = model.sharing._slot_bytes
+    longest_text = (
+        max(len(model.tok_encode(prompt)) for prompt in prompts) + ENDLESS["max_gen_toks"]
+    )
+    single_prompt = sharing.COPIES * longest_text * slot_bytes
+    assert max(sizes) * slot_bytes <= max(mebibytes * (1 << 20), single_prompt)
 
 
 @pytest.mark.parametrize("value", ["0", "-3", "much", "inf", 0, True])
 def test_an_unusable_bound_is_refused_in_one_line(value: Any, tmp_path: Path) -> None:
+    """The error names the option."""
     with pytest.raises(OptionError, match="prefix_cache_mb") as caught:
         build("gpt2", tmp_path, prefix_cache_mb=value)
     assert "\n" not in str(caught.value)

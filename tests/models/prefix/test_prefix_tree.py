@@ -1,6 +1,6 @@
 """Trees, groups and slots against their definitions, on random sequences."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -15,21 +15,31 @@ sequences = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=9), min_si
 
 
 def prefixes(tokens: list[list[int]]) -> set[tuple[int, ...]]:
-    return {tuple(one[:end]) for one in tokens for end in range(1, len(one) + 1)}
+    """Return all different beginnings of some sequences."""
+    beginnings = set()
+    for sequence in tokens:
+        for end in range(1, len(sequence) + 1):
+            beginnings.add(tuple(sequence[:end]))
+    return beginnings
 
 
 def tree(tokens: list[list[int]]) -> list[Leaf]:
-    return build_tree((number, one, len(one) - 1) for number, one in enumerate(tokens))
+    """Build the tree of sequences whose last token is to be predicted."""
+    return build_tree(
+        (number, sequence, len(sequence) - 1) for number, sequence in enumerate(tokens)
+    )
 
 
 @given(sequences, st.integers(0, 3))
 def test_tree_has_every_prefix_once(tokens: list[list[int]], generated: int) -> None:
+    """The ratio of sharing is hf's work by ours, and each sequence is in one leaf."""
     leaves = tree(tokens)
-    distinct = {tuple(one) for one in tokens}
-    counted = tokens if generated else distinct  # hf scores equal ones once
-    every = sum(len(one) + generated for one in counted)
-    expected = every / (len(prefixes(tokens)) + generated * len(distinct))
-    assert sharing_ratio(leaves, generated) == expected
+    distinct = {tuple(sequence) for sequence in tokens}
+    # hf scores equal sequences once, and generates texts for each.
+    computed = tokens if generated else distinct
+    work_of_hf = sum(len(sequence) + generated for sequence in computed)
+    work = len(prefixes(tokens)) + generated * len(distinct)
+    assert sharing_ratio(leaves, generated) == work_of_hf / work
     assert sorted(key for leaf in leaves for key in leaf.keys) == list(range(len(tokens)))
     for leaf in leaves:
         assert all(tuple(tokens[key]) == leaf.tokens for key in leaf.keys)
@@ -37,56 +47,77 @@ def test_tree_has_every_prefix_once(tokens: list[list[int]], generated: int) -> 
 
 @given(sequences, st.integers(1, 30), st.integers(0, 3))
 def test_groups_hold_all_leaves_in_order(
-    tokens: list[list[int]], most: int, generated: int
+    tokens: list[list[int]], limit: int, generated: int
 ) -> None:
+    """A group exceeds the limit only if it is one leaf, and could not hold the next leaf."""
     leaves = tree(tokens)
-    groups = list(group_leaves(leaves, most, generated))
+    groups = list(group_leaves(leaves, limit, generated))
     assert [leaf for group in groups for leaf in group] == leaves
-    sizes = [[len(leaf.tokens) - leaf.shared + generated for leaf in group] for group in groups]
-    assert all(sum(group) <= most or len(group) == 1 for group in sizes)
-    assert all(sum(one) + other[0] > most for one, other in pairwise(sizes))
+
+    def size(leaf: Leaf) -> int:
+        return len(leaf.tokens) - leaf.shared + generated
+
+    for group in groups:
+        assert len(group) == 1 or sum(map(size, group)) <= limit
+    for group, next_group in pairwise(groups):
+        assert sum(map(size, group)) + size(next_group[0]) > limit
 
 
 @given(sequences, st.data())
 def test_a_slot_attends_to_its_ancestors_only(tokens: list[list[int]], data: st.DataObject) -> None:
+    """In any range of slots, a slot sees exactly those whose texts begin its own."""
     leaves = tree(tokens)
     leaves = leaves[data.draw(st.integers(0, len(leaves) - 1)) :]
     kept = data.draw(st.integers(0, len(leaves[0].tokens) - 1))
     pack = lay_out(leaves, kept)
     count = len(pack.tokens)
-    names: dict[int, tuple[int, ...]] = {}
+    text_of: dict[int, tuple[int, ...]] = {}
     for leaf, path in zip(leaves, pack.paths, strict=True):
-        names |= {int(slot): leaf.tokens[: depth + 1] for depth, slot in enumerate(path)}
-    assert sorted(names) == list(range(count))
-    assert len(set(names.values())) == count
-    assert [name[-1] for _, name in sorted(names.items())] == pack.tokens.tolist()
-    assert [len(name) - 1 for _, name in sorted(names.items())] == pack.positions.tolist()
+        for depth, slot in enumerate(path):
+            text_of[int(slot)] = leaf.tokens[: depth + 1]
+    assert sorted(text_of) == list(range(count))
+    assert len(set(text_of.values())) == count
+    texts = [text_of[slot] for slot in range(count)]
+    assert [text[-1] for text in texts] == pack.tokens.tolist()
+    assert [len(text) - 1 for text in texts] == pack.positions.tolist()
+
     begin = data.draw(st.integers(0, count - 1))
     end = data.draw(st.integers(begin + 1, count))
     slots = pack.attended(begin, end)
     mask = pack.mask(np.arange(begin, end), slots)
-    seen = [{int(slot) for slot in slots[row]} for row in mask]
-    assert seen == [
-        {slot for slot in names if names[row][: len(names[slot])] == names[slot]}
-        for row in range(begin, end)
-    ]
-    assert set(slots.tolist()) == set().union(*seen)
+    all_seen = set()
+    for slot, row in zip(range(begin, end), mask, strict=True):
+        seen = {int(other) for other in slots[row]}
+        ancestors = {other for other in text_of if begins(text_of[other], text_of[slot])}
+        assert seen == ancestors
+        all_seen |= seen
+    assert set(slots.tolist()) == all_seen
+
+
+def begins(text: tuple[int, ...], longer: tuple[int, ...]) -> bool:
+    return longer[: len(text)] == text
 
 
 @given(sequences)
 def test_no_other_runs_have_less_work(tokens: list[list[int]]) -> None:
+    """The division into runs is the best of all divisions."""
     pack = lay_out(tree(tokens)[:7])
-    places = range(len(pack.starts))
+    last = len(pack.starts) - 1
 
     def work(runs: Iterable[tuple[int, int]]) -> int:
-        return sum(
-            (len(pack.attended(pack.starts[first], pack.starts[end])) + 4 * (end - first))
-            * (end - first + READ)
-            for first, end in runs
-        )
+        total = 0
+        for first, end in runs:
+            length = end - first
+            attended = len(pack.attended(pack.starts[first], pack.starts[end]))
+            total += (attended + 4 * length) * (length + READ)
+        return total
 
-    assert work(divide_into_runs(pack, 4, 999)) == min(
-        work(pairwise((0, *some, places[-1])))
-        for size in places
-        for some in combinations(places[1:-1], size)
-    )
+    least_work = min(work(runs) for runs in all_divisions(last))
+    assert work(divide_into_runs(pack, 4, 999)) == least_work
+
+
+def all_divisions(last: int) -> Iterator[Iterable[tuple[int, int]]]:
+    """Yield all ways to divide the range from 0 to ``last`` into runs."""
+    for count in range(last + 1):
+        for borders in combinations(range(1, last), count):
+            yield pairwise((0, *borders, last))
