@@ -97,7 +97,7 @@ def test_diner_has_the_questions_of_the_script(
     families.make("unigram", tmp_path / "t5", letters="".join(sorted(set(text))))
     prompts = prompts_of(name, tmp_path / "t5", task, 4)
     assert len(prompts) == 4 * len(questions)
-    expected = set()
+    expected: set[str] = set()
     for instruction in instructions:
         expected.update(f"“{instruction}” {question}" for question in questions)
     assert set(prompts) <= expected

@@ -1,4 +1,4 @@
-"""Examples made from databases: right, different from their mutants, the same for a seed."""
+"""Examples made from databases are right, differ from their mutants, and depend on the seed."""
 
 import csv
 import json
@@ -32,7 +32,8 @@ from lm_eval_ext.runs.tasks import our_task_manager
 
 pytestmark = pytest.mark.slow
 
-SEED, QUESTIONS = 8, 10
+SEED = 8
+QUESTIONS = 10
 
 
 def rows_of(out: Path) -> list[dict[str, str]]:
@@ -42,13 +43,14 @@ def rows_of(out: Path) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is made of one database; the database lies beside it."""
+    """Return the folder of examples made from one database, with the database in it."""
     home = tmp_path_factory.mktemp("generated")
     folder.generate(built("shop", home), home / "out", seed=SEED, questions=QUESTIONS)
     return home / "out"
 
 
 def test_every_question_runs_and_contains_its_word(shop: Path) -> None:
+    """All queries have rows, and each form of a meaning has its solved examples."""
     assert sha256_of(shop / folder.EXAMPLES)[:16] == "3c4d596cb252aadb", "what a seed draws stays"
     rows = rows_of(shop)
     with closing(sqlite3.connect(shop / "shop.sqlite")) as connection:
@@ -57,16 +59,17 @@ def test_every_question_runs_and_contains_its_word(shop: Path) -> None:
                 assert connection.execute(row["query"]).fetchall(), row["query"]
             assert row["word"] in row["question"]
             assert row["question"] != row["base_question"]
-    asked = {row["query"] for row in rows if row["support"] != "yes"}
-    shown = {row["query"] for row in rows if row["support"] == "yes"}
-    assert len(asked) == QUESTIONS
-    assert not asked & shown
-    solved = Counter(row["word"] for row in rows if row["support"] == "yes")
-    assert set(solved.values()) == {SUPPORT}
+    solved = [row for row in rows if row["support"] == "yes"]
+    solved_queries = {row["query"] for row in solved}
+    queries_to_ask = {row["query"] for row in rows if row["support"] != "yes"}
+    assert len(queries_to_ask) == QUESTIONS
+    assert not queries_to_ask & solved_queries
+    assert set(Counter(row["word"] for row in solved).values()) == {SUPPORT}
     assert {row["form"] for row in rows} == set(NOVEL)
 
 
 def test_the_suite_refuses_every_mutant(shop: Path) -> None:
+    """A query that no database tells from its mutant is not passed."""
     golds = sorted({row["query"] for row in rows_of(shop)})
     tied = "SELECT name FROM (SELECT 1 AS name) WHERE 1 < 2"  # no database changes its result
     assert refused(shop / "shop.sqlite", golds) == {}
@@ -74,7 +77,7 @@ def test_the_suite_refuses_every_mutant(shop: Path) -> None:
 
 
 def process(database: Path, out: Path, options: str) -> int:
-    """The exit code of a process that generates."""
+    """Generate in another process; return its exit code."""
     code = (
         "import os, signal, sys; from pathlib import Path;"
         "from lm_eval_ext.benchmarks.magnifico.generate import folder;"
@@ -83,9 +86,11 @@ def process(database: Path, out: Path, options: str) -> int:
     return subprocess.call([sys.executable, "-c", code, database, out])
 
 
-def test_what_was_made_says_how(shop: Path, tmp_path: Path) -> None:
-    made = own.generated(shop / folder.EXAMPLES)
-    assert made is not None and made.startswith(f"grammar-6,seed-{SEED},database-")
+def test_a_folder_says_how_it_was_made(shop: Path, tmp_path: Path) -> None:
+    """Grammar, seed and database are known, unless the examples were changed afterwards."""
+    origin = own.generated(shop / folder.EXAMPLES)
+    assert origin is not None
+    assert origin.startswith(f"grammar-6,seed-{SEED},database-")
     for name in (folder.EXAMPLES, own.GENERATED):
         (tmp_path / name).write_bytes((shop / name).read_bytes())
     with (tmp_path / folder.EXAMPLES).open("a") as lines:
@@ -101,57 +106,88 @@ class Answers(LM):
         self._forms = forms
 
     def generate_until(self, requests: list[Any], **_: Any) -> list[str]:
-        return [
-            one.doc["query"].removeprefix("SELECT")
-            if one.doc["form"] in self._forms
-            else " 'wrong' FROM customer"
-            for one in requests
-        ]
+        responses = []
+        for request in requests:
+            if request.doc["form"] in self._forms:
+                responses.append(request.doc["query"].removeprefix("SELECT"))
+            else:
+                responses.append(" 'wrong' FROM customer")
+        return responses
 
     loglikelihood = loglikelihood_rolling = generate_until
 
 
-def scores(shop: Path, model: Any) -> tuple[Any, Any, Any]:
-    """Accuracies on base and novel questions, and the relative performance."""
+def evaluate(shop: Path, model: Any) -> dict[str, Any]:
+    """Return the figures of the generated task."""
     task = folder.task_of("shop")
     manager = our_task_manager([str(shop)])
     results = simple_evaluate(model=model, tasks=[task], task_manager=manager, bootstrap_iters=0)
     assert results is not None
-    found = results["results"][task]
-    names = "sql_execution_accuracy/base", "sql_execution_accuracy/novel", "relative_performance"
-    return tuple(found[f"{name},query"] for name in names)  # type: ignore[return-value]
+    figures: dict[str, Any] = results["results"][task]
+    return figures
 
 
-def test_the_task_file_is_evaluated(shop: Path, kept_cache: Path) -> None:
-    assert scores(shop, Answers("base", *NOVEL)) == (1, 1, 100)
-    assert scores(shop, Answers("base")) == (1, 0, 0)
+@pytest.mark.parametrize(
+    ("forms", "novel_accuracy", "relative_performance"),
+    [(("base", *NOVEL), 1, 100), (("base",), 0, 0)],
+    ids=["all right", "only base right"],
+)
+def test_the_task_file_is_evaluated(
+    shop: Path,
+    kept_cache: Path,
+    forms: tuple[str, ...],
+    novel_accuracy: float,
+    relative_performance: float,
+) -> None:
+    """A model that has all queries, or those of base questions, has the figures of that."""
+    figures = evaluate(shop, Answers(*forms))
+    assert figures["sql_execution_accuracy/base,query"] == 1
+    assert figures["sql_execution_accuracy/novel,query"] == novel_accuracy
+    assert figures["relative_performance,query"] == relative_performance
 
 
 def test_two_seeds_share_no_foreign_word(shop: Path) -> None:
-    found = profile.read(shop / "shop.sqlite")
-    first, second = (
-        {one.words.get("foreign", f"none {seed}") for one in meanings_of(found, seed).values()}
-        for seed in (1, 2)
-    )
-    assert len(first) > 2
-    assert not first & second
+    """Each seed invents words of its own."""
+    shop_profile = profile.read(shop / "shop.sqlite")
+
+    def foreign_words(seed: int) -> set[str]:
+        words = set()
+        for meaning in meanings_of(shop_profile, seed).values():
+            if "foreign" in meaning.words:
+                words.add(meaning.words["foreign"])
+        return words
+
+    assert len(foreign_words(1)) > 1
+    assert foreign_words(2)
+    assert foreign_words(1).isdisjoint(foreign_words(2))
 
 
 def test_a_lexicon_names_what_says_nothing(tmp_path: Path) -> None:
+    """Tables with names that are no words can be asked about with a lexicon only."""
     database = built("clinic", tmp_path)
     assert not profile.read(database).entities
-    found = profile.read(database, lexicon_of("clinic"))
-    assert [one.many for one in found.entities.values()] == ["patients", "doctors", "treatments"]
-    assert {link.noun for link in found.links} == {"patient", "doctor"}
+    clinic = profile.read(database, lexicon_of("clinic"))
+    assert [entity.many for entity in clinic.entities.values()] == [
+        "patients",
+        "doctors",
+        "treatments",
+    ]
+    assert {link.noun for link in clinic.links} == {"patient", "doctor"}
 
 
 def test_a_mess_has_only_what_can_be_said(tmp_path: Path) -> None:
-    found = profile.read(built("mess", tmp_path))
-    (orders,) = found.entities.values()
+    """Of a table of odd columns, those are left that a question can name."""
+    mess = profile.read(built("mess", tmp_path))
+    (orders,) = mess.entities.values()
     assert [field.phrase for field in orders.fields] == [
-        "group", "date", "unit price", "city", "name", "quantity",
-    ]  # fmt: skip
-    assert not found.links
+        "group",
+        "date",
+        "unit price",
+        "city",
+        "name",
+        "quantity",
+    ]
+    assert not mess.links
 
 
 STAFF = """
@@ -175,10 +211,10 @@ def test_poor_schemas_are_warned_of(tmp_path: Path) -> None:
     A view that does not resolve is no reason to stop.
     """
     database = written(tmp_path / "made.sqlite", STAFF)
-    found = profile.read(database)
-    assert [field.phrase for field in found.entities["group"].fields] == ["size"]
-    _, said = folder.generate(database, tmp_path / "out", seed=1, questions=8)
-    tiny, joins = said["warnings"]
+    staff = profile.read(database)
+    assert [field.phrase for field in staff.entities["group"].fields] == ["size"]
+    _, report = folder.generate(database, tmp_path / "out", seed=1, questions=8)
+    tiny, joins = report["warnings"]
     assert "questions are on nurse, a table of 16 rows; name more in a lexicon" in tiny
     assert "no foreign keys" in joins
     for row in rows_of(tmp_path / "out"):
@@ -195,26 +231,55 @@ def locked(path: Path) -> sqlite3.Connection:
     return connection
 
 
-# What is done to the database, more arguments, what is said.
-BAD: list[tuple[Callable[[Path], object], str, str]] = [
-    (lambda path: path.write_text("id,name\n1,Ana\n"), "", "cannot be read as a SQLite database ("),
-    (lambda path: path.write_bytes(path.read_bytes()[:4096]), "", "image is malformed); close the"),
-    (lambda path: path.write_bytes(bytes(8) + b"DUCK" + bytes(500)), "", "only SQLite databases"),
-    (Path.unlink, "", NO_FILE),
-    (lambda path: (path.unlink(), path.mkdir()), "", NO_FILE),
-    (lambda path: (path.unlink(), written(path, "CREATE TABLE a (b)")), "", "no table has rows;"),
-    (locked, "", "(database is locked); close the program that writes it"),
-    (Path.stat, "", "questions are possible, not 100; use --questions"),
-    (Path.stat, "--questions 0", "Invalid value for '--questions'"),
-    (Path.stat, "--seed -1", "'--seed': Input should be greater than or equal to 0"),
-    (Path.stat, "--lexicon {}/none.yaml", "none.yaml: cannot be read (No such file"),
-    (Path.stat, "--lexicon {}/words.yaml", "the table 'customer' has no column 'age'"),
-    (Path.stat, "-o {}", "exists and is not an empty folder; name a new one"),
+def write_text(path: Path) -> None:
+    path.write_text("id,name\n1,Ana\n")
+
+
+def cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:4096])
+
+
+def write_duckdb(path: Path) -> None:
+    path.write_bytes(bytes(8) + b"DUCK" + bytes(500))
+
+
+def replace_by_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def empty_tables(path: Path) -> None:
+    path.unlink()
+    written(path, "CREATE TABLE a (b)")
+
+
+def leave_as_it_is(path: Path) -> None:
+    """Change nothing: the arguments are wrong."""
+
+
+BAD_DATABASES: list[tuple[Callable[[Path], object], str]] = [
+    (write_text, "cannot be read as a SQLite database ("),
+    (cut_off, "image is malformed); close the"),
+    (write_duckdb, "only SQLite databases"),
+    (Path.unlink, NO_FILE),
+    (replace_by_folder, NO_FILE),
+    (empty_tables, "no table has rows;"),
+    (locked, "(database is locked); close the program that writes it"),
 ]
+
+BAD_ARGUMENTS = [
+    ("", "questions are possible, not 100; use --questions"),
+    ("--questions 0", "Invalid value for '--questions'"),
+    ("--seed -1", "'--seed': Input should be greater than or equal to 0"),
+    ("--lexicon {}/none.yaml", "none.yaml: cannot be read (No such file"),
+    ("--lexicon {}/words.yaml", "the table 'customer' has no column 'age'"),
+    ("-o {}", "exists and is not an empty folder; name a new one"),
+]
+"""Arguments, with the test's folder in place of the brackets, and what the error says."""
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *words: object) -> object:
-    """Runs ``magnifico generate``; returns its exit code."""
+    """Run ``magnifico generate``; return its exit code."""
     command = ["lm-eval-ext", "magnifico", "generate", *map(str, words)]
     monkeypatch.setattr(sys, "argv", command)
     with pytest.raises(SystemExit) as ended:
@@ -222,32 +287,47 @@ def run(monkeypatch: pytest.MonkeyPatch, *words: object) -> object:
     return ended.value.code
 
 
-@pytest.mark.parametrize(("change", "more", "said"), BAD, ids=[said for _, _, said in BAD])
-def test_bad_input_is_one_line_and_leaves_nothing(  # noqa: PLR0917
-    change: Callable[[Path], object], more: str, said: str, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "arguments", "message"),
+    [
+        *((change, "", message) for change, message in BAD_DATABASES),
+        *((leave_as_it_is, arguments, message) for arguments, message in BAD_ARGUMENTS),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    change: Callable[[Path], object],
+    arguments: str,
+    message: str,
+) -> None:
+    """The error names the database or the option, and no file is written."""
     database = written(tmp_path / "bad.sqlite", f"CREATE TABLE customer (name, pay REAL);{ROWS}")
     (tmp_path / "words.yaml").write_text("tables: {customer: {columns: {age: age}}}")
-    kept = change(database)
+    connection = change(database)
     before = sorted(tmp_path.iterdir())
-    code = run(monkeypatch, database, "-o", tmp_path / "out", *more.format(tmp_path).split())
-    assert code == (2 if "Invalid" in said or "Input" in said else 1)
+    options = arguments.format(tmp_path).split()
+    code = run(monkeypatch, database, "-o", tmp_path / "out", *options)
+    assert code == (2 if "Invalid" in message or "Input" in message else 1)
     out, err = capsys.readouterr()
     assert out == ""
-    (line,) = [one for one in err.splitlines() if "questions:" not in one]  # not the progress bar
+    progress_bar = "questions:"
+    (line,) = [line for line in err.splitlines() if progress_bar not in line]
     assert line.startswith("lm-eval-ext: error: ")
-    assert said in line
+    assert message in line
     assert sorted(tmp_path.iterdir()) == before
-    if isinstance(kept, sqlite3.Connection):
-        kept.close()
+    if isinstance(connection, sqlite3.Connection):
+        connection.close()
 
 
 def test_paths_are_quoted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In the command that is printed, and in the task file."""
-    database, out = built("shop", tmp_path), tmp_path / "it's: #1"
+    """A folder with marks in its name stands right in the command that is printed, and in YAML."""
+    database = built("shop", tmp_path)
+    out = tmp_path / "it's: #1"
     assert not run(monkeypatch, database, "-o", out, "--questions", 2)
     command = capsys.readouterr().out.splitlines()[-1].removeprefix("Ask them: ")
     words = shlex.split(command)
@@ -259,24 +339,29 @@ def test_paths_are_quoted(
 
 
 def test_the_second_run_into_a_folder_learns_at_its_start(tmp_path: Path) -> None:
-    database, out, said = built("shop", tmp_path), tmp_path / "out", list[str]()
+    """It is refused while the first works, which is not disturbed."""
+    database = built("shop", tmp_path)
+    out = tmp_path / "out"
+    errors: list[str] = []
 
-    def second(_: int) -> None:
-        if not said:
+    def start_second_run(_: int) -> None:
+        if not errors:
             with pytest.raises(OptionError) as error:
                 folder.generate(database, out, seed=2, questions=2)
-            said.append(str(error.value))
+            errors.append(str(error.value))
 
-    folder.generate(database, out, seed=1, questions=2, progress=second)
-    assert said == [f"{out}: another run is making this folder; name another one"]
+    folder.generate(database, out, seed=1, questions=2, progress=start_second_run)
+    assert errors == [f"{out}: another run is making this folder; name another one"]
     assert json.loads((out / own.GENERATED).read_text())["seed"] == 1
 
 
 def test_a_killed_run_leaves_nothing_that_blocks_or_stays(tmp_path: Path) -> None:
-    database, out = built("shop", tmp_path), tmp_path / "out"
-    left = tmp_path / ".out.0123.part"  # of one that was killed while it wrote
-    left.mkdir()
-    (left / "examples.tsv").touch()
+    """Neither does one that was killed earlier, while it wrote."""
+    database = built("shop", tmp_path)
+    out = tmp_path / "out"
+    part = tmp_path / ".out.0123.part"
+    part.mkdir()
+    (part / "examples.tsv").touch()
     kill = "progress=lambda _: os.kill(os.getpid(), signal.SIGKILL)"
     assert process(database, out, f"seed=1, questions=2, {kill}") == -signal.SIGKILL
     assert [path.name for path in tmp_path.iterdir()] == ["shop.sqlite"]

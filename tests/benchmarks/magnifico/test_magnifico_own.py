@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from support.databases import written
@@ -26,7 +27,8 @@ INSERT INTO mast VALUES ('fore', 28.5), ('main', 33);
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    return written(tmp_path / "Yard.sqlite", MASTS)
+    file: Path = written(tmp_path / "Yard.sqlite", MASTS)
+    return file
 
 
 def write(folder: Path, *lines: str) -> Path:
@@ -40,8 +42,12 @@ Read = Callable[..., Corpus]
 
 @pytest.fixture
 def read(tmp_path: Path, database: Path) -> Read:
-    """Reads lines of examples on the database."""
-    return lambda *lines: own.read(write(tmp_path, *lines), database)
+    """Return a function that reads lines of examples on the database."""
+
+    def read_lines(*lines: str) -> Corpus:
+        return own.read(write(tmp_path, *lines), database)
+
+    return read_lines
 
 
 BLOCKS = {"yard": ["T"]}
@@ -49,6 +55,7 @@ BLOCKS = {"yard": ["T"]}
 
 
 def test_a_row_gives_a_base_and_a_novel_example(read: Read, database: Path) -> None:
+    """Both have the same query; only the novel one's prompt describes the word."""
     corpus = read(HEADER, ROW)
     base, novel = corpus.examples
     assert (base.form, novel.form) == ("base", "plausible")
@@ -56,13 +63,13 @@ def test_a_row_gives_a_base_and_a_novel_example(read: Read, database: Path) -> N
     assert base.query == novel.query
     assert corpus.databases["yard"].path == database
     setting = Setting(prompt="desc", forms=("plausible",))
-    asked, described = documents(corpus, setting, BLOCKS, {}).documents
-    assert "refers to" not in asked["prompt"]
-    assert "-- The word 'lofty' refers to a height above 30.\n" in described["prompt"]
+    base_doc, novel_doc = documents(corpus, setting, BLOCKS, {}).documents
+    assert "refers to" not in base_doc["prompt"]
+    assert "-- The word 'lofty' refers to a height above 30.\n" in novel_doc["prompt"]
 
 
 def test_few_shot_without_support_is_refused(read: Read) -> None:
-    """Asked without solved examples, it would be a direct prompt under another name."""
+    """Without solved examples, it would be a direct prompt under another name."""
     shown = ROW.replace("which masts are", "name the masts that are")
     corpus = read(HEADER + "\tsupport\tform", f"{shown}\tyes\tforeign", f"{ROW}\t\tplausible")
     with pytest.raises(DataError, match=r"mine\.tsv:3: few-shot .*'tall' in the form plausible"):
@@ -70,30 +77,33 @@ def test_few_shot_without_support_is_refused(read: Read) -> None:
 
 
 def test_a_question_in_two_forms_is_asked_once_as_base(read: Read) -> None:
-    """Though case, spaces and a semicolon differ; an equal query does not pair questions."""
+    """It is, though case, spaces and a semicolon differ; an equal query pairs no questions."""
     foreign = ROW.replace("lofty", "skalvun").replace(
         "which masts are above", "Which  masts are above"
     )
     other = ROW.replace("which masts are", "what is called")
     corpus = read(HEADER + "\tform", ROW, f"{foreign};\tForeign", other, f"{ROW}\tplausible")
-    assert [one.id for one in corpus.examples] == [
-        "tall/0/base", "tall/0/plausible", "tall/0/foreign",
-        "tall/2/base", "tall/2/plausible",
+    assert [example.id for example in corpus.examples] == [
+        "tall/0/base",
+        "tall/0/plausible",
+        "tall/0/foreign",
+        "tall/2/base",
+        "tall/2/plausible",
         "tall/3/plausible",
-    ]  # fmt: skip
-    assert [one.question for one in corpus.examples if one.form == "base"] == [
-        "which masts are above 30?", "what is called above 30?"
-    ]  # fmt: skip
-    assert len({one.query.rstrip(";") for one in corpus.examples}) == 1
-    assert [one.source_line[-2:] for one in corpus.examples] == [":2", ":2", ":3", ":4", ":4", ":5"]
+    ]
+    base_questions = [each.question for each in corpus.examples if each.form == "base"]
+    assert base_questions == ["which masts are above 30?", "what is called above 30?"]
+    assert len({example.query.rstrip(";") for example in corpus.examples}) == 1
+    lines = [example.source_line[-2:] for example in corpus.examples]
+    assert lines == [":2", ":2", ":3", ":4", ":4", ":5"]
 
 
 def test_a_word_matches_in_any_case(read: Read) -> None:
+    """Questions stay as written, and the first spelling is the word."""
     other = ROW.replace("\tlofty\t", "\tLofty\t").replace("which masts are lofty", "LOFTY masts")
     corpus = read(HEADER, ROW, other)
-    assert [one.question for one in corpus.examples if one.form != "base"] == [
-        "which masts are lofty?", "LOFTY masts?"
-    ]  # fmt: skip
+    novel_questions = [each.question for each in corpus.examples if each.form != "base"]
+    assert novel_questions == ["which masts are lofty?", "LOFTY masts?"]
     assert corpus.interpretations["tall"].forms == {"plausible": "lofty"}
 
 
@@ -102,9 +112,10 @@ TWO = "tall + old\t\t\twhich lofty masts are ancient?\twhich are both?\tselect n
 
 
 def test_a_row_may_only_define_a_word(read: Read) -> None:
+    """A combination may then use it, and describes both words."""
     corpus = read(HEADER, TWO, ROW, OLD)
-    assert {one.interpretations for one in corpus.examples} == {("tall",)}
-    assert [one.id for one in corpus.combinations] == ["tall+old/0/base", "tall+old/0/plausible"]
+    assert {example.interpretations for example in corpus.examples} == {("tall",)}
+    assert [each.id for each in corpus.combinations] == ["tall+old/0/base", "tall+old/0/plausible"]
     assert corpus.interpretations["old"].meaning == "an age above 50"
     setting = Setting(subset="combinations", prompt="desc")
     prompts = [doc["prompt"] for doc in documents(corpus, setting, BLOCKS, {}).documents]
@@ -135,6 +146,7 @@ User2: Good.
 def test_a_wrong_dialogue_is_named(
     tmp_path: Path, read: Read, text: str | None, message: str
 ) -> None:
+    """The error names the file, and says how to mark the definition and the word."""
     if text is not None:
         (tmp_path / "talk.txt").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=rf"talk\.txt: .*{message}"):
@@ -142,37 +154,42 @@ def test_a_wrong_dialogue_is_named(
 
 
 def test_a_dialogue_needs_its_own_examples(read: Read) -> None:
+    """The error names the subset to use."""
     with pytest.raises(OptionError, match="magnifico_subset is 'all'; use dialogues"):
         documents(read(HEADER, ROW), Setting(subset="all", prompt="dialogue"), BLOCKS, {})
 
 
 def test_the_signature_sees_the_dialogue(tmp_path: Path, database: Path) -> None:
+    """Another text of a dialogue has another checksum, and the same text the same."""
     file = write(tmp_path, HEADER + "\tdialogue", f"{ROW}\ttalk.txt")
-    found = set()
+    checksums = set()
     for text in (TALK, TALK.replace("Hello", "Hi"), TALK):
         (tmp_path / "talk.txt").write_text(text, encoding="utf-8")
         sourced = corpora.find("own", databases=str(database), examples=str(file))
-        found.add(sourced.provenance.checksums["own dialogues"])
-    assert len(found) == 2
+        checksums.add(sourced.provenance.checksums["own dialogues"])
+    assert len(checksums) == 2
 
 
-def test_base_questions_are_those_of_the_wanted_forms(read: Read) -> None:
+@pytest.mark.parametrize("form", ["plausible", "foreign"])
+def test_base_questions_are_those_of_the_wanted_forms(
+    read: Read, form: Literal["plausible", "foreign"]
+) -> None:
     """Otherwise, the base accuracy would be that of other questions."""
     other = ROW.replace("masts", "spars").replace("lofty", "skalvun")
     corpus = read(HEADER + "\tform", ROW, f"{other}\tforeign")
-    for form in ("plausible", "foreign"):
-        asked = chosen(corpus, Setting(subset="all", forms=(form,)))  # type: ignore[arg-type]
-        assert [one.form for one in asked] == ["base", form]
-        assert len({one.template for one in asked}) == 1
+    examples = chosen(corpus, Setting(subset="all", forms=(form,)))
+    assert [example.form for example in examples] == ["base", form]
+    assert len({example.template for example in examples}) == 1
 
 
 def test_several_databases_lie_in_a_folder(tmp_path: Path, database: Path) -> None:
+    """A column names each row's; examples on a missing one are excluded."""
     file = write(tmp_path, HEADER + "\tdb_id", f"{ROW}\tyard", f"{ROW}\tdock")
     corpus = own.read(file, tmp_path)
     assert set(corpus.databases) == {"yard"}
-    chosen_set = documents(corpus, Setting(), BLOCKS, {})
-    assert {doc["db_id"] for doc in chosen_set.documents} == {"yard"}
-    assert chosen_set.excluded == {"database_missing": ["tall/1/base", "tall/1/plausible"]}
+    result = documents(corpus, Setting(), BLOCKS, {})
+    assert {doc["db_id"] for doc in result.documents} == {"yard"}
+    assert result.excluded == {"database_missing": ["tall/1/base", "tall/1/plausible"]}
 
 
 @pytest.mark.parametrize(
@@ -197,11 +214,13 @@ def test_several_databases_lie_in_a_folder(tmp_path: Path, database: Path) -> No
     ],
 )
 def test_mistakes_are_named(read: Read, lines: list[str], message: str) -> None:
+    """The error names the line or the column, and what is wrong there."""
     with pytest.raises(DataError, match=message):
         read(*lines)
 
 
 def test_missing_files_are_named(tmp_path: Path, database: Path) -> None:
+    """The error has the option of the file, or the line that needs a database."""
     with pytest.raises(OptionError, match=r"magnifico_file=.*nowhere\.tsv"):
         own.read(tmp_path / "nowhere.tsv", database)
     with pytest.raises(OptionError, match=r"magnifico_databases=.*nowhere\.sqlite"):
