@@ -16,7 +16,7 @@ from lm_eval_ext.answers.candidates import (
     without_remark,
 )
 from lm_eval_ext.answers.choice import Accepted, CandidateGrammar, before_further_prompt
-from lm_eval_ext.answers.markdown import Block, Span, bare, fenced_blocks
+from lm_eval_ext.answers.markdown import Block, Span, bare, fenced_blocks, unwrapped
 from lm_eval_ext.answers.phrases import Phrases
 from lm_eval_ext.answers.turn import Step
 
@@ -58,6 +58,20 @@ class FormalGrammar(CandidateGrammar):
     def accept(self, text: str) -> str | None:
         """Return an expression, unchanged."""
         return text if self.notation.parses(text) else None
+
+    def accept_any(self, texts: Sequence[str]) -> str | None:
+        """Return the expression in the first text that is one, if need be without its markup.
+
+        A star at the beginning belongs to the notation and is no bullet, so that no wrong form
+        becomes a right one without it.
+        """
+        starred = [text for text in texts if _STAR.match(text)]
+        for text in texts:
+            for inner in unwrapped(text):
+                is_without_star = any(inner == _STAR.sub("", star) for star in starred)
+                if not is_without_star and self.accept(inner) is not None:
+                    return inner
+        return None
 
     def find(self, text: str) -> list[Step]:
         """Return the steps from what a model says to the expression."""
@@ -158,6 +172,7 @@ class FormalGrammar(CandidateGrammar):
         return self.phrases.offer.search(text, expressions[0].candidate.start + 1) is not None
 
 
+_STAR = re.compile(r"\A\s*\*[ \t]+")
 _RANKS = {"line": 0, "code": 0, "fence": 1}
 _ANNOUNCED_RANK = 2
 
