@@ -21,17 +21,22 @@ HOSTILE = SCRIPT + "<img src=x onerror='window.hurt = 2'></script>"
 
 
 def rows(right: set[int]) -> list[dict[str, Any]]:
-    answers = {0: HOSTILE, 1: HEBREW, 2: CHINESE}
-    return [
-        {
-            "doc": {"id": f"d{number}"},
-            "prompt": f"What is the name of number {number}? {HOSTILE if number == 3 else ''}",
-            "target": f"name {number}",
-            "answer": answers.get(number, f"name {number}" if number in right else "name unknown"),
-            "score": float(number in right),
-        }
-        for number in range(40)
-    ]
+    """Return 40 samples; the answers to the first three are odd, whatever their score."""
+    odd_answers = {0: HOSTILE, 1: HEBREW, 2: CHINESE}
+    samples: list[dict[str, Any]] = []
+    for number in range(40):
+        answer = f"name {number}" if number in right else "name unknown"
+        prompt = f"What is the name of number {number}? "
+        samples.append(
+            {
+                "doc": {"id": f"d{number}"},
+                "prompt": prompt + HOSTILE if number == 3 else prompt,
+                "target": f"name {number}",
+                "answer": odd_answers.get(number, answer),
+                "score": float(number in right),
+            }
+        )
+    return samples
 
 
 FACETS = {
@@ -69,15 +74,15 @@ def site(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser() -> Iterator[Any]:
     """A real Chromium without a window; while it is open, no other test can start an event loop."""
     names = ("chromium", "chromium-browser", "google-chrome")
-    found = [place for place in map(shutil.which, names) if place]
-    if not found:
+    executables = [path for path in map(shutil.which, names) if path]
+    if not executables:
         pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found[0], args=["--no-sandbox"])
-        yield started
-        started.close()
+        chromium = playwright.chromium.launch(executable_path=executables[0], args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture
@@ -93,22 +98,22 @@ def page(browser: Any, site: Path) -> Iterator[Any]:
     opened.close()
 
 
-def of_a(page: Any) -> Any:
-    """The overview's cell of model A's exact match."""
-    place = page.evaluate(
+def exact_match_of_a(page: Any) -> Any:
+    """Return the overview's cell of model A's exact match."""
+    column = page.evaluate(
         "[...document.querySelectorAll('#t-overview thead th')]"
-        ".findIndex((one) => one.dataset.metric === 'exact_match')"
+        ".findIndex((head) => head.dataset.metric === 'exact_match')"
     )
-    return page.locator("#t-overview tbody tr", has_text=A).locator("> *").nth(place)
+    return page.locator("#t-overview tbody tr", has_text=A).locator("> *").nth(column)
 
 
 def opened(page: Any, text: str) -> str:
-    """The open sample, once it is the one with this text."""
+    """Wait until the open sample has this text; return all its text."""
     page.wait_for_function(
         "(text) => document.querySelector('#s-detail')?.innerText.includes(text)", arg=text
     )
-    found: str = page.locator("#s-detail").inner_text()
-    return found
+    sample_text: str = page.locator("#s-detail").inner_text()
+    return sample_text
 
 
 def models(page: Any) -> list[str]:
@@ -117,7 +122,7 @@ def models(page: Any) -> list[str]:
 
 
 def test_a_number_leads_to_its_first_wrong_sample_and_back(page: Any) -> None:
-    number = of_a(page).locator("a")
+    number = exact_match_of_a(page).locator("a")
     value = number.inner_text()
     number.click()
     # A is right on 0 to 29, but answers 0, 1 and 2 are odd: the score alone counts.
@@ -134,14 +139,15 @@ def test_a_number_leads_to_its_first_wrong_sample_and_back(page: Any) -> None:
     assert page.evaluate("document.activeElement.textContent") == value
 
 
-def test_what_is_filtered_and_chosen_is_in_the_address(page: Any, browser: Any) -> None:
+def test_filters_and_choices_are_in_the_address(page: Any, browser: Any) -> None:
     assert models(page)[:2] == ["model A", "model B"], "those with most benchmarks first"
     page.fill("#find", "OTHER")
     assert set(models(page)) == {f"other {number}" for number in range(6)}
-    some = page.locator("#t-overview thead th[data-metric=exact_match]").last
-    some.click()
+    heading = page.locator("#t-overview thead th[data-metric=exact_match]").last
+    heading.click()
     page.wait_for_selector("#t-overview thead th[data-metric=exact_match][aria-sort=descending]")
-    assert models(page)[0] == "other 5" and some.get_attribute("aria-sort") == "descending"
+    assert models(page)[0] == "other 5"
+    assert heading.get_attribute("aria-sort") == "descending"
     page.click("nav a[href='#samples']")
     page.select_option("#s-task", "some_task")
     opened(page, "d0")
@@ -151,24 +157,25 @@ def test_what_is_filtered_and_chosen_is_in_the_address(page: Any, browser: Any) 
     page.fill("#s-search", "NUMBER 15")
     page.wait_for_function("document.querySelector('#s-said').innerText === '1 of 40 samples'")
     shown = opened(page, "d15")
-    other = browser.new_page()
-    other.goto(page.url)
-    assert opened(other, "d15") == shown
-    assert other.input_value("#s-b").startswith("model B")
-    assert other.input_value("#s-search") == "NUMBER 15"
-    other.click("nav a[href='#overview']")
-    other.wait_for_selector("#t-overview tbody tr", state="visible")
-    assert models(other)[0] == "other 5" and len(models(other)) == 6
-    other.goto(
+    visitor = browser.new_page()
+    visitor.goto(page.url)
+    assert opened(visitor, "d15") == shown
+    assert visitor.input_value("#s-b").startswith("model B")
+    assert visitor.input_value("#s-search") == "NUMBER 15"
+    visitor.click("nav a[href='#overview']")
+    visitor.wait_for_selector("#t-overview tbody tr", state="visible")
+    assert models(visitor)[0] == "other 5"
+    assert len(models(visitor)) == 6
+    visitor.goto(
         f"{page.url.partition('#')[0]}#samples?task=gone&a=gone&score=x&sample=999&sort=x 9 y"
     )
-    other.wait_for_function("document.querySelector('#s-said').innerText.includes('40 of 40')")
-    other.close()
+    visitor.wait_for_function("document.querySelector('#s-said').innerText.includes('40 of 40')")
+    visitor.close()
 
 
 def test_on_a_phone_a_model_is_a_card_and_a_number_opens_its_sample(page: Any) -> None:
     page.set_viewport_size({"width": 400, "height": 800})
-    number = of_a(page)
+    number = exact_match_of_a(page)
     assert number.evaluate("(td) => getComputedStyle(td, '::before').content").startswith('"')
     number.locator("a").click()
     opened(page, "d30")
@@ -181,8 +188,8 @@ def test_on_a_phone_a_model_is_a_card_and_a_number_opens_its_sample(page: Any) -
 
 def test_with_the_keyboard_alone(page: Any) -> None:
     def focused() -> str:
-        found: str = page.evaluate("document.activeElement.textContent.trim()")
-        return found
+        text: str = page.evaluate("document.activeElement.textContent.trim()")
+        return text
 
     page.keyboard.press("Tab")
     assert focused() == "Skip to the tables"
@@ -216,9 +223,9 @@ def test_without_javascript_tables_and_figures_are_there(browser: Any, site: Pat
 
 def test_text_of_models_stays_text(page: Any) -> None:
     page.evaluate("location.hash = 'samples?task=some_task&show=&sample=1'")
-    for place, text in ((1, SCRIPT), (2, HEBREW), (3, CHINESE), (4, SCRIPT)):
-        page.evaluate("(n) => { location.hash = `samples?task=some_task&sample=${n}` }", place)
-        opened(page, f"Sample d{place - 1}")
+    for number, text in ((1, SCRIPT), (2, HEBREW), (3, CHINESE), (4, SCRIPT)):
+        page.evaluate("(n) => { location.hash = `samples?task=some_task&sample=${n}` }", number)
+        opened(page, f"Sample d{number - 1}")
         page.evaluate("document.querySelector('#s-detail details').open = true")
         assert text in page.locator("#s-detail").inner_text()
     assert page.evaluate("window.hurt") is None
@@ -233,7 +240,7 @@ def test_every_tab_fits_and_axe_finds_nothing_serious(page: Any, theme: str, wid
     page.evaluate(axe.axe_script)  # axe.run() would do so for each tab
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 900})
-    names = page.locator("nav a").evaluate_all("all => all.map((one) => one.hash.slice(1))")
+    names = page.locator("nav a").evaluate_all("links => links.map((a) => a.hash.slice(1))")
     for tab in (*names, "samples?task=some_task&sample=31"):
         page.evaluate("(tab) => { location.hash = tab }", tab)
         page.wait_for_selector(f"#{tab.partition('?')[0]}.open")
@@ -243,10 +250,14 @@ def test_every_tab_fits_and_axe_finds_nothing_serious(page: Any, theme: str, wid
         tall = page.evaluate("document.documentElement.scrollHeight")
         assert tall <= 900 or theme == "dark", tab
         closed = page.locator("details:visible").element_handles()
-        for one in closed:
-            one.evaluate("(one) => { one.open = true }")
-        found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
-        serious = [one for one in found if one["impact"] in ("serious", "critical")]
-        assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == [], tab
-        for one in closed:
-            one.evaluate("(one) => { one.open = false }")
+        for details in closed:
+            details.evaluate("(details) => { details.open = true }")
+        violations = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+        serious = [
+            (violation["id"], violation["nodes"][0]["html"])
+            for violation in violations
+            if violation["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], tab
+        for details in closed:
+            details.evaluate("(details) => { details.open = false }")

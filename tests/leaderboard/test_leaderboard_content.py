@@ -1,5 +1,5 @@
-"""What is in the page: each benchmark's view of its samples, on its embedded documents as they are
-logged; unusual, outdated or hostile results, of which the page says so or shows them as text."""
+"""The page's content: each benchmark's view of its samples, on embedded documents as they are
+logged; unusual, outdated or hostile results, which the page reports or shows as text."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.leaderboard.cells import Column
 from lm_eval_ext.leaderboard.site import _asset, build
 from lm_eval_ext.results.sample_scores import scores_of
-from lm_eval_ext.stats.measures import Measure
+from lm_eval_ext.stats.measures import Measure, Unit
 from lm_eval_ext.stats.statistics import number
 
 pytestmark = pytest.mark.usefixtures("kept_cache")
@@ -30,10 +30,10 @@ MINI = (
 
 
 def documents(name: str) -> list[dict[str, Any]]:
-    """The first documents as lm-eval logs them: through JSON."""
+    """Return the first documents as lm-eval logs them: through JSON."""
     docs = load_task(name).test_docs()
-    found: list[dict[str, Any]] = json.loads(json.dumps([docs[i] for i in range(5)]))
-    return found
+    logged: list[dict[str, Any]] = json.loads(json.dumps([docs[number] for number in range(5)]))
+    return logged
 
 
 @pytest.mark.parametrize("name", MINI)
@@ -44,79 +44,108 @@ def test_embedded_documents(name: str) -> None:
     shown = view.documents(docs, [[]] * len(docs))
     answered = view.answers(docs, [[answer] * 9] * len(docs))
     assert len(shown) == len(answered) == len(docs)
-    assert all(one.title and one.gold for one in shown)
-    assert len({one.title for one in shown}) > 1
-    for part in (part for one in (*shown, *answered) for part in one.parts):
-        assert part.title and (part.text or part.table)
-        assert len({len(row) for row in part.table}) <= 1
+    assert all(document.title and document.gold for document in shown)
+    assert len({document.title for document in shown}) > 1
+    for view_of_sample in (*shown, *answered):
+        for part in view_of_sample.parts:
+            assert part.title
+            assert part.text or part.table
+            assert len({len(row) for row in part.table}) <= 1
 
 
 MANY = (
     "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99) "
     "SELECT i, {} FROM n"
 )
-LACKS = "; 1 of the gold's are missing"
+MISSING = "; 1 of the gold's are missing"
+ROW = "VALUES (1, 'x')"
 
 
-def test_the_rows_of_both_queries_and_how_they_differ() -> None:
-    """Gold, answer, what is said of the answer's rows, and which of them are marked."""
+@pytest.mark.parametrize(
+    ("gold", "answer", "title", "marked"),
+    [
+        pytest.param(
+            f"{ROW}, (2, NULL)", "VALUES (2.0, NULL), (1, 'x')", "2 rows", (), id="equal rows"
+        ),
+        pytest.param(
+            f"{ROW}, (2, 'y')", f"{ROW}, (2, 'z')", f"2 rows{MISSING}", (1,), id="another row"
+        ),
+        pytest.param(ROW, f"{ROW}, (1, 'x')", "2 rows", (1,), id="a row too often"),
+        pytest.param(
+            "VALUES (NULL, 'x')", "VALUES ('', 'x')", f"1 row{MISSING}", (0,), id="null and text"
+        ),
+        pytest.param("SELECT 0.1 + 0.2", "SELECT 0.3", f"1 row{MISSING}", (0,), id="last bit"),
+        pytest.param(
+            MANY.format(0),
+            MANY.format("i = 60"),
+            f"100 rows of which 8 are shown{MISSING}",
+            (7,),
+            id="many rows, of which those that differ are shown",
+        ),
+    ],
+)
+def test_rows_of_the_answer_that_differ_from_the_golds_are_marked(
+    gold: str, answer: str, title: str, marked: tuple[int, ...]
+) -> None:
     from lm_eval_ext.benchmarks.magnifico import view
 
     (doc, *_) = documents("magnifico_mini")
-    x = "VALUES (1, 'x')"
-    cases = [
-        # Nothing is marked in rows that are equal, whatever their order and their numbers' types.
-        (f"{x}, (2, NULL)", "VALUES (2.0, NULL), (1, 'x')", "2 rows", ()),
-        # What only one of the two has is marked, and what one has too often.
-        (f"{x}, (2, 'y')", f"{x}, (2, 'z')", f"2 rows{LACKS}", (1,)),
-        (x, f"{x}, (1, 'x')", "2 rows", (1,)),
-        ("VALUES (NULL, 'x')", "VALUES ('', 'x')", f"1 row{LACKS}", (0,)),
-        ("SELECT 0.1 + 0.2", "SELECT 0.3", f"1 row{LACKS}", (0,)),
-        # Of many rows those that differ are shown.
-        (MANY.format(0), MANY.format("i = 60"), f"100 rows of which 8 are shown{LACKS}", (7,)),
-    ]
-    docs = [{**doc, "query": gold} for gold, *_ in cases]
-    shown = view.answers(docs, [[answer] for _, answer, *_ in cases])
-    assert [(part.title, part.marked) for one in shown for part in one.parts] == [
-        (f"What it returns, {said}", marked) for *_, said, marked in cases
-    ]
+    (shown,) = view.answers([{**doc, "query": gold}], [[answer]])
+    (part,) = shown.parts
+    assert part.title == f"What it returns, {title}"
+    assert part.marked == marked
+
+
+def test_the_golds_rows_are_shown_once_beside_those_of_the_answers() -> None:
+    from lm_eval_ext.benchmarks.magnifico import view
+
+    (doc, *_) = documents("magnifico_mini")
     (gold,) = view.documents([doc], [[]])[0].parts
-    assert gold.beside, "once, beside those of the answers"
+    assert gold.beside
     queries = ((doc["query"],), ("SELECT nothing FROM nowhere",), ("",))
-    (same,), (wrong,), none = (one.parts for one in view.answers([doc] * 3, queries))
-    assert gold.table == same.table != ()
-    assert "nowhere" in wrong.text and none == ()
+    same, wrong, empty = view.answers([doc, doc, doc], queries)
+    (rows_of_same,) = same.parts
+    assert gold.table == rows_of_same.table != ()
+    (error,) = wrong.parts
+    assert "nowhere" in error.text
+    assert empty.parts == ()
 
 
 def test_comparisons_that_failed_come_first_by_how_many_nats() -> None:
-    """All right but one: the singular after two goats is more probable than after one."""
+    """All are right but a singular that is more probable after two goats than after one."""
     from lm_eval_ext.benchmarks.lieder import view
 
     (doc, *_) = documents("lieder_mini")
-    likely = {name: -3.0 - place / 2 for place, name in enumerate(doc["felicitous"])}
+    likely = {name: -3.0 - number / 2 for number, name in enumerate(doc["felicitous"])}
     likely |= {"neg_pos_s": -2.0, "pos_neg_s": -3.0, "pos_pos_s": -2.5}
     likely |= {"neg_pos_p": -8.0, "pos_pos_p": -1.0}
-    asked = [f"[{likely.get(name, -9.0)}, False]" for name in doc["condition"]]
-    shown, broken = view.answers([doc] * 2, [asked, ["broken"]])
+    responses = [f"[{likely.get(name, -9.0)}, False]" for name in doc["condition"]]
+    shown, broken = view.answers([doc, doc], [responses, ["broken"]])
     assert shown.answer == "14 of 15 comparisons right; 2 more count apart"
-    _, first, *others = shown.parts[0].table
+    _, wrong_row, *right_rows = shown.parts[0].table
     item = doc["item"]
-    assert first == ("wrong", f"the {item}: a {item}, no {item} > a {item}, a {item}", "-0.50")
-    assert shown.parts[0].marked == (0,) and {row[0] for row in others} == {"right", "right, apart"}
+    assert wrong_row == ("wrong", f"the {item}: a {item}, no {item} > a {item}, a {item}", "-0.50")
+    assert shown.parts[0].marked == (0,)
+    assert {row[0] for row in right_rows} == {"right", "right, apart"}
     assert broken.answer == "(no log-probabilities)"
 
 
-def test_components_of_a_name_are_hit_missing_or_extra() -> None:
+@pytest.mark.parametrize(
+    ("answer", "components"),
+    [
+        ("烤鸡翅", ["hit", "hit"]),
+        ("蒸鸡翅", ["extra", "hit", "missing"]),
+        ("烤鸡翅鸡翅", ["hit", "hit"]),
+        ("x", []),
+    ],
+)
+def test_components_of_a_name_are_hit_missing_or_extra(answer: str, components: list[str]) -> None:
     from lm_eval_ext.benchmarks.diner import view
 
-    said = {
-        "烤鸡翅": ["hit", "hit"], "蒸鸡翅": ["extra", "hit", "missing"],
-        "烤鸡翅鸡翅": ["hit", "hit"], "x": [],
-    }  # fmt: skip
-    shown = view.answers([{"answer": "烤鸡翅"}] * 4, [[answer] for answer in said])
-    parts = [one.parts[0] for one in shown]
-    assert [sorted(row[2] for row in part.table[1:]) for part in parts] == [*said.values()]
-    assert "does not parse" in parts[-1].text
+    (shown,) = view.answers([{"answer": "烤鸡翅"}], [[answer]])
+    part = shown.parts[0]
+    assert sorted(row[2] for row in part.table[1:]) == components
+    assert ("does not parse" in part.text) == (not components)
 
 
 def test_samples_of_another_version_are_shown_as_text(tmp_path: Path) -> None:
@@ -130,32 +159,32 @@ def test_samples_of_another_version_are_shown_as_text(tmp_path: Path) -> None:
 
 
 def test_a_page_anew_replaces_the_earlier_one(tmp_path: Path) -> None:
-    """One file and a CSV; what is not ours stays. Samples are spread over all."""
+    """One file and a CSV; the user's files stay. Samples are spread over all documents."""
     for task in ("a_task", "b_task"):
         write_run(tmp_path / "many" / task, "one", task, rows(150, 20))
     write_run(tmp_path / "few", "one", "b_task", rows(10, 1))
     site = tmp_path / "site"
     build([tmp_path / "many"], site)
     (site / "mine.txt").write_text("mine")
-    for most, shown in ((300, {"b_task": "0123456789"}), (4, {"b_task": "0369"}), (0, {})):
-        found = samples_in(build([tmp_path / "few"], site, samples=most))
-        assert shown == {
-            task: "".join(document[1] for document in content["documents"])
-            for task, content in found.items()
-        }
+    for most, expected in ((300, {"b_task": "0123456789"}), (4, {"b_task": "0369"}), (0, {})):
+        shown = {}
+        page = build([tmp_path / "few"], site, samples=most)
+        for task, content in samples_in(page).items():
+            shown[task] = "".join(document[1] for document in content["documents"])
+        assert shown == expected
     assert {file.name for file in site.iterdir()} == {"index.html", "leaderboard.csv", "mine.txt"}
     with pytest.raises(OptionError, match=r"cannot write .*mine.txt"):
         build([tmp_path / "few"], site / "mine.txt")
 
 
 def test_answers_and_scores_come_out_as_they_went_in(tmp_path: Path) -> None:
-    """The right answer, others, one that is missing, scores between 0 and 1, another prompt."""
+    """Right, wrong and missing answers, scores between 0 and 1, another prompt."""
     write_run(tmp_path / "a", "a", "some_task", rows(5, 2))
-    other = [
+    changed_rows = [
         {**row, "answer": "né", "score": row["score"] / 3, "prompt": f"<|user|>{row['prompt']}"}
         for row in rows(4, 3)
     ]
-    file = write_run(tmp_path / "b", "b", "some_task", other)
+    file = write_run(tmp_path / "b", "b", "some_task", changed_rows)
     file.write_text(file.read_text().replace('"original": 4', '"original": 5'))
     (logged,) = (tmp_path / "b").glob("samples_*")
     logged.write_text(logged.read_text().replace('"exact_match": 0.0', '"exact_match": null'))
@@ -165,9 +194,9 @@ def test_answers_and_scores_come_out_as_they_went_in(tmp_path: Path) -> None:
     assert answers(content, "b") == ["né"] * 4 + [None]
     assert b["scores"] == [[0.333, 0.333, 0.333, None, None]]
     assert "<|user|>" not in json.dumps([content["documents"], a])
-    assert [one and one[0]["text"] for one in b["parts"]] == [f"<|user|>p{n}" for n in range(4)] + [
-        None
-    ]
+    *prompts, missing = b["parts"]
+    assert [parts[0]["text"] for parts in prompts] == [f"<|user|>p{number}" for number in range(4)]
+    assert missing is None
 
 
 def test_a_task_name_with_slashes_reads_no_other_folder(tmp_path: Path) -> None:
@@ -179,13 +208,20 @@ def test_a_task_name_with_slashes_reads_no_other_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
-    [("{not json", ":9: not JSON"), ('{"doc_id": 8}', ":9: not a sample"),
-     ('{"filter": "none", "doc_hash": "", "metrics": [], "doc": {}, "arguments": {}, "target": "", '
-      '"filtered_resps": null}', "is not iterable")],
-)  # fmt: skip
+    ("line", "warning"),
+    [
+        pytest.param("{not json", ":9: not JSON", id="no JSON"),
+        pytest.param('{"doc_id": 8}', ":9: not a sample", id="no sample"),
+        pytest.param(
+            '{"filter": "none", "doc_hash": "", "metrics": [], "doc": {}, "arguments": {}, '
+            '"target": "", "filtered_resps": null}',
+            "is not iterable",
+            id="no responses",
+        ),
+    ],
+)
 def test_broken_samples_are_left_aside_and_the_rest_shows(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, line: str, said: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, line: str, warning: str
 ) -> None:
     for name in ("one", "two"):
         write_run(tmp_path / name, name, "some_task", rows(8, 4))
@@ -194,12 +230,12 @@ def test_broken_samples_are_left_aside_and_the_rest_shows(
     page = build([tmp_path], tmp_path / "site")
     assert page.read_text().count('<tr data-model="one">') == 2, "the overview, and the models"
     assert samples_in(page)["some_task"]["models"].keys() == {"two"}
-    assert said in caplog.text
+    assert warning in caplog.text
 
 
 def test_the_table_beside_the_page_is_no_formula(tmp_path: Path) -> None:
-    for place, name in enumerate(["=1+2", "-2+3", "plain"]):
-        write_run(tmp_path / str(place), name, "some_task", rows(12, 4 * place))
+    for name, right in (("=1+2", 0), ("-2+3", 4), ("plain", 8)):
+        write_run(tmp_path / str(right), name, "some_task", rows(12, right))
     build([tmp_path], tmp_path / "site", samples=0)
     lines = list(csv.DictReader((tmp_path / "site" / "leaderboard.csv").open()))
     assert [line["model"] for line in lines] == ["'-2+3", "'=1+2", "plain"]
@@ -208,17 +244,20 @@ def test_the_table_beside_the_page_is_no_formula(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "value", "place", "text"),
+    ("unit", "value", "position", "text"),
     [("percent", 0.8, "0.8", "0.8"), ("share", 1.2, "100", "1.200"),
      ("share", -0.5, "0", "\N{MINUS SIGN}0.500")],
 )  # fmt: skip
-def test_scale_and_digits_go_by_the_unit(unit: Any, value: float, place: str, text: str) -> None:
+def test_scale_and_digits_go_by_the_unit(
+    unit: Unit, value: float, position: str, text: str
+) -> None:
     column = Column("", "", "", "", Measure(title="", value=("v",), unit=unit))
     macros = Environment().from_string(_asset("macros.html")).make_module({"text_of": number})
-    assert (macros.place(column, value), macros.number(column, value)) == (place, text)
+    assert macros.place(column, value) == position
+    assert macros.number(column, value) == text
 
 
-def test_a_score_is_named_for_what_it_is_of_a_sample(tmp_path: Path) -> None:
+def test_a_score_has_the_name_that_fits_a_sample(tmp_path: Path) -> None:
     """Relative performance is a ratio of means: of a sample there is execution accuracy."""
     scored = [
         {**row, "facets": {"database": "populated", "form": "foreign", "interpretation": "i"},
@@ -228,8 +267,8 @@ def test_a_score_is_named_for_what_it_is_of_a_sample(tmp_path: Path) -> None:
     more = {"relative_performance/foreign,none": 50.0, "sql_no_query,none": 0.0}
     write_run(tmp_path, "one", "magnifico_mini", scored, metric="relative_performance", more=more)
     run = run_in(tmp_path, "magnifico_mini")
-    told = [(one.metrics[0], one.title, one.kind) for one in scores_of(run)]
-    assert told == [
+    scores = [(score.metrics[0], score.title, score.kind) for score in scores_of(run)]
+    assert scores == [
         ("relative_performance", "Execution accuracy", "more"),
         ("relative_performance/foreign", "Execution accuracy, foreign", "more"),
         ("sql_no_query", "Answers without a query", "less"),

@@ -1,4 +1,4 @@
-"""What four commands print at 80 columns, for every benchmark, from made-up results.
+"""The output of four commands at 80 columns, for every benchmark, from made-up results.
 
 ``snapshots`` holds some of it, to be read. To write it anew after a change, and to look at it:
 ``LM_EVAL_EXT_SNAPSHOTS=write pytest tests/terminal``.
@@ -6,9 +6,8 @@
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -44,39 +43,40 @@ TASKS = {
     "magnifico": "magnifico_dialogue",
     "slog": "slog_test",
 }
-"""Of each benchmark one that has published values."""
+"""A task of each benchmark that has published values."""
 
-KEPT = ("cogs", "conceptual", "diner", "lieder", "magnifico")
+WITH_SNAPSHOT = ("cogs", "conceptual", "diner", "lieder", "magnifico")
 PARTS = {"lieder": "requirement,family", "magnifico": "form"}
 
 
-def rows(card: Card, drawn: random.Random, skill: float) -> Iterator[Row]:
-    """For each of the card's metrics the rows that it needs, with a value of every facet."""
+def rows(card: Card, rng: random.Random, skill: float) -> Iterator[Row]:
+    """Yield, for each of the card's metrics, the rows it needs, with a value of every facet."""
     facets = {facet: f"a {facet}" for facet in card.facets}
     for name in card.metrics:
         question = card.question_of(name)
         measure = question.measure
-        own = {**facets, **{facet: values[0] for facet, values in question.filter.items()}}
+        filtered = {facet: values[0] for facet, values in question.filter.items()}
         weighted = [{measure.facet: value} for value in measure.weights]
-        for more in weighted or [{}, measure.shared]:
-            first, *others = measure.value
-            right = float(drawn.random() < skill)
-            yield {**own, **more, first: right, **dict.fromkeys(others, 1.0)}
+        for further_facets in weighted or [{}, measure.shared]:
+            numerator, *denominators = measure.value
+            values = {numerator: float(rng.random() < skill), **dict.fromkeys(denominators, 1.0)}
+            yield {**facets, **filtered, **further_facets, **values}
 
 
 def write(folder: Path, card: Card, model: str, skill: float) -> None:
-    """A model's results on a benchmark's task, with all metrics of the card, and samples."""
-    task, drawn = TASKS[card.name], random.Random(model)
+    """Write a model's results on a benchmark's task, with all metrics of the card, and samples."""
+    task = TASKS[card.name]
+    rng = random.Random(model)
     metrics = Metrics({name: card.question_of(name) for name in card.metrics})
     scored = [
-        Document(str(number), (f"cluster {number % 8}",), list(rows(card, drawn, skill)))
+        Document(str(number), (f"cluster {number % 8}",), list(rows(card, rng, skill)))
         for number in range(24)
     ]
     samples = [
-        {"doc": {"id": one.id, **dict.fromkeys(card.item, "x"), card.cluster.column: cluster},
-         "rows": one.rows, "metrics": ["rows"], "doc_hash": one.id}
-        for one in scored
-        for cluster in one.clusters
+        {"doc": {"id": document.id, **dict.fromkeys(card.item, "x"), card.cluster.column: cluster},
+         "rows": document.rows, "metrics": ["rows"], "doc_hash": document.id}
+        for document in scored
+        for cluster in document.clusters
     ]  # fmt: skip
     write_files(
         folder, model, task,
@@ -89,12 +89,12 @@ def write(folder: Path, card: Card, model: str, skill: float) -> None:
 
 
 @pytest.fixture(scope="module")
-def every(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of three models on a task of each benchmark: by benchmark, then by model."""
-    folder = tmp_path_factory.mktemp("every")
+    folder = tmp_path_factory.mktemp("results")
     for name, card in cards().items():
-        for place, (model, skill) in enumerate(MODELS.items()):
-            write(folder / name / str(place), card, model, skill)
+        for number, (model, skill) in enumerate(MODELS.items()):
+            write(folder / name / str(number), card, model, skill)
     return folder
 
 
@@ -103,54 +103,82 @@ def _width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(WIDTH))
 
 
-def check(text: str, keep: str = "") -> None:
-    """No line is too wide but signatures, which are to be copied; the rest is what is kept."""
+def check(text: str, snapshot: str = "") -> None:
+    """Assert that all lines but signatures fit the width, and agree with the snapshot.
+
+    Signatures are to be copied, and so they are not broken.
+    """
     stable = [line.rstrip() for line in text.splitlines() if "|docs:" not in line]
     assert not [line for line in stable if len(line) > WIDTH]
-    if keep:
-        file = SNAPSHOTS / f"{keep}.txt"
+    if snapshot:
+        file = SNAPSHOTS / f"{snapshot}.txt"
         if WRITE:
             file.write_text("\n".join(stable) + "\n", encoding="utf-8")
         assert file.read_text(encoding="utf-8").splitlines() == stable
 
 
-def shown(*folders: Path, **asked: Any) -> str:
-    return as_text(tables(read_models(folders, joined=True), ScoreQuery(**asked), ()))
+def show(folders: Sequence[Path], query: ScoreQuery, tasks: Sequence[str] = ()) -> str:
+    """Return the output of ``show``."""
+    return as_text(tables(read_models(folders, joined=True), query, tasks))
 
 
 @pytest.mark.parametrize("benchmark", cards())
-def test_show_and_compare(every: Path, benchmark: str) -> None:
-    folders, kept = sorted((every / benchmark).iterdir()), benchmark in KEPT
+def test_show(results: Path, benchmark: str) -> None:
+    """The headline comes first, and every model has a name."""
+    folders = sorted((results / benchmark).iterdir())
     task = TASKS[benchmark]
-    text = as_text(tables(read_models(folders, joined=True), ScoreQuery(), [task]))
-    check(text, f"show-{task}" * kept)
-    headline = cards()[benchmark].headline_of(cards()[benchmark].metrics)
-    _, _, _, first, value, *_ = text.splitlines()
-    assert first.split()[0] == headline, "the headline comes first"
-    assert ("%" in value) == headline.startswith("relative_performance")
-    assert all(model.split()[0] in text for model in MODELS)
-    if parts := PARTS.get(benchmark):
-        check(shown(*folders, by=parts), f"show-{task}-{parts.replace(',', '-')}")
+    text = show(folders, ScoreQuery(), [task])
+    check(text, f"show-{task}" if benchmark in WITH_SNAPSHOT else "")
+    card = cards()[benchmark]
+    headline = card.headline_of(card.metrics)
+    _, _, _, metric_line, value_line, *_ = text.splitlines()
+    assert metric_line.split()[0] == headline
+    assert ("%" in value_line) == headline.startswith("relative_performance")
+    for model in MODELS:
+        assert model.split()[0] in text
+
+
+@pytest.mark.parametrize(("benchmark", "facets"), PARTS.items(), ids=PARTS)
+def test_show_by_facets(results: Path, benchmark: str, facets: str) -> None:
+    folders = sorted((results / benchmark).iterdir())
+    text = show(folders, ScoreQuery(by=facets))
+    check(text, f"show-{TASKS[benchmark]}-{facets.replace(',', '-')}")
+
+
+@pytest.mark.parametrize("benchmark", cards())
+def test_compare(results: Path, benchmark: str) -> None:
+    folders = sorted((results / benchmark).iterdir())
+    task = TASKS[benchmark]
     text, refused = run(folders, ScoreQuery(), tasks=task)
     assert not refused
-    check(text, f"compare-{task}" * kept)
-    check(run(folders[:2], ScoreQuery(metrics=tuple(cards()[benchmark].metrics)), tasks=task)[0])
+    check(text, f"compare-{task}" if benchmark in WITH_SNAPSHOT else "")
+    all_metrics = ScoreQuery(metrics=tuple(cards()[benchmark].metrics))
+    two_models, _ = run(folders[:2], all_metrics, tasks=task)
+    check(two_models)
 
 
-def test_the_overview(every: Path) -> None:
-    text = shown(*(every / benchmark / str(place) for benchmark in cards() for place in range(3)))
+def test_the_overview(results: Path) -> None:
+    folders = []
+    for benchmark in cards():
+        folders += sorted((results / benchmark).iterdir())
+    text = show(folders, ScoreQuery())
     check(text, "show")
-    assert all(benchmark in text for benchmark in cards())
+    for benchmark in cards():
+        assert benchmark in text
 
 
 def test_tasks() -> None:
-    overview, all_of_them = "\n".join(lines(task_rows(), overview=True)), matching("*")
+    overview = "\n".join(lines(task_rows(), overview=True))
     check(overview.replace("available", "to fetch "), "tasks")
     assert len(overview.splitlines()) < 60
-    text = "\n".join(lines(all_of_them))
+    text = "\n".join(lines(matching("*")))
     check(text)
-    assert all(f" {row.task} " in text for row in task_rows()), "no name is cut off"
+    for row in task_rows():
+        assert f" {row.task} " in text, "no name is cut off"
     assert "[w_0] to [w_20]" in text
+
+
+def test_tasks_are_found_by_parts_of_their_names() -> None:
     assert {row.task for row in matching("cogs_mini")} >= {"cogs_mini", "cogs_mini_gen"}
     assert {row.benchmark for row in matching("diner")} == {"diner"}
     assert len(matching("*_mini")) == len(cards())
