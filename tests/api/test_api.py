@@ -30,8 +30,8 @@ def headline(results: lm_eval_ext.Results) -> Any:
     return row
 
 
-def test_what_is_offered_is_imported_when_it_is_used() -> None:
-    """And then nothing heavy either; the rest is in test_autoload.py."""
+def test_public_names_are_imported_when_they_are_used() -> None:
+    """Nothing heavy is imported then either; test_autoload.py tests the import itself."""
     code = (
         "import sys, lm_eval_ext\n"
         "[getattr(lm_eval_ext, name) for name in lm_eval_ext.__all__]\n"
@@ -43,7 +43,7 @@ def test_what_is_offered_is_imported_when_it_is_used() -> None:
 
 
 def test_some_documents_in_any_order_and_missing_answers(documents: list[dict[str, Any]]) -> None:
-    chosen = [documents[place] for place in (40, 3, 7, 120)]
+    chosen = [documents[index] for index in (40, 3, 7, 120)]
     answers = [chosen[0]["form"], "x", None, chosen[3]["form"]]
     results = lm_eval_ext.score(TASK, chosen, answers)
     row = headline(results)
@@ -54,25 +54,29 @@ def test_some_documents_in_any_order_and_missing_answers(documents: list[dict[st
     assert results.samples(TASK)["doc_id"].tolist() == [3, 7, 40, 120]
     table = results.rows(TASK)
     assert {"model", "task", "document", "cluster", "type"} <= set(table)
-    scores = {chosen[place]["id"]: score for place, score in ((0, 1.0), (1, 0.0), (3, 1.0))}
+    scores = {chosen[0]["id"]: 1.0, chosen[1]["id"]: 0.0, chosen[3]["id"]: 1.0}
     assert table.set_index("id")["exact_match"].to_dict() == scores
 
 
-def test_several_requests_and_log_probabilities() -> None:
+def test_several_requests_of_a_document_are_scored() -> None:
     docs = lm_eval_ext.load_documents("conceptual_mini")
     golds = [[doc["answer"], "no such answer"] for doc in docs]
     results = lm_eval_ext.score("conceptual_mini", docs, golds)
     accuracy = results.rows("conceptual_mini").groupby("demonstrations")["accuracy"].mean()
     assert (accuracy["random"], accuracy["concept"]) == (1.0, 0.0)
     assert results.to_dataframe().set_index("metric").value["gain/accuracy"] == -1.0
-    asked = results.to_dataframe(metrics=["score"], value="accuracy", by="demonstrations")
-    assert dict(zip(asked.demonstrations, asked.value, strict=True)) == dict(accuracy)
+    figures = results.to_dataframe(metrics=["score"], value="accuracy", by="demonstrations")
+    assert dict(zip(figures.demonstrations, figures.value, strict=True)) == dict(accuracy)
     with pytest.raises(OptionError, match="no demonstrations none; available: concept, random"):
         results.to_dataframe(metrics=["score"], where=["demonstrations=none"])
+
+
+def test_log_probabilities_are_scored() -> None:
     docs = lm_eval_ext.load_documents("lieder_mini")
-    felicitous = [
-        [-1.0 if name in doc["felicitous"] else -9.0 for name in doc["condition"]] for doc in docs
-    ]
+    felicitous = []
+    for doc in docs:
+        likely = set(doc["felicitous"])
+        felicitous.append([-1.0 if name in likely else -9.0 for name in doc["condition"]])
     assert headline(lm_eval_ext.score("lieder_mini", docs, felicitous))["value"] == 1.0
 
 
@@ -90,7 +94,8 @@ def test_scores_with_a_folder_are_read_like_a_run(
     pd.testing.assert_frame_equal(read.rows(TASK), scored.rows(TASK))
     with pytest.raises(OptionError, match="no task 'other' in these results"):
         read.samples("other")
-    assert all(one._repr_svg_().startswith("<svg") for one in lm_eval_ext.plot(tmp_path))
+    for figure in lm_eval_ext.plot(tmp_path):
+        assert figure._repr_svg_().startswith("<svg")
 
 
 @pytest.mark.parametrize(
@@ -101,23 +106,36 @@ def test_scores_with_a_folder_are_read_like_a_run(
         (TASK, {"cog_seed": 7}, "cog_seed"),
     ],
 )
-def test_what_cannot_be_loaded(task: str, options: dict[str, Any], message: str) -> None:
+def test_unknown_tasks_and_options_are_named(
+    task: str, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(LmEvalExtError, match=message):
         lm_eval_ext.load_documents(task, **options)
 
 
-def test_what_cannot_be_scored(documents: list[dict[str, Any]]) -> None:
-    one = documents[:1]
-    for docs, answers, message in (
-        (one, [], "1 documents, 1 of them .* and 0 answers"),
-        ([], [], "0 documents"),
-        ([{**one[0], "sentence": "?"}], ["x"], "1 documents, 0 of them"),
-        (one * 2, ["x", "y"], "2 documents, 1 of them"),
-        (one, [["x", "y"]], "2 to a document with 1 requests"),
-        (one, [-1.0], "is not a text"),
-    ):
-        with pytest.raises(OptionError, match=message):
-            lm_eval_ext.score(TASK, docs, answers)
+@pytest.mark.parametrize(
+    ("count", "answers", "message"),
+    [
+        pytest.param(1, [], "1 documents, 1 of them .* and 0 answers", id="no answer"),
+        pytest.param(0, [], "0 documents", id="no document"),
+        pytest.param(2, ["x", "y"], "2 documents, 1 of them", id="a document twice"),
+        pytest.param(1, [["x", "y"]], "2 to a document with 1 requests", id="two answers"),
+        pytest.param(1, [-1.0], "is not a text", id="a number"),
+    ],
+)
+def test_documents_and_answers_that_do_not_fit_are_refused(
+    documents: list[dict[str, Any]], count: int, answers: list[Any], message: str
+) -> None:
+    """The documents are so many copies of the first one."""
+    copies = [documents[0] for _ in range(count)]
+    with pytest.raises(OptionError, match=message):
+        lm_eval_ext.score(TASK, copies, answers)
+
+
+def test_a_document_of_another_task_is_refused(documents: list[dict[str, Any]]) -> None:
+    changed = {**documents[0], "sentence": "?"}
+    with pytest.raises(OptionError, match="1 documents, 0 of them"):
+        lm_eval_ext.score(TASK, [changed], ["x"])
 
 
 def test_sql_in_a_frame(tmp_path: Path) -> None:
@@ -143,7 +161,7 @@ def test_sql_in_a_frame(tmp_path: Path) -> None:
         lm_eval_ext.score_sql(frame.drop(columns="gold_sql"), tmp_path)
 
 
-def test_the_page_shows_what_its_code_prints() -> None:
+def test_the_page_shows_the_output_of_its_code() -> None:
     module = runpy.run_path(str(ROOT / "docs" / "execute.py"))
     page = module["PAGE"].read_text(encoding="utf-8")
     assert len(module["BLOCK"].findall(page)) > 5

@@ -22,9 +22,9 @@ TASK = "cogs_mini_gen"
 
 
 def write(folder: Path, name: str, right: int = 30) -> Path:
-    """Results of one model on forty documents; returns the results file."""
-    made = [{**row, "facets": {"type": "t"}} for row in made_rows(40, right)]
-    return write_run(folder / name, name, TASK, made)
+    """Write results of one model on forty documents; return the results file."""
+    samples = [{**row, "facets": {"type": "t"}} for row in made_rows(40, right)]
+    return write_run(folder / name, name, TASK, samples)
 
 
 def samples_of(file: Path) -> Path:
@@ -68,7 +68,7 @@ def cut_a_line(samples: Path) -> None:
 def test_damaged_samples_are_never_scored_as_the_whole(
     tmp_path: Path, damage: object, message: str
 ) -> None:
-    """Half a file gave another value under "40 of 40 documents"; now the others still show."""
+    """Half a file gives no value under "40 of 40 documents", and the other models still show."""
     assert callable(damage)
     damage(samples_of(write(tmp_path, "a")))
     write(tmp_path, "b", 20)
@@ -78,16 +78,16 @@ def test_damaged_samples_are_never_scored_as_the_whole(
     models = read_models([tmp_path])
     shown = text(tables(models, ScoreQuery(by="type"), [TASK]))
     assert "0.500" in shown and "0.250" in shown and "0.750" not in shown
-    found = overview(models).set_index("model")
-    assert list(found["value"]) == [0.75, 0.5, 0.25], "the values of the results files stay"
-    assert list(found["standing"]) == ["untested", "best", "beaten"]
-    assert found["untested"]["a"] == "no readable samples"
+    scores = overview(models).set_index("model")
+    assert list(scores["value"]) == [0.75, 0.5, 0.25], "the values of the results files stay"
+    assert list(scores["standing"]) == ["untested", "best", "beaten"]
+    assert scores["untested"]["a"] == "no readable samples"
 
 
 def test_responses_without_scores_are_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """``--predict_only`` printed 999.000, emptied other models' cells, and ended comparisons."""
+    """Results of ``--predict_only`` print no 999.000, and other models keep their cells."""
     file = write(tmp_path, "a")
     content = json.loads(file.read_text())
     content["results"] = {TASK: {"bypass,none": 999, "bypass_stderr,none": "N/A"}}
@@ -102,8 +102,8 @@ def test_responses_without_scores_are_left_out(
         read_models([tmp_path / "a"])
 
 
-def test_two_versions_in_one_table_are_said(tmp_path: Path) -> None:
-    """Scores of another version of a task stood beside each other without a word."""
+def test_two_versions_in_one_table_have_a_note(tmp_path: Path) -> None:
+    """Scores of two versions of a task are not comparable."""
     for name, version in (("a", "1.0"), ("b", "2.1"), ("c", "2.0")):
         file = write(tmp_path, name)
         content = json.loads(file.read_text())
@@ -118,15 +118,12 @@ def test_two_versions_in_one_table_are_said(tmp_path: Path) -> None:
 def test_samples_missing_for_several_tasks_are_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The same message stood there once for each task, with the path of each file."""
-    for place, task in enumerate((TASK, "cogs_mini_id", "slog_mini")):
+    """The message names all tasks once, instead of the path of each file."""
+    for day, task in enumerate((TASK, "cogs_mini_id", "slog_mini"), start=1):
         for name in "ab":
-            file = write_run(
-                tmp_path / name, name, task, made_rows(40, 20), date=f"2026-01-0{place + 1}"
-            )
-            if name == "a":
-                for samples in file.parent.glob("samples_*"):
-                    samples.unlink()
+            write_run(tmp_path / name, name, task, made_rows(40, 20), date=f"2026-01-0{day}")
+    for samples in (tmp_path / "a").glob("samples_*"):
+        samples.unlink()
     tasks = "a, cogs_mini_gen, cogs_mini_id, slog_mini"
     with pytest.raises(DataError, match=f"^{tasks}: no samples beside the results; run again"):
         compare([tmp_path], ScoreQuery(), tasks="*")

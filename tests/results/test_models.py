@@ -57,16 +57,16 @@ def test_what_lies_below_one_display_name_is_one_model(tmp_path: Path) -> None:
 
 
 def test_models_of_one_name_get_their_path(tmp_path: Path) -> None:
-    one, two = a_run(tmp_path / "one").parent, a_run(tmp_path / "two").parent
-    assert labels(one, two) == [f"org/model · {one}", f"org/model · {two}"]
-    assert labels(one, one) == [f"org/model · {one}", f"org/model · {one} (2)"]
-    a_run(tmp_path / "two" / "other", pretrained="b")
-    together = labels(two)
-    assert len(set(together)) == 2
+    folder = a_run(tmp_path / "one").parent
+    neighbour = a_run(tmp_path / "two").parent
+    assert labels(folder, neighbour) == [f"org/model · {folder}", f"org/model · {neighbour}"]
+    assert labels(folder, folder) == [f"org/model · {folder}", f"org/model · {folder} (2)"]
+    a_run(neighbour / "other", pretrained="b")
+    assert len(set(labels(neighbour))) == 2
 
 
 def test_the_setting_that_differs_names_models_of_one_name(tmp_path: Path) -> None:
-    """Base and chat prompts of one model were named by whole paths of folders."""
+    """Base and chat prompts of one model are named by the setting, not by paths of folders."""
     for name, template in (("base", None), ("chat", "{{ messages }}")):
         file = a_run(tmp_path / name, pretrained="/models/tiny", note=name)
         content = json.loads(file.read_text())
@@ -87,7 +87,7 @@ def test_the_setting_that_differs_names_models_of_one_name(tmp_path: Path) -> No
     ],
 )
 def test_plurals(number: int, unit: str, expected: str) -> None:
-    """A user's word for a cluster gets its plural: there were "countrys"."""
+    """A user's word for a cluster gets its plural."""
     assert counted(number, unit) == expected
 
 

@@ -30,30 +30,40 @@ CONCEPT_HAD_TO_HAVE = 10
 
 
 def recorded(run: str, task: str) -> Any:
-    """The samples of a run, answered again."""
+    """Answer the documents of a run again; return lm-eval's results."""
     from lm_eval.evaluator import simple_evaluate
 
     from lm_eval_ext.runs.tasks import our_task_manager
 
-    kind, _, name = run.partition("/")
-    metadata = {"conceptual_template": "all"} if kind == "templates" else {}
+    group, _, name = run.partition("/")
+    metadata = {"conceptual_template": "all"} if group == "templates" else {}
     options: dict[str, Any] = {"model": MadeAnswers(int(name[-1]) if name[-1].isdigit() else 0)}
-    if kind == "lieder":
+    if group == "lieder":
         file = (
             Path(os.environ["LM_EVAL_EXT_DATA"]) / "lieder" / "recorded" / f"{name}.responses.jsonl"
         )
         options = {"model": "recorded", "model_args": {"path": str(file)}}
-    if kind == "templates":
-        places = json.loads((ROOT / "tests" / "fixtures" / "old_trial.json").read_text())
-        options["samples"] = {task: places}  # those that --limit 120 took then
+    if group == "templates":
+        trial = json.loads((ROOT / "tests" / "fixtures" / "old_trial.json").read_text())
+        options["samples"] = {task: trial}  # those that --limit 120 took then
     return simple_evaluate(
         tasks=[task], task_manager=our_task_manager(metadata=metadata), metadata=metadata,
         bootstrap_iters=0, log_samples=True, **options,
     )  # fmt: skip
 
 
+STATUSES = {
+    "c": "correct",
+    "w": "wrong",
+    "e": "prediction_error",
+    "t": "prediction_timeout",
+    "l": "prediction_too_large",
+}
+"""Verdicts by their letter in the figures' file."""
+
+
 def rows_of(run: str, task: str) -> Any:
-    """The long table of a run; of MAGNIFICo with the verdicts of then, which SQL gave."""
+    """Return the long table of a run; that of MAGNIFICo has the recorded verdicts."""
     from support.tasks import load_task
 
     from lm_eval_ext.benchmarks.magnifico import score
@@ -63,31 +73,27 @@ def rows_of(run: str, task: str) -> Any:
 
     if "verdicts" not in FIGURES[run]:
         content = recorded(run, task)
-        logged = [("", {**one, "arguments": {n: dict(enumerate(each)) for n, each in
-                        enumerate(one["arguments"])}})
-                  for one in content["samples"][task]]  # fmt: skip
+        logged = []
+        for sample in content["samples"][task]:
+            arguments = {}
+            for number, request in enumerate(sample["arguments"]):
+                arguments[number] = dict(enumerate(request))
+            logged.append(("", {**sample, "arguments": arguments}))
         with patch("lm_eval_ext.results.table.samples", lambda *_: logged):
             return rows(Run(ResultsFile(Path(), content), task))
-    named = ("correct", "wrong", *map("prediction_{}".format, ("error", "timeout", "too_large")))
-    names: dict[str, Any] = dict(zip("cwetl", named, strict=True))
     verdicts = FIGURES[run]["verdicts"]
-    return frame(
-        (
-            doc["id"],
-            doc["id"],
-            (doc["db_id"].casefold(),),
-            score.rows(
-                doc,
-                {
-                    db: names[code]
-                    for db, code in zip(score.DATABASES, verdicts[doc["id"]], strict=False)
-                },
-                query_found=verdicts[doc["id"]][2] == "q",
-            ),
-        )
-        for doc in FIGURES[run].get("documents") or load_task(task).dataset["test"]
-        if doc["id"] in verdicts
-    )
+    documents = []
+    for doc in FIGURES[run].get("documents") or load_task(task).dataset["test"]:
+        name = doc["id"]
+        if name not in verdicts:
+            continue
+        codes = verdicts[name]
+        statuses: dict[str, Any] = {}
+        for database, code in zip(score.DATABASES, codes, strict=False):
+            statuses[database] = STATUSES[code]
+        scored = score.rows(doc, statuses, query_found=codes[2] == "q")
+        documents.append((name, name, (doc["db_id"].casefold(),), scored))
+    return frame(documents)
 
 
 @pytest.mark.parametrize("run", [run for run in FIGURES if "_icl_" not in run])
@@ -103,29 +109,29 @@ def test_every_old_metric_is_a_question_with_the_same_value_and_interval(
     benchmark = task.partition("_")[0]
     wrong = []
     metrics = FIGURES[run]["metrics"].items()
-    some = 1 if os.environ.get("LM_EVAL_EXT_TEST_ALL") == "1" else max(1, len(metrics) // 20)
-    # Other ones in each run, so that those of one task together have more of its names.
-    for old, expected in list(metrics)[[*FIGURES].index(run) % some :: some]:
+    step = 1 if os.environ.get("LM_EVAL_EXT_TEST_ALL") == "1" else max(1, len(metrics) // 20)
+    # Each run takes other metrics, so that the runs of one task together have more of its names.
+    start = list(FIGURES).index(run) % step
+    for old, expected in list(metrics)[start::step]:
         if old.startswith("is_best@"):
             best_template(table, old.removeprefix("is_best@"), expected[0])
             continue
-        found = estimate(table, question_behind(benchmark, old, facets))
+        score = estimate(table, question_behind(benchmark, old, facets))
         if benchmark == "conceptual" and ":" in old and expected[0] is None:
-            assert found.documents < CONCEPT_HAD_TO_HAVE, old
+            assert score.documents < CONCEPT_HAD_TO_HAVE, old
             continue
-        values = found.value, found.low, found.high
+        values = (score.value, score.low, score.high)
         if values != pytest.approx(tuple(expected), rel=1e-9, abs=1e-12):
             wrong.append((old, values, expected))
     assert not wrong, f"{len(wrong)}: {wrong[:12]}"
 
 
 def best_template(table: Any, template: str, is_best: float) -> None:
-    """Which template is the best is seen by asking for each."""
-    card = cards()["conceptual"]
-    asked = Question(
-        card.question_of("score/concept").measure, {"demonstrations": ("concept",)}, ("template",)
-    )
-    values = {part["template"]: estimate(table, one).value for part, one in parts(table, asked)}
-    assert (
-        values[template] == max(value for value in values.values() if value is not None)
-    ) == bool(is_best)
+    """Assert that the template has the best score of all exactly if it is the best."""
+    measure = cards()["conceptual"].question_of("score/concept").measure
+    by_template = Question(measure, {"demonstrations": ("concept",)}, ("template",))
+    values = {}
+    for facets, question in parts(table, by_template):
+        values[facets["template"]] = estimate(table, question).value
+    best = max(value for value in values.values() if value is not None)
+    assert (values[template] == best) == bool(is_best)

@@ -1,9 +1,10 @@
 """Which run counts, and questions to samples: facets, units, errors, what is best."""
 
 import json
+from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
@@ -20,7 +21,7 @@ from lm_eval_ext.results.table import rows
 
 
 def edit(file: Path, **changes: Any) -> None:
-    """Updates parts of a results file."""
+    """Update keys of a results file."""
     content = json.loads(file.read_text())
     for key, change in changes.items():
         content[key.replace("_", "-") if key == "n_samples" else key].update(change)
@@ -36,34 +37,58 @@ def run_of(
          n_samples={"cogs_mini_gen": counts})  # fmt: skip
 
 
-RUNS: list[tuple[str, list[tuple[str, str, int, int, Any]], float]] = [
-    # Day, version, right of documents, limit; and which value counts.
-    ("newest version, with fewer documents",
-     [("02", "1.1", 100, 200, None), ("01", "2.0", 19, 190, None)], 0.1),
-    ("10 is newer than 2",
-     [("02", "2.0", 19, 190, None), ("01", "10.0", 38, 190, None)], 0.2),
-    ("a trial never hides a whole run",
-     [("01", "1.1", 100, 200, None), ("05", "2.0", 5, 5, 5)], 0.5),
-    ("newest run",
-     [("01", "1.1", 100, 200, None), ("03", "1.1", 20, 200, None), ("05", "2.0", 5, 5, 5)], 0.1),
-    ("a limit that takes all is no trial",
-     [("01", "1.1", 100, 200, None), ("03", "1.1", 20, 200, 300)], 0.1),
-]  # fmt: skip
+class WrittenRun(NamedTuple):
+    day: int
+    version: str
+    right: int
+    documents: int
+    limit: int | None = None
 
 
-@pytest.mark.parametrize(("why", "files", "expected"), RUNS)
-def test_which_run_counts_whatever_the_order_of_folders(
-    tmp_path: Path, why: str, files: list[tuple[str, str, int, int, Any]], expected: float
+WHOLE = WrittenRun(day=1, version="1.1", right=100, documents=200)
+TRIAL = WrittenRun(day=5, version="2.0", right=5, documents=5, limit=5)
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        pytest.param(
+            [WHOLE._replace(day=2), WrittenRun(day=1, version="2.0", right=19, documents=190)],
+            0.1,
+            id="newest version, with fewer documents",
+        ),
+        pytest.param(
+            [
+                WrittenRun(day=2, version="2.0", right=19, documents=190),
+                WrittenRun(day=1, version="10.0", right=38, documents=190),
+            ],
+            0.2,
+            id="10 is newer than 2",
+        ),
+        pytest.param([WHOLE, TRIAL], 0.5, id="a trial never hides a whole run"),
+        pytest.param([WHOLE, WHOLE._replace(day=3, right=20), TRIAL], 0.1, id="newest run"),
+        pytest.param(
+            [WHOLE, WHOLE._replace(day=3, right=20, limit=300)],
+            0.1,
+            id="a limit that takes all is no trial",
+        ),
+    ],
+)
+def test_the_run_that_counts_is_the_same_in_any_order_of_folders(
+    tmp_path: Path, runs: list[WrittenRun], expected: float
 ) -> None:
-    """The run with the most documents won, then the first folder's, a trial over a whole run."""
-    folders = [tmp_path / str(n) for n in range(len(files))]
-    for folder, (day, version, right, count, limit) in zip(folders, files, strict=True):
-        date = f"2026-01-{day}T00-00-00"
-        run_of(folder, "m", date, version=version, right=right, count=count, limit=limit)
+    folders = []
+    for number, run in enumerate(runs):
+        folder = tmp_path / str(number)
+        run_of(
+            folder, "m", f"2026-01-0{run.day}T00-00-00", version=run.version, right=run.right,
+            count=run.documents, limit=run.limit,
+        )  # fmt: skip
+        folders.append(folder)
     for paths in ([tmp_path], *permutations(folders)):
         (model,) = read_models(paths, joined=True)
         scores = model.runs["cogs_mini_gen"].scores
-        assert scores["exact_match"].value == expected, why
+        assert scores["exact_match"].value == expected, paths
 
 
 def test_rewritten_samples_are_read_again(tmp_path: Path) -> None:
@@ -75,18 +100,19 @@ def test_rewritten_samples_are_read_again(tmp_path: Path) -> None:
 
 
 def a_run(tmp_path: Path) -> Run:
-    made = [
+    samples = [
         {**row, "facets": {"type": "ab"[number % 2], "kind": "lexical"}}
         for number, row in enumerate(made_rows(20, 10))
     ]
-    write_run(tmp_path, "m", "cogs_mini_gen", made)
+    write_run(tmp_path, "m", "cogs_mini_gen", samples)
     return run_in(tmp_path, "cogs_mini_gen")
 
 
 def figures(run: Run, **options: Any) -> Any:
-    ((_, question),) = ScoreQuery(**options).questions(run)
-    found = estimates(run, question, ScoreQuery(**options).filter)
-    return pd.DataFrame({**part, **vars(one)} for part, one in found)
+    query = ScoreQuery(**options)
+    ((_, question),) = query.questions(run)
+    scores = estimates(run, question, query.filter)
+    return pd.DataFrame({**facets, **vars(score)} for facets, score in scores)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +134,7 @@ def figures(run: Run, **options: Any) -> Any:
         ({"value": "length"}, "no values length; available: exact_match"),
     ],
 )
-def test_what_cannot_be_asked_is_one_line_with_what_can(
+def test_a_query_without_answer_is_one_line_with_legal_values(
     tmp_path: Path, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(OptionError) as raised:
@@ -117,33 +143,48 @@ def test_what_cannot_be_asked_is_one_line_with_what_can(
     assert "\n" not in str(raised.value)
 
 
-def test_missing_and_broken_samples_name_the_file(tmp_path: Path) -> None:
+def cut_in_half(samples: Path) -> None:
+    text = samples.read_text()
+    samples.write_text(text[: len(text) // 2])
+
+
+def replace_by_no_sample(samples: Path) -> None:
+    samples.write_text('{"filter": "none"}\n')
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        pytest.param(cut_in_half, r"samples_.*jsonl:\d+: not JSON", id="no JSON"),
+        pytest.param(
+            replace_by_no_sample,
+            r"samples_.*jsonl:1: not a sample that lm_eval logged",
+            id="no sample",
+        ),
+        pytest.param(Path.unlink, "--log_samples", id="no file"),
+    ],
+)
+def test_missing_and_broken_samples_name_the_file(
+    tmp_path: Path, damage: Callable[[Path], None], message: str
+) -> None:
     run = a_run(tmp_path)
     (samples,) = tmp_path.glob("samples_*.jsonl")
-    text = samples.read_text()
-    for broken, said in (
-        (text[: len(text) // 2], r"samples_.*jsonl:\d+: not JSON"),
-        ('{"filter": "none"}\n', r"samples_.*jsonl:1: not a sample that lm_eval logged"),
-        ("", "--log_samples"),
-    ):
-        samples.write_text(broken)
-        if not broken:
-            samples.unlink()
-        with pytest.raises(DataError, match=said):
-            figures(run, by="type")
+    damage(samples)
+    with pytest.raises(DataError, match=message):
+        figures(run, by="type")
     assert list(figures(run)["value"]) == [0.5], "lm-eval's own metrics need no samples"
 
 
 def test_gen_stands_for_cogs_and_a_foreign_task_for_itself(tmp_path: Path) -> None:
-    for place, task in enumerate(("cogs_mini_gen", "cogs_unmodified_gen", "arc")):
+    for day, task in enumerate(("cogs_mini_gen", "cogs_unmodified_gen", "arc"), start=1):
         for model, right in (("a", 30), ("b", 5)):
-            write_run(tmp_path / model, model, task, made_rows(40, right), date=f"2026-01-0{place}")
+            write_run(tmp_path / model, model, task, made_rows(40, right), date=f"2026-01-0{day}")
     models = read_models([tmp_path])
     assert representatives(models) == {"cogs": "cogs_unmodified_gen", "arc": "arc"}
-    found = overview(models)
-    assert list(found["task"]) == ["cogs_unmodified_gen"] * 2 + ["arc"] * 2
-    assert set(found[found["best"]]["model"]) == {"a"}
-    assert set(found["title"]) == {"Exact match", "exact_match"}
+    scores = overview(models)
+    assert list(scores["task"]) == ["cogs_unmodified_gen", "cogs_unmodified_gen", "arc", "arc"]
+    assert set(scores[scores["best"]]["model"]) == {"a"}
+    assert set(scores["title"]) == {"Exact match", "exact_match"}
 
 
 def test_the_headline_is_not_that_of_the_alphabetically_first_model(tmp_path: Path) -> None:
@@ -152,36 +193,36 @@ def test_the_headline_is_not_that_of_the_alphabetically_first_model(tmp_path: Pa
         write_run(tmp_path / model, model, "cogs_mini_gen", made_rows(40, 20))
     (file,) = (tmp_path / "a").glob("results_*")
     entries = json.loads(file.read_text())["results"]["cogs_mini_gen"]
-    older = {f"old/{name}": one for name, one in entries.items()}
+    older = {f"old/{name}": value for name, value in entries.items()}
     edit(file, configs={"cogs_mini_gen": {}}, results={"cogs_mini_gen": older})
-    found = overview(read_models([tmp_path]))
-    assert list(found["metric"]) == ["exact_match"] * 2
-    assert list(found["value"].isna()) == [True, False]
-    assert found["why"][0] == "results of an older version, without exact_match"
+    scores = overview(read_models([tmp_path]))
+    assert list(scores["metric"]) == ["exact_match", "exact_match"]
+    assert list(scores["value"].isna()) == [True, False]
+    assert scores["why"][0] == "results of an older version, without exact_match"
 
 
 def test_a_headline_about_a_part_is_tested_too(tmp_path: Path) -> None:
-    """Its value was looked for under the measure's name, and nothing was marked."""
+    """Its value is read under the metric's name, not the measure's."""
     facets = {"metric": "direct", "requirement": "existence", "family": "affirmative_negation"}
     metric = "direct/affirmative_negation"
     for model, right in (("a", 35), ("b", 5)):
-        made = [{**row, "facets": facets} for row in made_rows(40, right)]
-        write_run(tmp_path / model, model, "lieder_mini", made, metric=metric)
-    found = overview(read_models([tmp_path])).set_index("model")
-    assert set(found["metric"]) == {metric} and list(found["value"]) == [35 / 40, 5 / 40]
-    assert list(found["best"]) == [True, False] and not found["untested"].any()
+        samples = [{**row, "facets": facets} for row in made_rows(40, right)]
+        write_run(tmp_path / model, model, "lieder_mini", samples, metric=metric)
+    scores = overview(read_models([tmp_path])).set_index("model")
+    assert set(scores["metric"]) == {metric}
+    assert list(scores["value"]) == [35 / 40, 5 / 40]
+    assert list(scores["best"]) == [True, False]
+    assert not scores["untested"].any()
 
 
 def test_a_trial_does_not_take_the_documents_from_whole_runs(tmp_path: Path) -> None:
     """Three whole runs are tested on all their documents, and the note names the fourth."""
-    for place, model in enumerate("abcd"):
-        made = made_rows(40, 30 - 12 * (place % 2))
-        file = write_run(
-            tmp_path / model, model, "cogs_mini_gen", made[:8] if model == "d" else made
-        )
-        counts = {"original": 40, "effective": 8 if model == "d" else 40}
-        edit(file, n_samples={"cogs_mini_gen": counts}, config={"limit": counts["effective"] % 40})
-    found = overview(read_models([tmp_path])).set_index("model")
-    assert list(found["untested"]) == ["", "", "", "trials"]
-    assert list(found["best"]) == [True, False, True, False]
-    assert found["scored"]["d"] == 8
+    for model, right in (("a", 30), ("b", 18), ("c", 30)):
+        write_run(tmp_path / model, model, "cogs_mini_gen", made_rows(40, right))
+    file = write_run(tmp_path / "d", "d", "cogs_mini_gen", made_rows(40, 18)[:8])
+    counts = {"original": 40, "effective": 8}
+    edit(file, n_samples={"cogs_mini_gen": counts}, config={"limit": 8})
+    scores = overview(read_models([tmp_path])).set_index("model")
+    assert list(scores["untested"]) == ["", "", "", "trials"]
+    assert list(scores["best"]) == [True, False, True, False]
+    assert scores["scored"]["d"] == 8

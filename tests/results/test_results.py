@@ -22,7 +22,7 @@ from lm_eval_ext.stats.statistics import Estimate
 
 
 def a_file(folder: Path, name: str = "results_2026-01-01T00-00-00.json", **changes: Any) -> Path:
-    """Of an older version, with a group."""
+    """Write a results file of an older version, with a group."""
     metrics = {
         "direct/mean": 0.5, "direct/mean_stderr": 0.125, "direct/mean_stderr_stderr": "N/A",
         "relative/mean": 0.25, "relative/mean_stderr": "N/A", "direct/pos_neg_s>pos_pos_s": 0.75,
@@ -55,13 +55,14 @@ def a_file(folder: Path, name: str = "results_2026-01-01T00-00-00.json", **chang
 
 
 def read(folder: Path, **changes: Any) -> Run:
-    """Of the only task; a group without scores is none."""
-    ((run,),) = (one.runs for one in read_results(a_file(folder, **changes)))
+    """Return the run of the only task; a group without scores is no run."""
+    (file,) = read_results(a_file(folder, **changes))
+    (run,) = file.runs
     return run
 
 
 def foreign(task: str, values: dict[str, float], documents: int = 46) -> dict[str, Any]:
-    """Of a task that isn't ours."""
+    """Return the parts of a results file that are about a task of another project."""
     counts = {task: {"original": documents, "effective": documents}}
     return {"results": {task: values}, "configs": {task: {}}, "n-samples": counts}
 
@@ -69,22 +70,24 @@ def foreign(task: str, values: dict[str, float], documents: int = 46) -> dict[st
 def current(
     folder: Path, name: str = "org/a-model", metrics: Any = None, intervals: Any = None
 ) -> Path:
-    """Of this version, with metrics of lieder_base."""
-    found = {f"{key},none": value for key, value in (metrics or {"direct": 0.5}).items()}
+    """Write a results file of this version, with metrics of lieder_base."""
+    values = {f"{key},none": value for key, value in (metrics or {"direct": 0.5}).items()}
     metadata = {
         "signature": {"task": "lieder_base"}, "benchmark": "lieder", "intervals": intervals or {},
     }  # fmt: skip
-    entries = [{"metric": key.partition(",")[0], "unit": "share"} for key in found]
+    entries = [{"metric": key.partition(",")[0], "unit": "share"} for key in values]
     configs = {"lieder_base": {"metadata": metadata, "metric_list": entries}}
-    return a_file(folder, model_name=name, results={"lieder_base": found}, configs=configs)
+    return a_file(folder, model_name=name, results={"lieder_base": values}, configs=configs)
 
 
-def shown(*files: Path, tasks: Any = (), width: int = 100, **asked: Any) -> str:
-    return text(tables(read_models(files), ScoreQuery(**asked), tasks), width)
+def shown(*files: Path, tasks: Any = (), width: int = 100, **query: Any) -> str:
+    """Return the output of ``show``."""
+    return text(tables(read_models(files), ScoreQuery(**query), tasks), width)
 
 
-def words(*files: Path, **asked: Any) -> str:
-    return " ".join(shown(*files, **asked).split())
+def words(*files: Path, **options: Any) -> str:
+    """Return the words of :func:`shown`, with a space between them."""
+    return " ".join(shown(*files, **options).split())
 
 
 def test_scores_and_counts(tmp_path: Path) -> None:
@@ -114,7 +117,7 @@ def test_scores_and_counts(tmp_path: Path) -> None:
         '{"m,none": {"low": "x"}}}}}}',
     ],
 )  # fmt: skip
-def test_what_is_no_results_file_is_one_line_and_the_rest_still_shows(
+def test_a_broken_results_file_is_one_line_and_the_others_still_show(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str
 ) -> None:
     current(tmp_path, "good")
@@ -132,7 +135,7 @@ HOSTILE = "\x1b[31mred\x1b]0;title\x07\n|two\u202e"
 
 
 def test_hostile_text_reaches_no_terminal(tmp_path: Path, cli: Callable[..., Any]) -> None:
-    """And a name in square brackets is no style of the table library."""
+    """A name in square brackets is no style of the table library either."""
     file = a_file(
         tmp_path, model_name=f"[red]m[/red]{HOSTILE}",
         results={HOSTILE: {f"[red]x[/red]{HOSTILE}/mean,none": 1.0}},
@@ -144,24 +147,28 @@ def test_hostile_text_reaches_no_terminal(tmp_path: Path, cli: Callable[..., Any
     assert not set(done.stdout) & set("\x1b\x07\u202e")
     assert "[red]m[/red]" in done.stdout
     (line,) = [line for line in done.stdout.splitlines() if line.count("|") > 4]
-    assert all(":" in part for part in line.split("|")), "every part is still a pair"
+    for pair in line.split("|"):
+        assert ":" in pair
 
 
 def test_the_table_shows_the_headline_and_published_values(tmp_path: Path) -> None:
-    """And an older file its own metrics."""
     file = current(tmp_path, metrics={"direct": 0.5, "direct/affirmative_negation": 0.25})
-    said = words(file)
-    assert "lieder_base · org/a-model · 46 of 48 documents" in said
-    assert "direct 0.500 direct/affirmative_negation 0.250" in said
-    assert "published direct/" not in said
-    asked = words(file, metrics=("direct/affirmative_negation",))
-    assert "published Accuracy, affirmative / negation: humans 0.938" in asked
-    old = words(a_file(tmp_path / "old"))
-    assert "direct/mean 0.500" in old and "direct/pos_neg_s>pos_pos_s 0.750" in old
+    table = words(file)
+    assert "lieder_base · org/a-model · 46 of 48 documents" in table
+    assert "direct 0.500 direct/affirmative_negation 0.250" in table
+    assert "published direct/" not in table
+    table = words(file, metrics=("direct/affirmative_negation",))
+    assert "published Accuracy, affirmative / negation: humans 0.938" in table
+
+
+def test_the_table_of_an_older_file_shows_its_metrics(tmp_path: Path) -> None:
+    table = words(a_file(tmp_path))
+    assert "direct/mean 0.500" in table
+    assert "direct/pos_neg_s>pos_pos_s 0.750" in table
 
 
 def test_noted_intervals_are_shown(tmp_path: Path) -> None:
-    """And where there are too few clusters, why there is none."""
+    """Too few clusters have no interval, and the table gives the reason."""
     intervals = {
         "direct,none": {
             "documents": 48, "clusters": 16, "low": 0.25, "high": 0.75, "method": "wilson",
@@ -174,24 +181,49 @@ def test_noted_intervals_are_shown(tmp_path: Path) -> None:
         "direct": Estimate(0.5, 0.125, 48, 16, 0, 0.25, 0.75, "wilson"),
         "relative": Estimate(0.25, documents=9, clusters=3),
     }
-    said = words(file)
-    assert "0.500 [0.250, 0.750]" in said and "clustered by item" in said
-    assert "relative: no interval from 3 items, fewer than 6" in said
+    table = words(file)
+    assert "0.500 [0.250, 0.750]" in table
+    assert "clustered by item" in table
+    assert "relative: no interval from 3 items, fewer than 6" in table
 
 
 @pytest.mark.parametrize(
-    ("noted", "limit", "said"),
+    ("score", "limit", "expected"),
     [
-        ((50.0, 20, 5), 20, "no interval from 5 interpretations, fewer than 6"),
-        ((50.0, 20, 1), None, "no interval from 1 interpretation, fewer than 6"),
-        ((50.0, 20, 6), None, "no interval, since it hangs on one interpretation"),
-        ((50.0, 20, 6, 40.0, 60.0), 20, ""),
-        ((None, 20, 5), 20, "no interpretation has 5 % or more of its base questions"),
-        ((None, 0, 0), 20, "no document has a value"),
+        pytest.param(
+            Estimate(50.0, 0.0, 20, 5),
+            20,
+            "no interval from 5 interpretations, fewer than 6",
+            id="few clusters",
+        ),
+        pytest.param(
+            Estimate(50.0, 0.0, 20, 1),
+            None,
+            "no interval from 1 interpretation, fewer than 6",
+            id="one cluster",
+        ),
+        pytest.param(
+            Estimate(50.0, 0.0, 20, 6),
+            None,
+            "no interval, since it hangs on one interpretation",
+            id="one large cluster",
+        ),
+        pytest.param(
+            Estimate(50.0, 0.0, 20, 6, low=40.0, high=60.0), 20, "", id="there is an interval"
+        ),
+        pytest.param(
+            Estimate(None, 0.0, 20, 5),
+            20,
+            "no interpretation has 5 % or more of its base questions",
+            id="no value",
+        ),
+        pytest.param(Estimate(None, 0.0, 0, 0), 20, "no document has a value", id="no document"),
     ],
 )
-def test_why_there_is_none(tmp_path: Path, noted: Any, limit: int | None, said: str) -> None:
-    """No interval, or no value, of MAGNIFICo's headline."""
+def test_a_missing_interval_or_value_has_its_reason(
+    tmp_path: Path, score: Estimate, limit: int | None, expected: str
+) -> None:
+    """The reasons are in the words of MAGNIFICo's headline."""
     name, key = "magnifico_mini", "relative_performance"
     run = read(
         tmp_path,
@@ -200,65 +232,76 @@ def test_why_there_is_none(tmp_path: Path, noted: Any, limit: int | None, said: 
         config={"limit": limit},
         **{"n-samples": {name: {"original": 192, "effective": 20}}},
     )
-    value, documents, clusters, *ends = noted
-    found = Estimate(value, 0.0, documents, clusters, 0, *ends)
-    reason = reason_for(run, question_of(run, key).measure, found)
-    assert said in reason and bool(said) == bool(reason)
+    reason = reason_for(run, question_of(run, key).measure, score)
+    assert expected in reason
+    assert bool(expected) == bool(reason)
 
 
-def test_a_task_that_is_not_ours_shows_all_it_has(tmp_path: Path) -> None:
-    said = words(a_file(tmp_path, **foreign("arc", {"acc,none": 0.5, "acc_stderr,none": 0.1})))
-    assert "acc 0.500 acc" not in said and "acc 0.500" in said and "[" not in said
+def test_a_task_that_is_not_ours_shows_its_value_without_interval(tmp_path: Path) -> None:
+    table = words(a_file(tmp_path, **foreign("arc", {"acc,none": 0.5, "acc_stderr,none": 0.1})))
+    assert "acc 0.500" in table
+    assert "acc 0.500 acc" not in table
+    assert "[" not in table
     empty = a_file(tmp_path / "b", results={"t": {"name": "t"}}, configs={"t": {}})
     assert "no document was scored" in shown(empty)
 
 
 def test_the_list_of_tasks(cli: Callable[..., Any], real_data: Path) -> None:
-    """tests/terminal has what it looks like."""
+    """Its looks are tested in tests/terminal."""
     rows = {row.task: row for row in task_rows()}
     assert rows["lieder"].requests == 3 * 576
-    found = {name: rows[name].data for name in ("lieder_base", "lieder_mini", "magnifico_own_desc")}
-    assert list(found.values()) == ["available", "embedded", "your own"]
+    assert rows["lieder_base"].data == "available"
+    assert rows["lieder_mini"].data == "embedded"
+    assert rows["magnifico_own_desc"].data == "your own"
     assert "did you mean lieder" in cli("tasks", "leider").stderr
     assert "tasks --plain" not in cli("tasks").stdout
     assert "tasks --plain" in cli("tasks", env={"LM_EVAL_EXT_AUTOLOAD": "0"}, cold=True).stdout
     assert [row["task"] for row in json.loads(cli("tasks", "--json").stdout)] == list(rows)
 
 
-def test_errors_are_one_line_and_status_1(cli: Callable[..., Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "no such folder or file: nowhere"),
+        (["empty"], "no results_*.json under"),
+        ([".", "--tasks", "cogs_mini"], "available: lieder_base"),
+    ],
+    ids=["no folder", "an empty folder", "another task"],
+)
+def test_errors_are_one_line_and_status_1(
+    cli: Callable[..., Any], tmp_path: Path, arguments: list[str], message: str
+) -> None:
     a_file(tmp_path / "one")
     (tmp_path / "empty").mkdir()
-    for arguments, said in (
-        (["show", "nowhere"], "no such folder or file: nowhere"),
-        (["show", str(tmp_path / "empty")], "no results_*.json under"),
-        (["show", str(tmp_path), "--tasks", "cogs_mini"], "available: lieder_base"),
-    ):
-        done = cli(*arguments)
-        assert done.returncode == 1
-        (line,) = done.stderr.splitlines()
-        assert line.startswith("lm-eval-ext: error: ") and said in line
+    completed = cli("show", *arguments)
+    assert completed.returncode == 1
+    (line,) = completed.stderr.splitlines()
+    assert line.startswith("lm-eval-ext: error: ")
+    assert message in line
 
 
 def test_a_run_without_samples_is_one_line_and_the_others_still_show(tmp_path: Path) -> None:
-    made = [{**row, "facets": {"type": "a"}} for row in made_rows(20, 10)]
-    for model, some in (("a", made), ("b", made), ("c", made[:8])):
-        write_run(tmp_path / model, model, "cogs_mini_gen", some)
+    samples = [{**row, "facets": {"type": "a"}} for row in made_rows(20, 10)]
+    for model, logged in (("a", samples), ("b", samples), ("c", samples[:8])):
+        write_run(tmp_path / model, model, "cogs_mini_gen", logged)
     next((tmp_path / "b").glob("samples_*")).unlink()
     next((tmp_path / "c").glob("samples_*")).write_text("")
-    said = words(tmp_path, tasks=["cogs_mini_gen"], by="type")
-    assert "a a 0.500" in said and "b: " in said and "--log_samples" in said
-    assert "cogs_mini_gen · a, b: 20 of 20 documents; c: 8 of 8 documents · Exact match" in said
-    assert "has samples of 0 of the 8 documents that were scored" in said
+    table = words(tmp_path, tasks=["cogs_mini_gen"], by="type")
+    assert "a a 0.500" in table
+    assert "b: " in table
+    assert "--log_samples" in table
+    assert "cogs_mini_gen · a, b: 20 of 20 documents; c: 8 of 8 documents · Exact match" in table
+    assert "has samples of 0 of the 8 documents that were scored" in table
 
 
 def test_a_users_own_task_is_reported_as_its_benchmarks(tmp_path: Path) -> None:
-    """It printed 41 raw rows, a star without its meaning, and N/A without a reason."""
+    """The table has the card's rows, and N/A with its reason."""
     file = current(tmp_path, metrics={"direct": "N/A", "relative": 0.5})
     file.write_text(file.read_text().replace("lieder_base", "lieder_of_mine"))
-    said = words(file)
-    for part in (
+    table = words(file)
+    for phrase in (
         "lieder_of_mine · org/a-model · 46 of 48 documents", "direct N/A",
         "direct: N/A, since no document has a value",
         "relative: no interval from 0 items, fewer than 6",
     ):  # fmt: skip
-        assert part in said
+        assert phrase in table

@@ -22,11 +22,11 @@ TASK = "cogs_mini_gen"
 
 
 def write(folder: Path, right: int, name: str = "a", **changes: Any) -> Path:
-    """Results of a model that answers the first ones of eight documents right."""
-    made = [{**row, **changes} for row in made_rows(8, right)]
-    for row in made:
-        row["doc"] = {**row["doc"], "form": "x", "sentence": "Who?"}
-    return write_run(folder / name, name, TASK, made)
+    """Write results of a model that answers the first ones of eight documents right."""
+    samples = [{**row, **changes} for row in made_rows(8, right)]
+    for sample in samples:
+        sample["doc"] = {**sample["doc"], "form": "x", "sentence": "Who?"}
+    return write_run(folder / name, name, TASK, samples)
 
 
 def edit_samples(folder: Path, edit: Any) -> None:
@@ -73,7 +73,7 @@ def test_wrong_samples_have_question_gold_response_answer_score_and_reason(tmp_p
 def test_two_models_stand_side_by_side_where_they_differ(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a wide terminal both are on one line; in a narrow one below each other."""
+    """A wide terminal has both on one line; a narrow one has them below each other."""
     write(tmp_path, 8, "a")
     write(tmp_path, 5, "b")
     shown = lines_of(tmp_path, is_different=True)
@@ -273,5 +273,5 @@ def test_prompts_are_turns(template: str) -> None:
     ],
 )
 def test_other_prompts(prompt: str, expected: list[Turn]) -> None:
-    """What is no chat template stays one text."""
+    """A prompt without a known chat template stays one text."""
     assert turns_of(prompt) == expected

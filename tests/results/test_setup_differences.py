@@ -16,9 +16,9 @@ TASK = "cogs_mini_gen"
 
 
 def write(folder: Path, name: str, changes: dict[str, Any], prompt: str = "") -> None:
-    """Results of a model; ``changes`` are keys of the results file, by path with dots."""
-    made = [{**row, "prompt": row["prompt"] + prompt} for row in made_rows(40, 30)]
-    file = write_run(folder / name, name, TASK, made)
+    """Write results of a model; ``changes`` are keys of the results file, by path with dots."""
+    samples = [{**row, "prompt": row["prompt"] + prompt} for row in made_rows(40, 30)]
+    file = write_run(folder / name, name, TASK, samples)
     content = json.loads(file.read_text())
     for path, value in changes.items():
         *levels, last = path.split(".")
@@ -34,7 +34,7 @@ VERSION = f"configs.{TASK}.metadata.signature.version"
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "prompt", "words"),
+    ("changes_of_a", "changes_of_b", "prompt", "words"),
     [
         pytest.param(
             {GENERATION: {"max_gen_toks": 256, "until": ["x"]}},
@@ -76,12 +76,15 @@ VERSION = f"configs.{TASK}.metadata.signature.version"
         ),
     ],
 )
-def test_what_differs_is_said_in_words(
-    tmp_path: Path, first: dict[str, Any], second: dict[str, Any], prompt: str, words: str
+def test_a_refusal_names_the_setting_with_both_values(
+    tmp_path: Path,
+    changes_of_a: dict[str, Any],
+    changes_of_b: dict[str, Any],
+    prompt: str,
+    words: str,
 ) -> None:
-    """Two digests said nothing; a setting with both values does."""
-    write(tmp_path, "a", {"n-shot": {}, **first}, prompt)
-    write(tmp_path, "b", {"n-shot": {}, **second})
+    write(tmp_path, "a", {"n-shot": {}, **changes_of_a}, prompt)
+    write(tmp_path, "b", {"n-shot": {}, **changes_of_b})
     with pytest.raises(DataError, match=words) as caught:
         compare([tmp_path], ScoreQuery(), tasks=TASK)
     if "--across-settings" in words:
