@@ -50,7 +50,7 @@ SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA") or ROOT.parent / "shared" / "da
 
 
 STARTS_PROCESSES = {"cli", "lm_eval"}
-"""Fixtures that do."""
+"""Fixtures that start one of our commands."""
 
 ONE_WORKERS = {"demonstration_model", "recorded_lieder", "runs"}
 """Fixtures that take seconds, for tests of several modules."""
@@ -59,18 +59,22 @@ LONGEST = {"demonstration_model", "populated", "trained_recipe"}
 """Fixtures that take minutes where nothing is kept from an earlier run."""
 
 
-def _made_once(item: pytest.Item) -> str:
-    """A name for what it shares with other tests and one worker should make, if anything."""
+def _worker_group(item: pytest.Item) -> str:
+    """Return a name for the fixture that one worker should build for several tests; "" for none."""
     fixtures = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 (no public name)
-    if shared := sorted(fixtures.keys() & ONE_WORKERS):
+    shared = sorted(fixtures.keys() & ONE_WORKERS)
+    if shared:
         return str(shared[0])
-    own = (one for *_, one in fixtures.values() if one.baseid.endswith(".py"))
-    return item.path.stem if any(one.scope in ("module", "session") for one in own) else ""
+    for *_, definition in fixtures.values():
+        is_of_module = definition.baseid.endswith(".py")
+        if is_of_module and definition.scope in ("module", "session"):
+            return item.path.stem
+    return ""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what starts one of our commands, and puts first what takes longest."""
+    """Mark the tests that start one of our commands, and put those first that take longest."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         if fixtures & STARTS_PROCESSES:
@@ -79,8 +83,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.long)
         if fixtures & (LONGEST | ONE_WORKERS):
             item.add_marker(pytest.mark.slow)
-        if item.get_closest_marker("xdist_group") is None and (name := _made_once(item)):
-            item.add_marker(pytest.mark.xdist_group(name))
+        group = _worker_group(item)
+        if group and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(group))
 
     def shorter(item: pytest.Item) -> tuple[bool, bool, bool]:
         quick, short = (item.get_closest_marker(name) is None for name in ("e2e", "slow"))
@@ -90,13 +95,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spares the collector what lives to the end, such as torch: a third of some tests' time."""
+    """Spare the collector objects that live to the end, such as torch's: a third of the time."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_unconfigure() -> None:
-    """Libraries complain about what is left behind."""
+    """Let the collector end all objects, since libraries complain about those left behind."""
     gc.unfreeze()
 
 
@@ -108,7 +113,7 @@ def _parsed(path: Path, text: bytes, loader: Any) -> Any:  # its functions are b
 
 
 def _load_once(file: Any, Loader: Any) -> Any:  # noqa: N803 (as PyYAML calls it)
-    """A copy of what a YAML file holds; our own files are parsed once."""
+    """Return a copy of a YAML file's content; our own files are parsed once."""
     path = Path(file.name)
     parse = _parsed if ROOT in path.parents else _parsed.__wrapped__
     return copy.deepcopy(parse(path, file.read(), Loader))
@@ -140,8 +145,8 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path])
         # lm-eval reads all our task files for every evaluation.
         if not hasattr(_yaml_loader._make_loader, "cache_info"):
             _yaml_loader._make_loader = functools.cache(_yaml_loader._make_loader)
-            own = {**vars(_yaml_loader.yaml), "load": _load_once}
-            _yaml_loader.yaml = SimpleNamespace(**own)  # type: ignore[assignment]
+            module_names = {**vars(_yaml_loader.yaml), "load": _load_once}
+            _yaml_loader.yaml = SimpleNamespace(**module_names)  # type: ignore[assignment]
     if "torch" in sys.modules:
         from torch.utils import collect_env
 
@@ -233,7 +238,7 @@ def recorded_lieder(shared_data: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 def trained_on() -> str:
-    """A key of all that trains, and of what it is trained on."""
+    """Return a key of the code that trains and of the texts it trains on."""
     from support import kept
 
     sources = [kept.PACKAGE / name for name in ("training", "demo", "lexicon.py", "benchmarks")]
@@ -242,7 +247,7 @@ def trained_on() -> str:
 
 @pytest.fixture(scope="session")
 def demonstration_model() -> Path:
-    """What the recipe `demo` trains: three minutes, once."""
+    """The model that the recipe `demo` trains: three minutes, once."""
     from support import kept
 
     def make(folder: Path) -> None:
@@ -256,15 +261,16 @@ def demonstration_model() -> Path:
 
 @pytest.fixture(scope="session")
 def trained_recipe() -> Callable[[str], Any]:
-    """Gives what a tiny recipe that ships has trained: a minute each, once."""
+    """A function that trains a tiny recipe that ships: a minute each, once."""
     from support import kept
 
     from lm_eval_ext.training.command import MODELS, Trained, record_of, train
 
     def get(name: str) -> Any:
-        folder = kept.made(
-            f"recipe-{name}", trained_on(), lambda part: train(name, part / name) and None
-        )
+        def make(partial: Path) -> None:
+            train(name, partial / name)
+
+        folder = kept.made(f"recipe-{name}", trained_on(), make)
         model = folder / name / name
         return Trained(model, record_of(model), folder / name / MODELS / f"{name}.yaml")
 

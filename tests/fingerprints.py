@@ -26,7 +26,7 @@ SCORED = 200
 
 
 def main() -> None:
-    """Prints a line for each task; one whose data are unavailable says why."""
+    """Print a line for each task; one whose data are unavailable says why."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--limit", type=int, help="documents of each task; all if left out")
     parser.add_argument("--only", default="", help="tasks whose names start with this")
@@ -45,15 +45,15 @@ def main() -> None:
     manager = TaskManager(include_defaults=False, include_path=tasks_folder())
     for name in sorted(name for name in manager.all_subtasks if name.startswith(options.only)):
         try:
-            found = fingerprint(manager.load(name)["tasks"][name], options.limit)
+            fingerprinted = fingerprint(manager.load(name)["tasks"][name], options.limit)
         except LmEvalExtError as error:
-            found = {"unavailable": type(error).__name__}
-        print(name, json.dumps(found), flush=True)  # noqa: T201
+            fingerprinted = {"unavailable": type(error).__name__}
+        print(name, json.dumps(fingerprinted), flush=True)  # noqa: T201
 
 
 def fingerprint(task: Any, limit: int | None) -> dict[str, Any]:
-    """What a task asks, and what made-up answers score."""
-    some = min(limit or SCORED, SCORED)
+    """Return digests of a task's requests, documents and scores of made-up answers."""
+    trial_size = min(limit or SCORED, SCORED)
     chat = {
         "apply_chat_template": True, "tokenizer_name": "",
         "chat_template": lambda turns, **_: json.dumps(turns),
@@ -63,19 +63,19 @@ def fingerprint(task: Any, limit: int | None) -> dict[str, Any]:
         task.build_all_requests(limit=documents, rank=0, world_size=1, **how)
         return digest([[i.request_type, i.doc_id, i.idx, i.arguments] for i in task.instances])
 
-    found = {
-        "asked in a chat": asked(some, **chat),
+    fingerprints = {
+        "asked in a chat": asked(trial_size, **chat),
         "asked": asked(limit),
         "requests": len(task.instances),
         "signature": task.dump_config()["metadata"]["signature"],
         "documents": digest(list(task.eval_docs) if limit is None else []),
     }
-    asked(some)
-    return {**found, "scores": digest(scores(task))}
+    asked(trial_size)
+    return {**fingerprints, "scores": digest(scores(task))}
 
 
 def scores(task: Any) -> dict[str, Any]:
-    """The metrics of answers of which some are right, some wrong and some empty."""
+    """Return the metrics of answers of which some are right, some wrong and some empty."""
     from lm_eval.evaluator_utils import _compute_task_aggregations
 
     rng = random.Random(0)
@@ -84,11 +84,11 @@ def scores(task: Any) -> dict[str, Any]:
             instance.resps.append((-30 * rng.random(), False))
         else:
             right = str(task.doc_to_target(instance.doc))
-            made = [right, f"The answer: {right}", right[::-1], "", "x"]
-            instance.resps.append(made[instance.doc_id % len(made)])
+            variants = [right, f"The answer: {right}", right[::-1], "", "x"]
+            instance.resps.append(variants[instance.doc_id % len(variants)])
     task.apply_filters()
     raw: dict[tuple[str, str], list[Any]] = {}
-    for _, group in groupby(task.instances, lambda one: one.doc_id):
+    for _, group in groupby(task.instances, lambda request: request.doc_id):
         instances = list(group)
         for key in instances[0].filtered_resps:
             answers = [instance.filtered_resps[key] for instance in instances]
@@ -99,7 +99,7 @@ def scores(task: Any) -> dict[str, Any]:
 
 
 def digest(value: Any) -> str:
-    """Of anything that JSON can hold."""
+    """Return a short hash of a value that JSON can hold."""
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -25,11 +25,11 @@ PLURALS = ROOT / "examples" / "plurals"
 
 @pytest.fixture(autouse=True)
 def hooked() -> None:
-    """As in every Python where the start-up file is read."""
+    """Install the hooks, as every Python does that reads the start-up file."""
     install()
 
 
-def said(*arguments: object) -> str:
+def output_of(*arguments: object) -> str:
     done = CliRunner().invoke(app, list(map(str, arguments)))
     assert done.exit_code == 0, done.output
     return done.output
@@ -37,7 +37,7 @@ def said(*arguments: object) -> str:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of two models on the example."""
+    """Results of two models on the example."""
     folder = tmp_path_factory.mktemp("plurals")
     for name, right in (("better", 0.9), ("worse", 0.2)):
         model = MadeAnswers(right=right)
@@ -55,16 +55,18 @@ def test_it_is_small_and_the_page_shows_it() -> None:
 
 
 def test_every_command_knows_its_card(results: Path, tmp_path: Path) -> None:
-    parts = said("show", results, "--by", "ending")
-    assert "clustered by noun" in parts
-    assert {"s", "es"} <= {line.split()[0] for line in parts.splitlines() if line.strip()}
-    shown = said("show", results)
+    by_ending = output_of("show", results, "--by", "ending")
+    assert "clustered by noun" in by_ending
+    assert {"s", "es"} <= {line.split()[0] for line in by_ending.splitlines() if line.strip()}
+    shown = output_of("show", results)
     assert shown.index("accuracy") < shown.index("no_answer"), "the headline is the first"
-    found = json.loads(said("compare", results, "--format", "json"))
-    assert [(one["task"], one["title"]) for one in found["tables"]] == [("plurals", "Accuracy")]
-    assert "noun" in json.dumps(found["tables"]), "what intervals are clustered by"
-    assert "noun" in said("power", "plurals", results, "--difference", "0.2")
-    said("leaderboard", results, "-o", tmp_path)
+    comparison = json.loads(output_of("compare", results, "--format", "json"))
+    assert [(table["task"], table["title"]) for table in comparison["tables"]] == [
+        ("plurals", "Accuracy")
+    ]
+    assert "noun" in json.dumps(comparison["tables"]), "what intervals are clustered by"
+    assert "noun" in output_of("power", "plurals", results, "--difference", "0.2")
+    output_of("leaderboard", results, "-o", tmp_path)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "forming the plural of a noun never seen" in page
     assert "Accuracy, es" in page
@@ -75,8 +77,8 @@ import importlib, pkgutil, sys
 sys.modules["lm_eval"] = None
 from lm_eval_ext import benchmarks
 sys.path.append("examples/plurals")
-found = pkgutil.walk_packages(benchmarks.__path__, "lm_eval_ext.benchmarks.")
-for name in ["plurals", *(one.name for one in found)]:
+modules = pkgutil.walk_packages(benchmarks.__path__, "lm_eval_ext.benchmarks.")
+for name in ["plurals", *(module.name for module in modules)]:
     if not name.endswith(".task"):
         importlib.import_module(name)
 """
@@ -88,7 +90,7 @@ def test_benchmarks_but_for_their_tasks_do_without_lm_eval() -> None:
 
 
 def write(folder: Path, change: Callable[[str], str]) -> Any:
-    """A task manager of the example's folder, with another task file."""
+    """Return a task manager of the example's folder, with another task file."""
     shutil.copytree(PLURALS, folder, dirs_exist_ok=True)
     file = folder / "plurals.yaml"
     file.write_text(change(file.read_text()))
@@ -96,7 +98,7 @@ def write(folder: Path, change: Callable[[str], str]) -> Any:
 
 
 def several(text: str) -> str:
-    """Two tasks in one file, and a group of them."""
+    """Return the example's file with two tasks and a group of them."""
     text = text[: text.index("metadata:")] + text[text.index("card:") :]
     return (
         text.replace("task: plurals\n", "").replace("card:\n", "card:\n  groups: {all: [p2, p3]}\n")
@@ -147,12 +149,12 @@ def test_a_mistake_in_its_file_is_one_line(old: str, new: str, error: str, tmp_p
 def test_a_users_file_that_includes_one_wins(tmp_path: Path) -> None:
     (tmp_path / "base").mkdir()
     write(tmp_path / "base", several)
-    own = tmp_path / "own"
-    own.mkdir()
+    user_folder = tmp_path / "own"
+    user_folder.mkdir()
     mine = "include: ../base/plurals.yaml\ntask: {}\ndescription: 'Mine: '\n"
-    (own / "one.yaml").write_text(mine.format("p3"))
-    (own / "two.yaml").write_text(mine.format("p4") + "metadata: {version: '4'}\n")
-    loaded = our_task_manager([str(own)]).load(["p3", "p4"])["tasks"]
+    (user_folder / "one.yaml").write_text(mine.format("p3"))
+    (user_folder / "two.yaml").write_text(mine.format("p4") + "metadata: {version: '4'}\n")
+    loaded = our_task_manager([str(user_folder)]).load(["p3", "p4"])["tasks"]
     for name, version, number in (("p3", "2.0", "three"), ("p4", "4", "two")):
         task = loaded[name]
         task.build_all_requests(limit=1, rank=0, world_size=1)
@@ -167,4 +169,7 @@ def test_plain_lm_eval_runs_it(lm_eval: Any) -> None:
     done = lm_eval("--include_path", str(PLURALS), "--tasks", "plurals", "--model", "dummy")
     assert done.returncode == 0, done.stderr[-2000:]
     assert "accuracy/es" in done.stdout
-    assert {row["ending"] for one in done.samples("plurals") for row in one["rows"]} == {"s", "es"}
+    assert {row["ending"] for sample in done.samples("plurals") for row in sample["rows"]} == {
+        "s",
+        "es",
+    }

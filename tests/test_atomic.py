@@ -37,7 +37,7 @@ def test_no_folder_has_the_name_of_the_root() -> None:
 def test_others_may_write_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.sqlite"
     path.write_bytes(b"old")
-    with atomic_path(path) as part, closing(sqlite3.connect(part)) as connection:
+    with atomic_path(path) as partial, closing(sqlite3.connect(partial)) as connection:
         connection.execute("CREATE TABLE t (x)")
         assert path.read_bytes() == b"old"
     assert path.read_bytes().startswith(b"SQLite format 3")
@@ -49,8 +49,8 @@ def test_a_folder_appears_when_it_is_complete(tmp_path: Path, present: bool) -> 
     path = tmp_path / "new" / "folder"
     if present:
         path.mkdir(parents=True)
-    with atomic_folder(path) as part:
-        (part / "a.txt").write_text("half")
+    with atomic_folder(path) as partial:
+        (partial / "a.txt").write_text("half")
         assert not (path / "a.txt").exists()
     assert [p.name for p in path.iterdir()] == ["a.txt"]
     assert list(path.parent.iterdir()) == [path]
@@ -61,9 +61,9 @@ def test_a_folder_with_files_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis" / "a.txt").write_text("years of work")
     with (
         pytest.raises(OptionError, match=r"cannot write .*thesis: Directory not empty"),
-        atomic_folder(tmp_path / "thesis") as part,
+        atomic_folder(tmp_path / "thesis") as partial,
     ):
-        (part / "a.txt").write_text("other")
+        (partial / "a.txt").write_text("other")
     assert [str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")] == ["thesis", "thesis/a.txt"]
     assert (tmp_path / "thesis" / "a.txt").read_text() == "years of work"
 
@@ -74,7 +74,7 @@ def test_an_error_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
     with pytest.raises(seen), atomic_text(tmp_path / "a.txt") as file:
         file.write("half")
         raise error
-    with pytest.raises(seen), atomic_folder(tmp_path / "folder") as part:
-        (part / "a.txt").write_text("half")
+    with pytest.raises(seen), atomic_folder(tmp_path / "folder") as partial:
+        (partial / "a.txt").write_text("half")
         raise error
     assert list(tmp_path.iterdir()) == []

@@ -56,8 +56,8 @@ def test_models_are_registered_once_and_copies_of_the_module_do_not_fight() -> N
         "print(model_registry._objs['recorded'], 'hf' in model_registry)"
     )
     done = python(code)
-    found = ["True", "lm_eval_ext.models.recorded:RecordedLM", "True"]
-    assert done.stdout.split() == found, done.stderr[-2000:]
+    expected = ["True", "lm_eval_ext.models.recorded:RecordedLM", "True"]
+    assert done.stdout.split() == expected, done.stderr[-2000:]
 
 
 def test_python_m_runs_lm_eval_where_start_up_files_are_not_read() -> None:
@@ -88,7 +88,7 @@ def test_our_folder_comes_after_lm_evals_and_before_the_users(
 ) -> None:
     _autoload._run_hook(index_module)
     theirs, ours, mine = tmp_path, Path(tasks_folder()), Path("mine")
-    for given, indexed in (
+    for folders, indexed in (
         ([theirs], [theirs, ours]),
         ([theirs, mine], [theirs, ours, mine]),
         ([str(theirs), "mine"], [theirs, ours, mine]),
@@ -97,7 +97,7 @@ def test_our_folder_comes_after_lm_evals_and_before_the_users(
         ([mine], [mine]),  # include_defaults=False
         ([], []),
     ):
-        assert index_module.TaskIndex().build(given) == indexed
+        assert index_module.TaskIndex().build(folders) == indexed
     assert index_module.TaskIndex.build([theirs], resolve_includes=False) == []
 
 

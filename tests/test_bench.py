@@ -50,8 +50,8 @@ def test_the_page_shows_the_last_results() -> None:
     text = bench.PAGE.read_text(encoding="utf-8")
     inside = text.partition(bench.BEGIN)[2].partition(bench.END)[0]
     assert inside.strip() == render(record).strip()
-    assert list(record) == [part for part in bench.PARTS if part in record]
-    for part, results in record.items():
+    assert list(record) == [topic for topic in bench.PARTS if topic in record]
+    for topic, results in record.items():
         for row in results["rows"]:
-            assert len(row["ours"]) > 1, (part, row["work"])
-            assert len(row["theirs"]) in {0, len(row["ours"])}, (part, row["work"])
+            assert len(row["ours"]) > 1, (topic, row["work"])
+            assert len(row["theirs"]) in {0, len(row["ours"])}, (topic, row["work"])

@@ -41,25 +41,33 @@ def test_data_are_cited_with_the_tasks_that_need_them() -> None:
         return set(KEYS.findall(citations.bibtex(names)))
 
     common = {"gao2024language", "lmevalext"}
-    own = {"kim2022uncontrolled"} | common
-    assert keys("cogs_mini") == own
-    assert keys("cogs_unmodified_gen") == own | {"kim2020cogs"}
+    cogs = {"kim2022uncontrolled"} | common
+    assert keys("cogs_mini") == cogs
+    assert keys("cogs_unmodified_gen") == cogs | {"kim2020cogs"}
     assert keys("conceptual_worldtree") == common | {"stefanik2023can", "xie2020worldtree"}
     assert keys() == common
 
 
 def test_everything_that_is_declared_can_be_cited() -> None:
     entries = citations.bibtex(cards())
-    cited = [source.cite for source in sources().values()]
-    cited += [
-        one for card in cards().values() for task in card.tasks.values() for one in task.cites
-    ]
-    assert all(entries.count(f"{{{key},") == 1 for key in cited)
+    keys = [source.cite for source in sources().values()]
+    for card in cards().values():
+        for task in card.tasks.values():
+            keys += task.cites
+    for key in keys:
+        assert entries.count(f"{{{key},") == 1, key
     assert entries.count("{") == entries.count("}")
-    for paper in (card.paper for card in cards().values() if card.paper):
-        (entry,) = (one for one in entries.split("\n\n") if f"url = {{{paper.url}}}" in one)
-        plain = re.sub("[{}]", "", entry)
-        assert f"title = {paper.title}," in plain and paper.venue[-4:] in plain
+
+
+@pytest.mark.parametrize("benchmark", [name for name, card in cards().items() if card.paper])
+def test_a_papers_entry_has_its_title_and_year(benchmark: str) -> None:
+    paper = cards()[benchmark].paper
+    assert paper is not None
+    entries = citations.bibtex([benchmark]).split("\n\n")
+    (entry,) = [entry for entry in entries if f"url = {{{paper.url}}}" in entry]
+    plain = re.sub("[{}]", "", entry)
+    assert f"title = {paper.title}," in plain
+    assert paper.venue[-4:] in plain
 
 
 def test_unknown_names() -> None:
@@ -68,11 +76,13 @@ def test_unknown_names() -> None:
 
 
 def test_the_citation_file_says_the_same() -> None:
-    read = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    ((author,), title, version) = (read[key] for key in ("authors", "title", "version"))
-    own = citations.bibtex([]).partition("@misc{lmevalext,")[2]
+    citation_file = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    (author,) = citation_file["authors"]
+    title = citation_file["title"]
+    version = citation_file["version"]
+    project_entry = citations.bibtex([]).partition("@misc{lmevalext,")[2]
     for value in (f"{{{author['name']}}}", title, version):
-        assert f"= {{{value}}}," in own
+        assert f"= {{{value}}}," in project_entry
     assert version == __version__
-    year = re.findall(r"year = \{(\d+)\}", own)[0]
+    year = re.findall(r"year = \{(\d+)\}", project_entry)[0]
     assert f"(c) {year} {author['name']}" in (ROOT / "LICENSE").read_text()

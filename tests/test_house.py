@@ -21,11 +21,11 @@ def test_modules_are_not_too_long() -> None:
 
 
 INDIRECT = {"gguf", "lm-eval-ext", "pytz", "vl-convert-python"}
-"""What transformers, duckdb and altair import where they need it, and extras of extras."""
+"""Distributions that transformers, duckdb and altair import late, and extras of extras."""
 
 
 def test_what_is_imported_is_declared_and_nothing_else() -> None:
-    """By the package among dependencies and extras for users, by the others anywhere.
+    """The package imports dependencies and extras for users; other folders may import any extra.
 
     A name that no installed distribution has is one of our own modules.
     """
@@ -36,23 +36,30 @@ def test_what_is_imported_is_declared_and_nothing_else() -> None:
     owners, undeclared = packages_distributions(), set()
     unused = set[str]()
     for folder in ("lm_eval_ext", "tests", "bench", "docs", "examples"):
-        wanted = users if folder == "lm_eval_ext" else extras
-        texts = [*project["dependencies"], *(text for key in wanted for text in extras[key])]
+        allowed_extras = users if folder == "lm_eval_ext" else extras
+        texts = [
+            *project["dependencies"],
+            *(text for key in allowed_extras for text in extras[key]),
+        ]
         declared = {canonicalize_name(Requirement(text).name) for text in texts}
-        found = set[str]()
+        imported = set[str]()
         for file in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Import):
-                    found |= {alias.name.partition(".")[0] for alias in node.names}
+                    imported |= {alias.name.partition(".")[0] for alias in node.names}
                 elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    found.add(node.module.partition(".")[0])
+                    imported.add(node.module.partition(".")[0])
         undeclared |= {
             (folder, name)
-            for name in owners.keys() & found - sys.stdlib_module_names - {"lm_eval_ext"}
-            if not declared & {canonicalize_name(one) for one in owners[name]}
+            for name in owners.keys() & imported - sys.stdlib_module_names - {"lm_eval_ext"}
+            if not declared & {canonicalize_name(distribution) for distribution in owners[name]}
         }
         if folder == "lm_eval_ext":
-            used = {canonicalize_name(one) for name in found for one in owners.get(name, ())}
+            used = {
+                canonicalize_name(distribution)
+                for name in imported
+                for distribution in owners.get(name, ())
+            }
             unused = declared - used - INDIRECT
     assert not undeclared
     assert not unused

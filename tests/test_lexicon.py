@@ -28,8 +28,8 @@ def seed_of(word: str) -> int:
     """The seed that a word belongs to, from its letters alone."""
     syllables = has_shape(word, Shape("syllables", range(30)))
     number, count = 0, 1
-    for place, letter in enumerate(word):
-        choices = (VOWELS if place % 2 else CONSONANTS) if syllables else string.ascii_lowercase
+    for position, letter in enumerate(word):
+        choices = (VOWELS if position % 2 else CONSONANTS) if syllables else string.ascii_lowercase
         number, count = number * len(choices) + choices.index(letter), count * len(choices)
     return number * pow(2**61 - 1, -1, count) % count % 1_000_003
 
@@ -55,15 +55,15 @@ def test_words_have_their_shape(name: str, seed: int, count: int) -> None:
 
 
 def test_letters_leave_words_of_syllables_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a space so small that all words come: 26² less 105, and none twice over 7 seeds."""
+    """Of so few words all are drawn: 26² less 105, and none twice over 7 seeds."""
     monkeypatch.setattr(lexicon, "CELLS", 7)
     shape = Shape("any", range(2, 3))
-    found = [
-        {lexicon._draw_fresh(seed, shape, random.Random(place)) for place in range(2000)}
+    words_by_seed = [
+        {lexicon._draw_fresh(seed, shape, random.Random(draw)) for draw in range(2000)}
         for seed in range(7)
     ]
-    together = set().union(*found)
-    assert sum(map(len, found)) == len(together) > 540
+    together = set().union(*words_by_seed)
+    assert sum(map(len, words_by_seed)) == len(together) > 540
     assert not [word for word in together if lexicon.is_of_syllables(word)]
 
 
@@ -72,8 +72,8 @@ def test_the_same_seed_gives_the_same_words() -> None:
         word for shape in SHAPES for word in replacements("fresh", shape=shape, fresh=7).values()
     ]
     drawn = replacements("fresh", shape="cvcv_short", seed=7).values()
-    for some, digest in ((words, "e4e153b7dbbc412a"), (drawn, "807efc52472dddee")):
-        assert hashlib.sha256(" ".join(some).encode()).hexdigest()[:16] == digest
+    for listed, digest in ((words, "e4e153b7dbbc412a"), (drawn, "807efc52472dddee")):
+        assert hashlib.sha256(" ".join(listed).encode()).hexdigest()[:16] == digest
     assert set(words).isdisjoint(drawn)
 
 
@@ -90,9 +90,9 @@ def test_what_is_no_seed(seed: object) -> None:
 
 
 def test_taken_words_do_not_come_out_and_an_exhausted_shape_says_so() -> None:
-    first = draw_words(SHORT, 5, random.Random(3))
-    again = draw_words(SHORT, 5, random.Random(3), taken=set(first[:2]))
-    assert not set(again) & set(first[:2])
-    assert again[:3] == first[2:5], "the stream goes on where a word was taken"
+    words = draw_words(SHORT, 5, random.Random(3))
+    again = draw_words(SHORT, 5, random.Random(3), taken=set(words[:2]))
+    assert not set(again) & set(words[:2])
+    assert again[:3] == words[2:5], "the stream goes on where a word was taken"
     with pytest.raises(ValueError, match=r"26 of 200 were found"):
         draw_words(Shape("any", range(1, 2)), 200, random.Random(0))

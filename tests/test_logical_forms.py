@@ -77,16 +77,16 @@ NONE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("left", "right"), SAME)
-def test_the_same(left: str, right: str) -> None:
-    assert equivalent(left, right)
-    assert equivalent(right, left)
+@pytest.mark.parametrize(("form", "variant"), SAME)
+def test_the_same(form: str, variant: str) -> None:
+    assert equivalent(form, variant)
+    assert equivalent(variant, form)
 
 
-@pytest.mark.parametrize(("left", "right"), DIFFERENT)
-def test_different(left: str, right: str) -> None:
-    assert not equivalent(left, right)
-    assert not equivalent(right, left)
+@pytest.mark.parametrize(("form", "variant"), DIFFERENT)
+def test_different(form: str, variant: str) -> None:
+    assert not equivalent(form, variant)
+    assert not equivalent(variant, form)
 
 
 @pytest.mark.parametrize("text", NONE)
@@ -121,7 +121,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     ids=range(12),
 )
 def test_length_and_depth_cannot_hurt(text: str) -> None:
-    """Read in a second; a cost that is not linear would take hours."""
+    """Each is read in a second; a cost that is not linear would take hours."""
     assert equivalent(normalise(text), DOG) is False
 
 
@@ -152,13 +152,13 @@ def forms(shared_data: Path) -> list[str]:
 
 
 def shuffled(form: str, rng: random.Random) -> str:
-    """The same form with its conjuncts in another order and other numbers."""
+    """Return the form with its conjuncts in another order and other numbers."""
     definites, _, body = form.rpartition(" ; ")
-    parts, atoms = (definites.split(" ; ") if definites else []), body.split(" AND ")
-    rng.shuffle(parts)
+    definite_parts, atoms = (definites.split(" ; ") if definites else []), body.split(" AND ")
+    rng.shuffle(definite_parts)
     rng.shuffle(atoms)
     names = {str(i): str(n) for i, n in enumerate(rng.sample(range(500), 100))}
-    tokens = "".join(f"{part} ; " for part in parts) + " AND ".join(atoms)
+    tokens = "".join(f"{definite} ; " for definite in definite_parts) + " AND ".join(atoms)
     renamed = tokens.split()
     for i in range(2, len(renamed)):
         if renamed[i - 2 : i] == ["x", "_"]:
@@ -179,16 +179,16 @@ def test_one_change_is_noticed(forms: list[str]) -> None:
     for form in forms:
         tokens = form.split()
         for old, new in (("agent", "theme"), ("theme", "recipient"), ("*", ""), ("Emma", "Liam")):
-            places = [i for i, token in enumerate(tokens) if token == old]
-            if not places:
+            positions = [i for i, token in enumerate(tokens) if token == old]
+            if not positions:
                 continue
-            place = rng.choice(places)
+            position = rng.choice(positions)
             if old == "*":  # the definite becomes a plain conjunct
-                end = tokens.index(";", place)
-                atom = tokens[place + 1 : end]
-                other = [*tokens[:place], *tokens[end + 1 :], "AND", *atom]
+                end = tokens.index(";", position)
+                atom = tokens[position + 1 : end]
+                variant = [*tokens[:position], *tokens[end + 1 :], "AND", *atom]
             else:
-                other = [*tokens[:place], new, *tokens[place + 1 :]]
-            assert not equivalent(shuffled(" ".join(other), rng), form), (old, form)
+                variant = [*tokens[:position], new, *tokens[position + 1 :]]
+            assert not equivalent(shuffled(" ".join(variant), rng), form), (old, form)
             changed += 1
     assert changed > len(forms)

@@ -29,13 +29,13 @@ from lm_eval_ext.task_folder import tasks_folder
 TASKS: dict[str, TaskFacts] = {
     name: facts for card in cards().values() for name, facts in card.tasks.items()
 }
-FEW = 5_000
+MAX_DOCUMENTS = 5_000
 """Documents; all requests of a task that has more take seconds to build."""
 
 WHOLE = {"cogs_unmodified_gen"}
 """Tasks with more documents whose requests are all built, beside all smaller ones."""
 
-SOME = 4
+TRIAL_SIZE = 4
 """Documents; a trial is drawn once if two tests ask for as many."""
 
 ALL = os.environ.get("LM_EVAL_EXT_TEST_ALL") == "1"
@@ -85,24 +85,24 @@ def task(
 ) -> Iterator[Any]:
     """Each task in turn, loaded once; where its data are missing here, with documents of ours."""
     name = request.param
-    given: dict[str, str] = {}
+    metadata: dict[str, str] = {}
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
         if TASKS[name].sources:
             environment.setenv("LM_EVAL_EXT_DATA", str(request.getfixturevalue("shared_data")))
-        own = TASKS[name].is_user_data or not TASKS[name].available
-        if name == "conceptual_hotpotqa" and own:
+        needs_our_documents = TASKS[name].is_user_data or not TASKS[name].available
+        if name == "conceptual_hotpotqa" and needs_our_documents:
             environment.setattr(conceptual.dataset, "_kept", {})
             environment.setitem(conceptual._READERS, "hotpotqa", lambda _: (HOTPOTQA, None))
-        elif own:
+        elif needs_our_documents:
             if name == "conceptual_openbookqa":
                 pytest.importorskip("spacy")
-            given, variables = brought(name, tmp_path_factory.mktemp(name))
+            metadata, variables = brought(name, tmp_path_factory.mktemp(name))
             for key, value in variables.items():
                 environment.setenv(key, value)
-            manager = our_task_manager(metadata=given)
+            manager = our_task_manager(metadata=metadata)
         loaded = manager.load(name)["tasks"][name]
-    loaded.has_own_documents = own
+    loaded.has_own_documents = needs_our_documents
     with contextlib.ExitStack() as ends:
         judge = getattr(loaded, "judge", None)
         if judge is not None:
@@ -131,7 +131,7 @@ def test_it_has_the_size_that_its_card_says(task: Any, monkeypatch: pytest.Monke
     facts = TASKS[task.task_name]
     if task.has_own_documents:
         pytest.skip("its size is that of other documents")
-    large = facts.documents > FEW and task.task_name not in WHOLE
+    large = facts.documents > MAX_DOCUMENTS and task.task_name not in WHOLE
     split = task.config.test_split
     # Demonstrations for all samples take seconds; those of smaller splits are chosen whole.
     documents = task.dataset[split] if large else task.eval_docs
@@ -142,8 +142,8 @@ def test_it_has_the_size_that_its_card_says(task: Any, monkeypatch: pytest.Monke
         assert set(map(len, documents["context"][:])) == {per_document}
     if large:
         last = facts.documents - 1
-        some = sorted({0, 1, last - 1, last, *range(0, last, last // 100)})
-        monkeypatch.setitem(task.dataset, split, documents.select(some))
+        indices = sorted({0, 1, last - 1, last, *range(0, last, last // 100)})
+        monkeypatch.setitem(task.dataset, split, documents.select(indices))
     task.build_all_requests(rank=0, world_size=1)
     built = Counter(instance.doc_id for instance in task.instances)
     assert len(built) == len(task.eval_docs)
@@ -163,28 +163,29 @@ def test_it_keeps_lm_evals_contract(task: Any) -> None:
 
 def test_it_has_a_version_and_a_signature(task: Any) -> None:
     assert isinstance(task.VERSION, str), "1.10 as a number would be 1.1"
-    own = task.dump_config()["metadata"]["signature"]
-    assert own["task"] == task.task_name
-    assert own["version"] == task.VERSION
-    assert "?" not in own.values()
-    assert len(own["sha256"]) == 16
-    assert all(isinstance(value, str) for value in own.values())
+    signature = task.dump_config()["metadata"]["signature"]
+    assert signature["task"] == task.task_name
+    assert signature["version"] == task.VERSION
+    assert "?" not in signature.values()
+    assert len(signature["sha256"]) == 16
+    assert all(isinstance(value, str) for value in signature.values())
 
 
-def answered(task: Any, documents: int, made: Callable[[Any], Any]) -> list[list[Any]]:
-    """The requests of a few documents, each with its answer, by document."""
+def answered(task: Any, documents: int, answer_to: Callable[[Any], Any]) -> list[list[Any]]:
+    """Return the requests of a few documents, each with its answer, by document."""
     task.build_all_requests(limit=documents, rank=0, world_size=1)
-    for one in task.instances:
-        one.resps[:] = [made(one)]
+    for request in task.instances:
+        request.resps[:] = [answer_to(request)]
     task.apply_filters()
-    return [list(some) for _, some in groupby(task.instances, lambda one: one.doc_id)]
+    by_document = groupby(task.instances, lambda request: request.doc_id)
+    return [list(requests) for _, requests in by_document]
 
 
 def score(task: Any, instances: list[Any]) -> dict[str, Any]:
-    """Of one document."""
-    answers = [next(iter(one.filtered_resps.values())) for one in instances]
-    found: dict[str, Any] = task.process_results(instances[0].doc, answers)
-    return found
+    """Return the metrics of one document."""
+    answers = [next(iter(request.filtered_resps.values())) for request in instances]
+    metrics: dict[str, Any] = task.process_results(instances[0].doc, answers)
+    return metrics
 
 
 def test_it_prints_at_most_twelve_metrics_the_headline_first(
@@ -192,24 +193,24 @@ def test_it_prints_at_most_twelve_metrics_the_headline_first(
 ) -> None:
     """As ``lm_eval --model dummy --limit 4`` does, with or without an output path."""
     name = task.task_name
-    found = evaluate(DummyLM(), {name: task}, limit=SOME, log_samples=True)
+    results = evaluate(DummyLM(), {name: task}, limit=TRIAL_SIZE, log_samples=True)
     # The table's library takes longer to align its columns than the evaluation takes.
     writes = "pytablewriter.MarkdownTableWriter.dumps"
     monkeypatch.setattr(writes, lambda table: table.value_matrix)
-    printed = [row[4] for row in make_table(found)]
+    printed = [row[4] for row in make_table(results)]
     assert 1 <= len(printed) <= MAX_METRICS, printed
     card = card_of(name)
     assert card is not None
     assert printed[0] == card.headline_of(printed)
     assert [entry["metric"] for entry in task.config.metric_list] == sorted(printed)
-    assert len(found["samples"][name]) == SOME, "the limit counts whole documents"
-    for sample in found["samples"][name]:
+    assert len(results["samples"][name]) == TRIAL_SIZE, "the limit counts whole documents"
+    for sample in results["samples"][name]:
         assert sample["metrics"][0] == "rows"
         assert set(sample["metrics"]) <= {"rows", "reading", "verdict"}
         for row in sample["rows"]:
             facets = {key for key, value in row.items() if isinstance(value, str)}
             assert facets <= set(card.facets), "the card has every facet"
-    json.dumps(found, default=handle_non_serializable)
+    json.dumps(results, default=handle_non_serializable)
 
 
 def aggregate(task: Any, scored: list[dict[str, Any]]) -> dict[str, Any]:
@@ -225,11 +226,11 @@ def aggregate(task: Any, scored: list[dict[str, Any]]) -> dict[str, Any]:
 def test_it_aggregates_in_any_order_and_one_document_has_no_standard_error(task: Any) -> None:
     rng = random.Random(0)
 
-    def made(one: Any) -> Any:
+    def random_answer(request: Any) -> Any:
         likelihood = (-30 * rng.random(), False)
-        return likelihood if one.request_type == "loglikelihood" else rng.choice(["", "x"])
+        return likelihood if request.request_type == "loglikelihood" else rng.choice(["", "x"])
 
-    scored = [score(task, instances) for instances in answered(task, 12, made)]
+    scored = [score(task, instances) for instances in answered(task, 12, random_answer)]
     straight = aggregate(task, scored)
     assert straight == aggregate(task, scored[::2] + scored[1::2])
     json.dumps([straight, scored, task.dump_config()], default=handle_non_serializable)
@@ -238,33 +239,34 @@ def test_it_aggregates_in_any_order_and_one_document_has_no_standard_error(task:
 
 
 def test_a_document_without_all_answers_counts_nowhere(task: Any) -> None:
-    def made(one: Any) -> Any:
-        assert is_allowed(one)
-        last = one is task.instances[-1]
-        if one.request_type == "loglikelihood":
+    def answer_but_the_last(request: Any) -> Any:
+        assert is_allowed(request)
+        last = request is task.instances[-1]
+        if request.request_type == "loglikelihood":
             return MissingLogprob() if last else (-1.0, False)
         return MissingText() if last else "x"
 
-    first, *_, last = answered(task, SOME, made)
+    first, *_, last = answered(task, TRIAL_SIZE, answer_but_the_last)
     complete, incomplete = score(task, first), score(task, last)
     assert complete
     assert incomplete == {}
 
 
 def signed(folder: Path, yaml_text: str = "", **metadata: Any) -> dict[str, str]:
-    """The signature of lieder_mini under metadata, or of a user's own file that includes it."""
+    """Return the signature of lieder_mini under metadata, or of a user's file that includes it."""
     if yaml_text:
         (folder / "mine.yaml").write_text(f"include: {tasks_folder()}/lieder.yaml\n{yaml_text}\n")
     task = our_task_manager([str(folder)], metadata).load("lieder_mini")["tasks"]["lieder_mini"]
-    own: dict[str, str] = task.dump_config()["metadata"]["signature"]
-    return own
+    signature: dict[str, str] = task.dump_config()["metadata"]["signature"]
+    return signature
 
 
 def test_what_changes_prompts_or_scores_changes_the_signature(tmp_path: Path) -> None:
     plain = signed(tmp_path)
     page = Path(__file__).parents[1].joinpath("docs/discovery.md").read_text(encoding="utf-8")
     quoted = {f"|{key}:{plain[key]}|" for key in ("version", "data", "sha256", "config")}
-    assert all(one in page for one in quoted), quoted
+    for pair in quoted:
+        assert pair in page
     # lm-eval lays --metadata and --model_args over a task's metadata.
     laid = {"version": "7", "lm_eval_ext": {"prompt": "x"}, "seed": 3, "config": "y", "sha256": "z"}
     assert signed(tmp_path, **laid) == plain
@@ -291,6 +293,6 @@ def test_documents_are_loaded_once_and_chosen_ones_are_signed(
             datasets.append(task.dataset)
             task.build_all_requests(samples=samples, rank=0, world_size=1)
             signatures.append(json.dumps(task.dump_config()["metadata"]["signature"]))
-    assert all(one is datasets[0] for one in datasets)
+    assert all(dataset is datasets[0] for dataset in datasets)
     assert signatures[0] == signatures[1] and len(set(signatures)) == 3
     assert "Custom kwargs" not in caplog.text, "lm-eval's warning about metadata"

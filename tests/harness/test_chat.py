@@ -53,7 +53,7 @@ def test_the_log_has_the_requests_of_the_model(name: str, runs: Any) -> None:
     (sample,) = runs["samples"][name]
     doc = sample["doc"]
     contexts = doc.get("context") or [doc.get("prompt") or doc.get("input") or doc["sentence"]]
-    for number, (prompt, second) in enumerate(sample["arguments"]):
+    for number, (prompt, continuation_or_settings) in enumerate(sample["arguments"]):
         system, *turns, end = prompt.split("</turn>")
         assert (system, end) == ("<system>Be brief.", "<assistant>")
         roles = [turn.partition(">")[0] for turn in turns[:-1]]
@@ -62,10 +62,10 @@ def test_the_log_has_the_requests_of_the_model(name: str, runs: Any) -> None:
         context = contexts[number] if len(contexts) > 1 else contexts[0]
         if name == "lieder_mini":
             assert question == context
-            assert second == doc["continuation"][number].lstrip()
+            assert continuation_or_settings == doc["continuation"][number].lstrip()
             continue
-        assert second["until"] == config["generation_kwargs"]["until"] == []
-        assert second["max_gen_toks"] == 3
+        assert continuation_or_settings["until"] == config["generation_kwargs"]["until"] == []
+        assert continuation_or_settings["max_gen_toks"] == 3
         if name in ("cogs_mini_id", "cogs_mini_overestimation"):
             assert question == f"{INSTRUCTION}\n\n{context}"
             assert "instruction" in signature
@@ -126,12 +126,12 @@ def test_answers_are_read_only_after_a_template(
 
 def test_thoughts_that_do_not_end_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     task = load_task("cogs_mini_id")
-    first, second = build(task, 2, end="<assistant><think>\n")
-    first.resps, second.resps = [second.doc["form"]], [f"so</think>{second.doc['form']}"]
+    unfinished, finished = build(task, 2, end="<assistant><think>\n")
+    unfinished.resps, finished.resps = [finished.doc["form"]], [f"so</think>{finished.doc['form']}"]
     with caplog.at_level(logging.WARNING):
         task.apply_filters()
-    assert first.filtered_resps["none"] == "", "the template opened a thought"
-    assert second.filtered_resps["none"] == second.doc["form"]
+    assert unfinished.filtered_resps["none"] == "", "the template opened a thought"
+    assert finished.filtered_resps["none"] == finished.doc["form"]
     assert "1 of 2 answers end before the model has finished thinking" in caplog.text
 
 
