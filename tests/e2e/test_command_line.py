@@ -13,7 +13,7 @@ NO_MODEL = ("--model", "hf", "--model_args", "pretrained=no-such/model")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "phrases"),
     [
         # Nobody listens at port 9.
         (("lieder", *NO_MODEL), ("LM_EVAL_EXT_DATA", "Connection refused")),
@@ -29,7 +29,7 @@ NO_MODEL = ("--model", "hf", "--model_args", "pretrained=no-such/model")
     ],
 )
 def test_what_a_user_can_mend_is_one_line_and_defects_keep_their_traceback(
-    words: tuple[str, ...], said: tuple[str, ...], lm_eval: Callable[..., Any], tmp_path: Path
+    words: tuple[str, ...], phrases: tuple[str, ...], lm_eval: Callable[..., Any], tmp_path: Path
 ) -> None:
     (tmp_path / "none.jsonl").write_text('{"arguments": ["P"], "response": "x"}\n')
     (tmp_path / "broken").mkdir()
@@ -37,11 +37,11 @@ def test_what_a_user_can_mend_is_one_line_and_defects_keep_their_traceback(
     words = tuple(word.replace("{folder}", str(tmp_path)) for word in words)
     done = lm_eval("--tasks", *words, env={"LM_EVAL_EXT_MIRROR": "http://127.0.0.1:9"})
     assert done.returncode == 1
-    assert ("Traceback" in done.stderr) == (not said)
-    if said:
+    assert ("Traceback" in done.stderr) == (not phrases)
+    if phrases:
         *_, line = done.stderr.strip().splitlines()
         assert line.startswith("lm-eval-ext: error: ")
-        assert all(part in line for part in said), line
+        assert all(phrase in line for phrase in phrases), line
     if "no-such/model" in words:
         assert "Initializing hf model" not in done.stderr, "the model was not touched"
     assert not list(tmp_path.rglob("samples_*")), "nothing half-written"
@@ -51,29 +51,29 @@ def test_what_a_user_can_mend_is_one_line_and_defects_keep_their_traceback(
 def test_every_benchmark_runs_in_a_new_process_and_goes_on_from_the_cache(
     lm_eval: Callable[..., Any], cli: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """Of a process that hashes otherwise; both kinds of requests."""
+    """The cache is that of a process with other hashes, and has both kinds of requests."""
     tasks = ("lieder_mini", "magnifico_mini", "cogs_mini_id", "conceptual_mini", "diner_mini_icl")
     common = ["--model", "dummy", "--use_cache", str(tmp_path / "c"), "--tasks"]
-    first = lm_eval(*common, ",".join(tasks[:2]), "--limit", "2")
-    assert first.returncode == 0, first.stderr[-3000:]
-    assert first.results()["n-samples"]["lieder_mini"] == {"original": 48, "effective": 2}
-    assert [len(sample["arguments"]) for sample in first.samples("lieder_mini")] == [12] * 2
-    second = lm_eval(
+    two_tasks = lm_eval(*common, ",".join(tasks[:2]), "--limit", "2")
+    assert two_tasks.returncode == 0, two_tasks.stderr[-3000:]
+    assert two_tasks.results()["n-samples"]["lieder_mini"] == {"original": 48, "effective": 2}
+    assert [len(sample["arguments"]) for sample in two_tasks.samples("lieder_mini")] == [12] * 2
+    all_tasks = lm_eval(
         *common, ",".join(tasks), "--limit", "3", output=tmp_path / "second", cold=True
     )
-    assert second.returncode == 0, second.stderr[-3000:]
-    assert "jieba" not in second.stderr
-    assert set(second.results()["n-samples"]) == set(tasks)
-    assert "Cached requests: 24, Requests remaining: 12" in second.stderr
+    assert all_tasks.returncode == 0, all_tasks.stderr[-3000:]
+    assert "jieba" not in all_tasks.stderr
+    assert set(all_tasks.results()["n-samples"]) == set(tasks)
+    assert "Cached requests: 24, Requests remaining: 12" in all_tasks.stderr
     # Three documents of four tasks, two requests for each of conceptual's; two were cached.
-    assert "Cached requests: 2, Requests remaining: 13" in second.stderr
+    assert "Cached requests: 2, Requests remaining: 13" in all_tasks.stderr
     for task in tasks[:2]:
         answers = [
             {sample["doc_id"]: sample["resps"] for sample in run.samples(task)}
-            for run in (first, second)
+            for run in (two_tasks, all_tasks)
         ]
         assert answers[0].items() <= answers[1].items()
-    shown = cli("show", str(second.output))
+    shown = cli("show", str(all_tasks.output))
     assert shown.returncode == 0, shown.stderr
     assert all(task in shown.stdout for task in tasks)
 
@@ -91,8 +91,8 @@ def test_the_group_is_replayed_and_signed(
     lines = [line for line in shown.stdout.splitlines() if line.startswith("task:")]
     assert len(lines) == 3
     for line in lines:
-        parts = dict(part.split(":", 1) for part in line.split("|"))
-        assert parts["version"] == "1.2"
-        assert parts["data"].startswith("lieder@ab5f161feb0b")
-        assert (parts["scoring"], parts["chat"]) == ("summed-logprob", "no")
-        assert parts["lm-eval"].startswith("0.4.")
+        signature = dict(pair.split(":", 1) for pair in line.split("|"))
+        assert signature["version"] == "1.2"
+        assert signature["data"].startswith("lieder@ab5f161feb0b")
+        assert (signature["scoring"], signature["chat"]) == ("summed-logprob", "no")
+        assert signature["lm-eval"].startswith("0.4.")

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.e2e
 def test_mini_runs_with_an_encoder_decoder(
     lm_eval: Callable[..., Any], cli: Callable[..., Any], tiny_models: Path
 ) -> None:
-    """Which would write on: lm-eval adds the prompt's length to ``max_gen_toks``."""
+    """``max_length`` ends its answers: lm-eval adds the prompt's length to ``max_gen_toks``."""
     done = lm_eval("--tasks", "conceptual_mini", "--model", "hf", "--device", "cpu",
                    "--model_args", f"pretrained={tiny_models / 't5'}", "--limit", "3",
                    "--num_fewshot", "2", "--gen_kwargs", "max_gen_toks=4,max_length=4",
@@ -25,6 +25,6 @@ def test_mini_runs_with_an_encoder_decoder(
     assert results["n-samples"]["conceptual_mini"] == {"original": 36, "effective": 3}
     shown = cli("show", str(done.output), "--signatures")
     assert shown.returncode == 0, shown.stderr
-    for part in ("score/random", "score/concept", "gain", "relative_error_change",
+    for text in ("score/random", "score/concept", "gain", "relative_error_change",
                  "too_few_demonstrations", "shots:2", "fewshot-seed:99", "seed:99"):  # fmt: skip
-        assert part in shown.stdout, part
+        assert text in shown.stdout, text

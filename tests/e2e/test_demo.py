@@ -11,7 +11,7 @@ from lm_eval_ext.cards import cards
 
 pytestmark = pytest.mark.e2e
 
-ASKED = {
+DOCUMENTS = {
     "lieder_mini": range(24),
     "diner_mini_name": range(24),
     "magnifico_mini": range(24),
@@ -28,8 +28,8 @@ def test_the_demonstration_model_is_above_chance(
     kept_cache: Path,
 ) -> None:
     done = lm_eval(
-        "--tasks", ",".join(ASKED), "--model", "hf", "--device", "cpu", "--batch_size", "32",
-        "--samples", json.dumps({task: list(some) for task, some in ASKED.items()}),
+        "--tasks", ",".join(DOCUMENTS), "--model", "hf", "--device", "cpu", "--batch_size", "32",
+        "--samples", json.dumps({task: list(indices) for task, indices in DOCUMENTS.items()}),
         "--model_args", f"pretrained={demonstration_model}", "--gen_kwargs", "max_gen_toks=160",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

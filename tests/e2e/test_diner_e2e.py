@@ -22,14 +22,16 @@ def test_earlier_answers_go_into_the_prompts_of_cp(
 ) -> None:
     """Every question about components is answered with the name, of which each takes a part."""
     task, model = "diner_mini_components", MadeAnswers(right=1.0)
-    asked = logged.evaluate(tmp_path / "asked", model, [task], limit=10)["samples"][task]
+    answered = logged.evaluate(tmp_path / "asked", model, [task], limit=10)["samples"][task]
     (log,) = (tmp_path / "asked").rglob(f"samples_{task}_*.jsonl")
     done = lm_eval("--tasks", "diner_mini_cp", "--model", "dummy", "--metadata",
                    json.dumps({"diner_components_file": str(log)}))  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     samples, glossary = done.samples("diner_mini_cp"), mini.glossary()
     assert len(samples) == 10
-    assert {one["doc"]["id"] for one in asked} == {one["doc"]["id"] for one in samples}
+    assert {sample["doc"]["id"] for sample in answered} == {
+        sample["doc"]["id"] for sample in samples
+    }
     for sample in samples:
         text = sample["arguments"]["gen_args_0"]["arg_0"]
         words = glossary.words_in(sample["doc"]["answer"])

@@ -74,8 +74,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_the_package_and_the_start_up_file(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     files = (path for path in (ROOT / "lm_eval_ext").rglob("*") if path.is_file())
-    wanted = {str(path.relative_to(ROOT)) for path in files if path.suffix != ".pyc"}
-    assert names >= wanted | {"lm_eval_ext_autoload.pth"}
+    package_files = {str(path.relative_to(ROOT)) for path in files if path.suffix != ".pyc"}
+    assert names >= package_files | {"lm_eval_ext_autoload.pth"}
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {
         "lm_eval_ext", "lm_eval_ext_autoload.pth"
     }  # fmt: skip

@@ -39,10 +39,10 @@ def plain_logprobs(folder: Path, pairs: list[tuple[str, str]]) -> list[float]:
                 targets = torch.tensor(answer)
                 logits = model(input_ids=torch.tensor([ids]), labels=targets[None]).logits[0]
             else:
-                whole = tokenizer(context + continuation)["input_ids"]
-                assert whole[: len(ids)] == ids, "the split is at a token's edge"
-                logits = model(torch.tensor([whole])).logits[0, len(ids) - 1 : -1]
-                targets = torch.tensor(whole[len(ids) :])
+                full_ids = tokenizer(context + continuation)["input_ids"]
+                assert full_ids[: len(ids)] == ids, "the split is at a token's edge"
+                logits = model(torch.tensor([full_ids])).logits[0, len(ids) - 1 : -1]
+                targets = torch.tensor(full_ids[len(ids) :])
         logs = torch.log_softmax(logits.double(), dim=-1)
         sums.append(float(logs.gather(1, targets[:, None]).sum()))
     return sums
@@ -50,16 +50,17 @@ def plain_logprobs(folder: Path, pairs: list[tuple[str, str]]) -> list[float]:
 
 # Only the sentences of the three experiments are others.
 @pytest.mark.parametrize(
-    ("experiment", "kind"), [("mini", "gpt2"), ("mini", "llama"), ("mini", "t5"), ("base", "llama")]
+    ("experiment", "family"),
+    [("mini", "gpt2"), ("mini", "llama"), ("mini", "t5"), ("base", "llama")],
 )
 def test_sums_are_those_of_a_plain_forward_pass(
-    experiment: str, kind: str, tiny_models: Path, request: pytest.FixtureRequest
+    experiment: str, family: str, tiny_models: Path, request: pytest.FixtureRequest
 ) -> None:
     if experiment != "mini":
         request.getfixturevalue("real_data")
     task = f"lieder_{experiment}"
     results = evaluate(
-        task, "hf", model_args={"pretrained": str(tiny_models / kind)}, device="cpu",
+        task, "hf", model_args={"pretrained": str(tiny_models / family)}, device="cpu",
         batch_size=32, limit=16,
     )  # fmt: skip
     samples = results["samples"][task]
@@ -67,7 +68,7 @@ def test_sums_are_those_of_a_plain_forward_pass(
     ours = [response[0][0] for sample in samples for response in sample["resps"]]
     assert len(pairs) == 16 * 12
     # A document has 12 pairs; every fifth one is of another place in its document.
-    plain = plain_logprobs(tiny_models / kind, pairs[::5])
+    plain = plain_logprobs(tiny_models / family, pairs[::5])
     assert max(abs(a - b) for a, b in zip(ours[::5], plain, strict=True)) < 1e-4
     assert max(plain) - min(plain) > 1, "a constant model would prove nothing"
 
@@ -90,11 +91,11 @@ def test_the_recorded_models_give_every_published_accuracy(
     for expected in (shared_data / "lieder/recorded").glob("*.expected_*.json"):
         run, metric = expected.stem.split(".expected_")
         experiment, _, model = run.partition("_")
-        own = run_in(recorded_lieder / experiment / model, f"lieder_{experiment}")
-        assert {one.clusters for one in own.scores.values()} == {16}, "nouns"
-        scored = rows(own)
+        recorded_run = run_in(recorded_lieder / experiment / model, f"lieder_{experiment}")
+        assert {score.clusters for score in recorded_run.scores.values()} == {16}, "nouns"
+        scored = rows(recorded_run)
         shares = scored[scored["metric"] == metric].groupby("comparison")["correct"].mean()
         published = json.loads(expected.read_text()).items()
-        assert {name: one["correct"] / one["n"] for name, one in published} == dict(shares)
+        assert {name: score["correct"] / score["n"] for name, score in published} == dict(shares)
         compared += len(shares)
     assert compared == 3 * (34 + 34 + 33)

@@ -56,11 +56,11 @@ def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
     for doc in docs:
         if doc["form"] == "foreign":
             right[doc["interpretation"]].append(half_right(doc) != WRONG)
-    shares = [100 * sum(some) / len(some) for some in right.values()]
-    asked = partial(of_file, done.output, "magnifico_mini")
+    shares = [100 * sum(verdicts) / len(verdicts) for verdicts in right.values()]
+    value_of = partial(of_file, done.output, "magnifico_mini")
     for database in ("populated", "original"):
         value = {
-            form: asked(
+            form: value_of(
                 "relative_performance", database=database, **({"form": form} if form else {})
             )
             for form in ("", "plausible", "foreign", "adversarial")
@@ -69,11 +69,11 @@ def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
         assert value["foreign"] == pytest.approx(sum(shares) / len(shares))
         assert value["adversarial"] == 0
         assert value[""] == pytest.approx((100 + value["foreign"]) / 3)
-        assert asked("sql_execution_accuracy/base", database=database) == 1
-        assert asked("sql_failure", database=database) == 0
+        assert value_of("sql_execution_accuracy/base", database=database) == 1
+        assert value_of("sql_failure", database=database) == 0
     signature = cli("show", str(done.output), "--signatures").stdout
-    for part in ("|seed:5|", "|semantics:reference-v1|", "|overlap:keep|", "|populated:v"):
-        assert part in signature
+    for key in ("|seed:5|", "|semantics:reference-v1|", "|overlap:keep|", "|populated:v"):
+        assert key in signature
 
 
 @pytest.mark.usefixtures("populated")
@@ -90,23 +90,23 @@ def test_only_the_populated_copy_sees_some_mistakes(
 
     plant(tmp_path / "answers.jsonl", docs, careless)
     # Of the other interpretations, one example in seven says as much.
-    some = [
+    chosen = [
         number
         for number, doc in enumerate(docs)
         if doc["interpretation"] == "salary_more_than" or number % 7 == 0
     ]
     done = lm_eval("--tasks", "magnifico_direct_plausible", "--model", "recorded",
                    "--model_args", f"path={tmp_path / 'answers.jsonl'}",
-                   "--samples", json.dumps({"magnifico_direct_plausible": some}))  # fmt: skip
+                   "--samples", json.dumps({"magnifico_direct_plausible": chosen}))  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    asked = partial(of_file, done.output, "magnifico_direct_plausible")
+    value_of = partial(of_file, done.output, "magnifico_direct_plausible")
     accuracy = "sql_execution_accuracy/base"
-    assert asked(accuracy, database="original") > asked(accuracy)
+    assert value_of(accuracy, database="original") > value_of(accuracy)
     # One of 18 interpretations is nearly lost; its ratio says little, being wrong on both sides.
     average = "sql_average_accuracy/base"
-    assert asked(average, database="original") == 1 and asked(average) < 0.96
-    own = {"interpretation": "salary_more_than", "database": "original"}
-    assert asked("relative_performance", **own) == pytest.approx(100)
+    assert value_of(average, database="original") == 1 and value_of(average) < 0.96
+    careless_on = {"interpretation": "salary_more_than", "database": "original"}
+    assert value_of("relative_performance", **careless_on) == pytest.approx(100)
     named = done.results()["configs"]["magnifico_direct_plausible"]["metadata"]["not_scorable"]
     assert len(named["database_missing"]) == 42
 
@@ -117,17 +117,17 @@ def test_ones_own_database_needs_a_file_and_no_code(
     metadata, _ = brought("magnifico_own_desc", tmp_path)
     database = Path(metadata["magnifico_databases"])
     before = database.read_bytes()
-    own = {"magnifico_corpus": "own", "magnifico_subset": "all", "magnifico_prompt": "desc"}
-    docs = list(load.dataset(**own, **metadata)["test"])
+    options = {"magnifico_corpus": "own", "magnifico_subset": "all", "magnifico_prompt": "desc"}
+    docs = list(load.dataset(**options, **metadata)["test"])
     # Right on the user's rows, wrong where a mast is exactly 30 high.
     plant(tmp_path / "answers.jsonl", docs, lambda doc: continuation(doc).replace("> 30", ">= 30"))
     done = lm_eval("--tasks", "magnifico_own_desc", "--model", "recorded",
                    "--model_args", f"path={tmp_path / 'answers.jsonl'}",
                    "--metadata", json.dumps(metadata))  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    asked = partial(of_file, done.output, "magnifico_own_desc", interpretation="tall")
+    value_of = partial(of_file, done.output, "magnifico_own_desc", interpretation="tall")
     novel = "sql_execution_accuracy/novel"
-    assert (asked(novel, database="original"), asked(novel)) == (1, 0)
+    assert (value_of(novel, database="original"), value_of(novel)) == (1, 0)
     signature = done.results()["configs"]["magnifico_own_desc"]["metadata"]["signature"]
     assert "own examples+own databases" in signature["data"]
     assert str(tmp_path) not in json.dumps(signature)

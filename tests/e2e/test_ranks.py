@@ -25,9 +25,9 @@ class RankedLM(RecordedLM):
         self._rank, self._world_size, self._device = dist.get_rank(), dist.get_world_size(), "cpu"
 
     def all_gather(self, tensor: torch.Tensor) -> torch.Tensor:
-        parts = [torch.zeros_like(tensor) for _ in range(self.world_size)]
-        dist.all_gather(parts, tensor)
-        return torch.stack(parts)
+        gathered = [torch.zeros_like(tensor) for _ in range(self.world_size)]
+        dist.all_gather(gathered, tensor)
+        return torch.stack(gathered)
 
     def gather_object(self, obj: Any, dst: int = 0) -> list[Any] | None:
         gathered = [None] * self.world_size if self.rank == dst else None
@@ -38,7 +38,7 @@ class RankedLM(RecordedLM):
         dist.barrier()
 
 
-def found(model: type[RecordedLM], answers: dict[str, str]) -> dict[str, Any]:
+def evaluated_answers(model: type[RecordedLM], answers: dict[str, str]) -> dict[str, Any]:
     """Results and the order of documents, of recorded answers by task."""
     scored = {}
     for task, path in answers.items():
@@ -55,7 +55,7 @@ def rank(number: int, port: int, answers: dict[str, str], output: Path) -> None:
     """One rank, over gloo."""
     meeting = f"tcp://127.0.0.1:{port}"
     dist.init_process_group("gloo", meeting, rank=number, world_size=2)
-    scored = found(RankedLM, answers)
+    scored = evaluated_answers(RankedLM, answers)
     if number == 0:
         output.write_text(json.dumps(scored))
     dist.destroy_process_group()
@@ -83,7 +83,7 @@ def test_ranks_give_the_results_of_one(real_data: Path, tmp_path: Path) -> None:
     ]
     for one in ranks:
         one.start()
-    alone = json.loads(json.dumps(found(RecordedLM, answers)))
+    alone = json.loads(json.dumps(evaluated_answers(RecordedLM, answers)))
     for one in ranks:
         one.join(600)
         assert one.exitcode == 0

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 LONG_S = 900
 COMMAND = str(Path(sys.executable).parent / "lm-eval-ext")
 REQUESTS = 24
-"""Of two documents of lieder_mini."""
+"""The requests of two documents of lieder_mini."""
 
 
 def has_ended(process: psutil.Process) -> bool:
@@ -58,14 +58,14 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
     ]
     paths = os.pathsep.join([str(small_lm_eval), *filter(None, [os.environ.get("PYTHONPATH")])])
 
-    def start_and_wait_for(most: int) -> "subprocess.Popen[str]":
+    def start_and_wait_for(answers: int) -> "subprocess.Popen[str]":
         """A run of its own whose other requests wait, once it has so many answers."""
-        server.plan = lambda _: "waits" if len(set(server.answered)) >= most else ""
+        server.plan = lambda _: "waits" if len(set(server.answered)) >= answers else ""
         process = subprocess.Popen(
             [COMMAND, *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths},
             stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
-        until(lambda: len(set(server.answered)) == most, f"{most} answers never come")
+        until(lambda: len(set(server.answered)) == answers, f"{answers} answers never come")
         return process
 
     with serving() as server:
@@ -73,10 +73,12 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         (tmp_path / "served.yaml").write_text(served)
         process = start_and_wait_for(REQUESTS // 4)
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C reaches all of a terminal's processes
-        _, said = process.communicate(timeout=LONG_S)
+        _, message = process.communicate(timeout=LONG_S)
         assert process.returncode == 130
-        assert said.strip().splitlines()[-1].startswith("interrupted; the same command continues")
-        assert "Traceback" not in said
+        assert (
+            message.strip().splitlines()[-1].startswith("interrupted; the same command continues")
+        )
+        assert "Traceback" not in message
         assert not unfinished_folders(output)
         assert not list(output.rglob("results_*"))
 
@@ -96,7 +98,7 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         assert not unfinished_folders(output)
         (file,) = output.rglob("results_*.json")
         content = json.loads(file.read_text())
-        tokens = sum(len(ids) for one in set(server.asked) for ids in json.loads(one))
+        tokens = sum(len(ids) for body in set(server.asked) for ids in json.loads(body))
         assert content["tokens"]["lieder_mini"] == {"input": tokens, "output": 0}
         assert content["n-samples"]["lieder_mini"] == {"original": 48, "effective": 2}
         assert file.parent == output / "served"
@@ -150,18 +152,18 @@ def test_a_model_that_fails_does_not_stop_the_others(
         "display_name: Broken\nmodel: recorded\nmodel_args: {path: nowhere.jsonl}\n"
     )
     (models / "2-sound.yaml").write_text("display_name: Sound\nmodel: dummy\n")
-    said = run_warm("models", "lieder_mini")
-    assert said.splitlines()[-1] == "1 of 2 models failed: Broken"
-    assert "nowhere.jsonl" in said.splitlines()[-2]
-    assert said.count("nowhere.jsonl") == 1, "the reason is said once"
-    assert "[2/2] Sound: done in" in said
+    output = run_warm("models", "lieder_mini")
+    assert output.splitlines()[-1] == "1 of 2 models failed: Broken"
+    assert "nowhere.jsonl" in output.splitlines()[-2]
+    assert output.count("nowhere.jsonl") == 1, "the reason is said once"
+    assert "[2/2] Sound: done in" in output
     assert not unfinished_folders(tmp_path / "out")
     assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 1
     assert not list((tmp_path / "out" / "1-broken").glob("results_*.json"))
 
-    said = run_warm("models", "lieder_mini,cogs_mini_id")
-    assert "1 of 2 models failed: Broken" in said
-    assert "[2/2] Sound: cogs_mini_id (1 of 2 tasks have results)" in said
+    output = run_warm("models", "lieder_mini,cogs_mini_id")
+    assert "1 of 2 models failed: Broken" in output
+    assert "[2/2] Sound: cogs_mini_id (1 of 2 tasks have results)" in output
     assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 2
 
 
@@ -171,7 +173,7 @@ def test_a_server_that_dies_costs_no_answer(
     run_warm: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In a run of two tasks, of which each is then asked alone."""
+    """The run has two tasks; each is then evaluated alone."""
     # lm-eval asks again after a second, each time.
     monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda _: None))
     dead = 10
@@ -181,14 +183,14 @@ def test_a_server_that_dies_costs_no_answer(
             model_file(server.url, tiny_models / "gpt2", max_retries=2)
         )
         server.plan = lambda number: "hangs up" if number > dead else "429" * (number == 7)
-        said = run_warm("served.yaml", "lieder_mini,cogs_mini_id").splitlines()[-2]
-        assert "Remote end closed connection" in said, said
+        output = run_warm("served.yaml", "lieder_mini,cogs_mini_id").splitlines()[-2]
+        assert "Remote end closed connection" in output, output
         assert not list(tmp_path.rglob("results_*"))
         assert len(server.answered) == dead - 1
 
         server.plan = lambda number: "401" if len(server.answered) == both - 1 else ""
-        said = run_warm("served.yaml", "lieder_mini,cogs_mini_id")
-        assert "OPENAI_API_KEY" in said.splitlines()[-2]
+        output = run_warm("served.yaml", "lieder_mini,cogs_mini_id")
+        assert "OPENAI_API_KEY" in output.splitlines()[-2]
         server.plan = lambda _: ""
         for task in ("lieder_mini", "cogs_mini_id"):
             assert "Served: done in" in run_warm("served.yaml", task)
@@ -203,17 +205,17 @@ def test_two_runs_on_one_folder_share_the_work(
     models.mkdir()
     for name in ("first", "second"):
         (models / f"{name}.yaml").write_text("model: dummy\nresources: {gpus: 0}\n")
-    said = ["", ""]
+    outputs = ["", ""]
 
-    def one(number: int) -> None:
-        said[number] = run_warm(str(models), "lieder_mini")
+    def run_number(number: int) -> None:
+        outputs[number] = run_warm(str(models), "lieder_mini")
 
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(2)]
+    threads = [threading.Thread(target=run_number, args=(number,)) for number in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(line for text in said for line in text.splitlines() if "lieder" in line) == [
+    assert sorted(line for text in outputs for line in text.splitlines() if "lieder" in line) == [
         "[1/2] first: lieder_mini", "[2/2] second: lieder_mini",
     ]  # fmt: skip
     assert len(list(tmp_path.glob("out/*/results_*.json"))) == 2
@@ -223,10 +225,10 @@ def test_two_runs_on_one_folder_share_the_work(
     work = run.Work([models], "lieder_mini", tmp_path / "out", 2)
     done = run.plan(work)
     assert [(planned.tasks, planned.present) for planned in done] == [([], 1)] * 2
-    (first, second) = run.plan(replace(work, tasks="lieder_mini,cogs_mini_id"))
-    assert (first.tasks, first.present) == (["cogs_mini_id"], 1)
-    assert first.resources == {"gpus": 0}
-    assert second.command == [
+    (first_run, second_run) = run.plan(replace(work, tasks="lieder_mini,cogs_mini_id"))
+    assert (first_run.tasks, first_run.present) == (["cogs_mini_id"], 1)
+    assert first_run.resources == {"gpus": 0}
+    assert second_run.command == [
         "lm-eval-ext", "run", "--models", str(models / "second.yaml"), "--tasks", "cogs_mini_id",
         "--output", str(tmp_path / "out"), "--limit", "2",
     ]  # fmt: skip
@@ -235,10 +237,10 @@ def test_two_runs_on_one_folder_share_the_work(
 def test_a_launcher_starts_the_evaluation(tmp_path: Path, cli: Callable[..., Any]) -> None:
     (tmp_path / "m.yaml").write_text(f"model: dummy\nlauncher: env LAUNCHED=1 {sys.executable}\n")
     (tmp_path / "n.yaml").write_text("model: dummy\nlauncher: no-such-command --x\n")
-    what = ("--tasks", "lieder_mini", "--limit", "1", "--output", "out")
-    done = cli("run", "--models", "m.yaml", *what, "--executor", "slrm")
+    options = ("--tasks", "lieder_mini", "--limit", "1", "--output", "out")
+    done = cli("run", "--models", "m.yaml", *options, "--executor", "slrm")
     assert "'--executor': 'slrm' is not one of 'here', 'slurm'" in done.stderr
-    done = cli("run", "--models", "m.yaml", "n.yaml", *what)
+    done = cli("run", "--models", "m.yaml", "n.yaml", *options)
     assert done.returncode == 1
     assert "n: launcher 'no-such-command'" in done.stderr
     assert "1 of 2 models failed: n\n" in done.stderr

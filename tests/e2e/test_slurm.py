@@ -22,14 +22,14 @@ Submitted = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateSlurm]:
     """A running cluster, whose configuration SLURM_CONF names."""
-    made = PrivateSlurm(tmp_path_factory.mktemp("slurm"))
+    slurm_cluster = PrivateSlurm(tmp_path_factory.mktemp("slurm"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLURM_CONF", str(made.config))
+        patch.setenv("SLURM_CONF", str(slurm_cluster.config))
         try:
-            made.start()
-            yield made
+            slurm_cluster.start()
+            yield slurm_cluster
         finally:
-            made.stop()
+            slurm_cluster.stop()
 
 
 @pytest.fixture
@@ -52,10 +52,10 @@ def test_jobs_are_submitted_once_and_go_on_after_they_were_put_back(
     cluster: PrivateSlurm, submitted: Submitted, tmp_path: Path
 ) -> None:
     with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(submitted) for _ in range(2)]
-    said = [one.result() for one in both]
-    assert [one.returncode for one in said] == [0, 0], said
-    lines = "".join(one.stderr for one in said)
+        submissions = [pool.submit(submitted) for _ in range(2)]
+    commands = [command.result() for command in submissions]
+    assert [command.returncode for command in commands] == [0, 0], commands
+    lines = "".join(command.stderr for command in commands)
     numbers = dict(re.findall(r"sound, (\w+): submitted as job (\d+)", lines))
     assert numbers.keys() == {"lieder_mini", "cogs_mini_id"}
     assert lines.count("submitted as job") == 2, "no task is submitted twice"

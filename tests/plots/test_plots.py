@@ -1,5 +1,5 @@
-"""Figures hold the values of the results, where they belong; what is missing is said; files of
-figures, and what is refused."""
+"""Figures hold the values of the results, where they belong; missing results have a reason; files
+of figures, and refused options."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import pytest
 from support import logged
 from support.made_answers import MadeAnswers
 
-from lm_eval_ext.cards import card_of, cards
+from lm_eval_ext.cards import Card, card_of, cards
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.plots.charts import PAPER
 from lm_eval_ext.plots.declarations import Declared, declared
@@ -29,14 +29,14 @@ TASKS = ["lieder_mini", "magnifico_mini", "conceptual_mini"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, run_cache: Path) -> Path:
     """Results of two models on embedded tasks, and of a third on one of them."""
-    place = tmp_path_factory.mktemp("plots")
+    root = tmp_path_factory.mktemp("plots")
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("LM_EVAL_EXT_CACHE", str(run_cache))
         for seed, name in enumerate(("alpha", "beta", "gamma")):
             tasks = TASKS if name != "gamma" else TASKS[:1]
-            logged.evaluate(place / name, MadeAnswers(seed), tasks,
+            logged.evaluate(root / name, MadeAnswers(seed), tasks,
                             config={"model_args": {"seed": seed}}, name=name)  # fmt: skip
-    return place
+    return root
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def models(folder: Path) -> list[Model]:
 
 
 @pytest.mark.parametrize("figure", declared().values(), ids=declared())
-def test_declarations_name_what_there_is(figure: Declared) -> None:
+def test_declarations_name_existing_tasks_metrics_and_facets(figure: Declared) -> None:
     card = cards()[figure.name.partition("-")[0]]
     assert figure.reading.endswith("."), "a sentence that says how to read it"
     for task in (*figure.tasks.values(), *figure.mini.values()):
@@ -63,18 +63,18 @@ def test_values_are_answers_to_the_question(models: list[Model]) -> None:
     (model, *_) = models
     run = model.runs["lieder_mini"]
     ((_, question),) = ScoreQuery(by="requirement").questions(run)
-    found = {
-        cards()["lieder"].word(part["requirement"]): [one.value, one.low, one.high]
-        for part, one in estimates(run, question)
+    expected = {
+        cards()["lieder"].word(part["requirement"]): [score.value, score.low, score.high]
+        for part, score in estimates(run, question)
     }
     for part, numbers in shown.loc[model.label, ["value", "low", "high"]].iterrows():
-        assert list(numbers) == found[part]
+        assert list(numbers) == expected[part]
     assert len(shown) == 5 * len(models)
     assert figure.values["part"].iloc[0] == "existence", "as declared"
     assert figure.measure.chance == 0.5 and figure.ends == (0.0, 1.0)
 
 
-def made(values: pd.DataFrame, **measure: Any) -> Figure:
+def a_figure(values: pd.DataFrame, **measure: Any) -> Figure:
     about = Declared(name="x-1", title="t", tasks={})
     return Figure(about, values, Measure(title="", value=("v",), **measure))
 
@@ -85,8 +85,8 @@ def test_a_missing_panel_flatters_no_model() -> None:
     values = pd.DataFrame(rows, columns=["model", "part", "value"]).assign(
         published=False, task="", line="", metric=""
     )
-    assert made(values).order() == ["strong", "weak"]
-    assert made(values, lower_is_better=True).order() == ["weak", "strong"]
+    assert a_figure(values).order() == ["strong", "weak"]
+    assert a_figure(values, lower_is_better=True).order() == ["weak", "strong"]
 
 
 @pytest.mark.parametrize(
@@ -96,43 +96,61 @@ def test_a_missing_panel_flatters_no_model() -> None:
 def test_the_axis_goes_by_the_unit_not_by_the_values(unit: str, value: float, ends: Any) -> None:
     """A relative performance of 0.8 % lies at the left of an axis to 100."""
     values = pd.DataFrame([{"model": "m", "value": value, "low": None, "high": None}])
-    assert made(values, unit=unit).ends == ends
+    assert a_figure(values, unit=unit).ends == ends
 
 
-def test_what_is_missing_is_said(models: list[Model], folder: Path, tmp_path: Path) -> None:
+def test_missing_results_have_a_reason(models: list[Model], folder: Path, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"cogs-1 needs results of cogs_unmodified_gen, .*\.\.\."):
         figure_of("cogs-1", models)
-    there = {figure.name for figure in figures(models)}
-    told = dict(listed(models))
-    assert {name for name, text in told.items() if "needs results" in text} == told.keys() - there
+    drawable = {figure.name for figure in figures(models)}
+    descriptions = dict(listed(models))
+    assert {
+        name for name, text in descriptions.items() if "needs results" in text
+    } == descriptions.keys() - drawable
     for file in (folder / "alpha").glob("results_*"):
         shutil.copy(file, tmp_path)
     with pytest.raises(OptionError, match=r"magnifico-7: nothing to draw; alpha: .*no samples_"):
         figure_of("magnifico-7", read_models([tmp_path]))
-    # What is not defined: not "it needs magnifico_mini", which is there.
+    # Without a defined value the reason is not "it needs magnifico_mini", which is there.
     for file in (folder / "alpha").glob("samples_magnifico_mini*"):
         text = file.read_text().replace('"correct": 1.0', '"correct": 0.0')
         (tmp_path / file.name).write_text(text)
-    said = "magnifico-7: nothing to draw; alpha, magnifico_mini: N/A, since no interpretation"
-    with pytest.raises(OptionError, match=said):
+    message = "magnifico-7: nothing to draw; alpha, magnifico_mini: N/A, since no interpretation"
+    with pytest.raises(OptionError, match=message):
         figure_of("magnifico-7", read_models([tmp_path]))
 
 
+def questions_of(figure: Declared, card: Card) -> list[Question]:
+    """Return a question for each metric and value of the figure."""
+    parts = [{figure.by: (value,)} for value in figure.values] if figure.values else [{}]
+    questions = []
+    for name in figure.metrics.values():
+        question = card.question_of(name or card.headline_of(card.metrics))
+        for part in parts:
+            where = {**question.where, **figure.where, **part}
+            questions.append(Question(question.measure, where))
+    return questions
+
+
 def test_a_figure_of_the_paper_has_the_papers_values() -> None:
-    """LIEDER's first averaged over families, of which humans judged two, and lost them; that of
-    two nouns over continuations."""
+    """Each task of a paper's figure has published values under the figure's questions.
+
+    An average over all of LIEDER's families, of which humans judged two, would lose them.
+    """
+    checked = 0
     for name, figure in declared().items():
         card = cards()[name.partition("-")[0]]
-        alike = (one for one in card.references if one.by and one.by == figure.by)
-        tasks = {task for one in alike for task in one.tasks}
-        for task in tasks.intersection(figure.tasks.values()) if figure.paper else ():
-            shown = [
-                card.published(task, Question(own.measure, {**own.where, **figure.where, **part}))
-                for metric in figure.metrics.values()
-                for own in [card.question_of(metric or card.headline_of(card.metrics))]
-                for part in [{figure.by: (value,)} for value in figure.values] or [{}]
-            ]
-            assert any(shown), (name, task)
+        tasks: set[str] = set()
+        for reference in card.references:
+            if reference.by and reference.by == figure.by:
+                tasks.update(reference.tasks)
+        if not figure.paper:
+            continue
+        for task in tasks.intersection(figure.tasks.values()):
+            questions = questions_of(figure, card)
+            assert any(card.published(task, question) for question in questions), (name, task)
+            checked += 1
+    assert checked
 
 
 def test_names_and_numbers_are_data(models: list[Model]) -> None:
@@ -153,7 +171,7 @@ def figure(models: list[Model]) -> Figure:
 def test_files_have_their_format_and_the_width(models: list[Model], tmp_path: Path) -> None:
     figure = figure_of("conceptual-4", models)  # one panel, which is drawn soonest
     pdf, png, html = (
-        figure.save(tmp_path / f"a.{one}").read_bytes() for one in ("pdf", "png", "html")
+        figure.save(tmp_path / f"a.{ending}").read_bytes() for ending in ("pdf", "png", "html")
     )
     (box,) = re.findall(rb"MediaBox ?\[0 0 ([\d.]+) [\d.]+\]", pdf)
     assert abs(float(box) - 936) <= 8
@@ -164,7 +182,7 @@ def test_files_have_their_format_and_the_width(models: list[Model], tmp_path: Pa
 
 
 def test_an_exported_figure_has_the_key_of_its_lines(figure: Figure) -> None:
-    """What a dotted line, a bar and a hollow mark are stands below the title."""
+    """The key of dotted lines, bars and hollow marks stands below the title."""
     drawn = re.sub('aria-label="[^"]*"|</?[a-z][^>]*>', "", figure._repr_svg_())
     assert "95 % intervals" in drawn and "Dotted line: chance (0.5)." in drawn
     assert "Hollow marks" not in drawn and not figure.values["published"].any()
@@ -180,9 +198,9 @@ def test_an_svg_for_a_page_is_transparent_and_has_no_title(figure: Figure) -> No
 
 
 def test_the_command_writes_all_or_one(models: list[Model], tmp_path: Path) -> None:
-    one = tmp_path / "new" / "one.svg"
-    assert list(write(models, ["conceptual-4"], one)) == [one]
-    assert PAPER in one.read_text() and 'aria-label="ROUGE-L, from random' in one.read_text()
+    single = tmp_path / "new" / "one.svg"
+    assert list(write(models, ["conceptual-4"], single)) == [single]
+    assert PAPER in single.read_text() and 'aria-label="ROUGE-L, from random' in single.read_text()
     names = ["conceptual-2", "conceptual-4"]
     assert [path.stem for path in write(models, names, tmp_path / "all")] == names
 
@@ -197,7 +215,7 @@ def test_the_command_writes_all_or_one(models: list[Model], tmp_path: Path) -> N
         (["conceptual-4"], "file/a.svg", "cannot write"),
     ],
 )
-def test_what_cannot_be_drawn_is_one_line_and_no_file(
+def test_refused_figures_are_one_line_and_no_file(
     models: list[Model], tmp_path: Path, *, names: list[str], output: str | None, problem: str,
 ) -> None:  # fmt: skip
     (tmp_path / "file").write_text("in the way")
@@ -205,4 +223,4 @@ def test_what_cannot_be_drawn_is_one_line_and_no_file(
     with pytest.raises(OptionError, match=re.escape(problem)) as raised:
         list(write(models, names, path))
     assert "\n" not in str(raised.value)
-    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+    assert [path_left.name for path_left in tmp_path.iterdir()] == ["file"]

@@ -50,12 +50,14 @@ def executor(databases: Path) -> Iterator[Executor]:
 
 @pytest.fixture(scope="module")
 def impatient(databases: Path) -> Iterator[Executor]:
-    """For queries that end on no machine."""
+    """An executor with tight limits, for queries that end on no machine."""
     with Executor(databases, workers=1, limits=TIGHT) as executor:
         yield executor
 
 
 @pytest.fixture
 def fitting(case: Case, executor: Executor, impatient: Executor) -> Executor:
-    """With a short limit of time for what is to be late only."""
-    return impatient if case.can_be_late else executor
+    """The executor with a short limit of time for cases that can be late, else the patient one."""
+    if case.can_be_late:
+        return impatient
+    return executor

@@ -31,14 +31,17 @@ OLD = {"like pattern of 10 kB": ("wrong",), "printf with a width": ("prediction_
 CAN_SET = hasattr(sqlite3.Connection, "setlimit")
 
 
-def text_of(parts: str | list[Any]) -> str:
-    return parts if isinstance(parts, str) else "".join(map(_repeated, parts))
+def text_of(pieces: str | list[Any]) -> str:
+    return pieces if isinstance(pieces, str) else "".join(map(_repeated, pieces))
 
 
-def _repeated(part: str | dict[str, Any]) -> str:
-    if isinstance(part, str):
-        return part
-    piece, times = part["piece"], range(part.get("from", 0), part.get("from", 0) + part["times"])
+def _repeated(repetition: str | dict[str, Any]) -> str:
+    if isinstance(repetition, str):
+        return repetition
+    piece, times = (
+        repetition["piece"],
+        range(repetition.get("from", 0), repetition.get("from", 0) + repetition["times"]),
+    )
     if "{i}" not in piece:
         return str(piece * len(times))
     return "".join(piece.replace("{i}", str(i)) for i in times)

@@ -38,12 +38,12 @@ SLOW = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT c
 
 
 def state_of(folder: Path) -> dict[str, str]:
-    """Every file's hash: nothing may be changed, and nothing added."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    """Return every file's hash, to see that nothing was changed and nothing added."""
+    hashes = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            hashes[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashes
 
 
 def score_one(
@@ -60,17 +60,18 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def pids(executor: Executor) -> list[int]:
-    """Of its workers that run."""
+    """Return the process ids of the workers that run."""
     return [worker.pid for worker in executor._pool._workers if worker is not None]
 
 
 def peak_bytes(pid: int) -> int:
-    """The most memory that a process ever had; 0 where the system does not say."""
+    """Return the most memory that a process ever had; 0 where the system does not say."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    return next(int(x.split()[1]) * 1024 for x in status.splitlines() if x.startswith("VmHWM"))
+    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) * 1024
 
 
 def check_hostile(case: Case, executor: Executor, folder: Path, memory: int) -> None:

@@ -20,9 +20,9 @@ from lm_eval_ext.sql.values import Failure, Row, Value
 
 
 def matches(semantics: str, gold: Rows, predicted: Rows) -> bool:
-    """Without a query that the rule could ask more of."""
-    asked = Gold("SELECT 1 FROM t", gold, lambda sql: Failure("error", sql))
-    return SEMANTICS[semantics].prepare(asked).matches(predicted)
+    """Judge by rows alone: the rule cannot run a further query."""
+    gold_query = Gold("SELECT 1 FROM t", gold, lambda sql: Failure("error", sql))
+    return SEMANTICS[semantics].prepare(gold_query).matches(predicted)
 
 
 def as_result(rows: list[Row]) -> Rows:
@@ -93,22 +93,22 @@ CASES = {
     "column more, rows swapped": ("(1), (2)", "(2, 0), (1, 0)", NOBODY),
     "rounded, columns swapped": ("(10 / 3.0, 'x')", "('x', 3.333333)", NOBODY),
 }
-"""By name: gold and prediction as rows of VALUES or a query, and who calls the prediction right."""
+"""Gold and prediction (rows of VALUES, or a query), and the semantics that call it right."""
 
 
 @pytest.mark.parametrize(("gold", "predicted", "right"), CASES.values(), ids=CASES)
 def test_equality(database: sqlite3.Connection, gold: str, predicted: str, right: str) -> None:
-    """Which semantics call two results equal; it does not matter which one is the gold's."""
+    """Exactly these semantics call the two results equal, whichever of them is the gold's."""
     results = []
     for sql in (gold, predicted):
         query = sql if "SELECT" in sql else f"VALUES {sql}"
         results.append(run_on(database, query))
-    first, second = results
+    gold_rows, predicted_rows = results
     accepting = set(right.split())
     if "spider" in accepting:
         accepting.add("spider-distinct")
-    assert {name for name in SEMANTICS if matches(name, first, second)} == accepting
-    assert {name for name in SEMANTICS if matches(name, second, first)} == accepting
+    assert {name for name in SEMANTICS if matches(name, gold_rows, predicted_rows)} == accepting
+    assert {name for name in SEMANTICS if matches(name, predicted_rows, gold_rows)} == accepting
 
 
 # --- what the gold's ORDER BY leaves open, on a real database -----------------------------
@@ -155,7 +155,7 @@ ORDERED = yaml.safe_load(
 
 @pytest.mark.parametrize("case", ORDERED, ids=lambda case: case["gold"])
 def test_order(database: sqlite3.Connection, case: dict[str, Any]) -> None:
-    """Which predictions are right where a gold orders its rows, and which ones are wrong."""
+    """Where a gold orders its rows, some predictions are right and others are wrong."""
     sql, right, wrong = case["gold"], case["right"], case["wrong"]
     if "DISTINCT FROM" in sql and sqlite3.sqlite_version_info < (3, 39):
         pytest.skip("this SQLite is too old for IS DISTINCT FROM")
@@ -203,8 +203,8 @@ def test_a_result_equals_itself_in_any_order_and_with_noise(
 
 @given(PAIRS)
 def test_strict_without_floats_is_the_multiset(pair: tuple[list[Row], list[Row]]) -> None:
-    first, second = ([tuple(str(v) for v in row) for row in rows] for rows in pair)
-    assert equal("strict", list(first), list(second)) == (sorted(first) == sorted(second))
+    gold, predicted = ([tuple(str(v) for v in row) for row in rows] for rows in pair)
+    assert equal("strict", list(gold), list(predicted)) == (sorted(gold) == sorted(predicted))
 
 
 # --- Spider's and BIRD's rules -------------------------------------------------------------

@@ -124,16 +124,16 @@ def test_order_where_the_gold_orders(semantics: str) -> None:
 def test_rows() -> None:
     """The rows themselves, as the results have them, also where rows count as sets."""
     predicted = as_result([(3, "Rome"), ("Oslo", 1), (9, "Bonn")])
-    found = difference("sets", as_result(CITIES), predicted)
-    assert (found.missing, found.extra) == ([("Bonn", 2)], [(9, "Bonn")])
+    shown = difference("sets", as_result(CITIES), predicted)
+    assert (shown.missing, shown.extra) == ([("Bonn", 2)], [(9, "Bonn")])
 
 
 def test_large_results() -> None:
     """Rows of large results are not compared, so that a reason takes no time."""
-    many: list[Row] = [(number,) for number in range(MAX_CELLS)]
-    shorter = difference("strict", as_result(many), as_result(many[1:]))
+    large: list[Row] = [(number,) for number in range(MAX_CELLS)]
+    shorter = difference("strict", as_result(large), as_result(large[1:]))
     assert shorter.as_text() == "199,999 rows instead of 200,000"
-    changed = difference("strict", as_result(many), as_result([*many[1:], (-1,)]))
+    changed = difference("strict", as_result(large), as_result([*large[1:], (-1,)]))
     assert changed.as_text() == "200,000 rows, but not all of them right"
 
 

@@ -98,13 +98,13 @@ SQLiteEngine.run = run; worker.main()
 
 
 @pytest.mark.parametrize(
-    ("boot", "said"), [("raise SystemExit(3)", "do not start"), (DEFECT, "KeyError: 'defect'")]
+    ("boot", "message"), [("raise SystemExit(3)", "do not start"), (DEFECT, "KeyError: 'defect'")]
 )
 def test_a_defect_in_a_worker_is_not_a_verdict(
-    databases: Path, monkeypatch: pytest.MonkeyPatch, boot: str, said: str
+    databases: Path, monkeypatch: pytest.MonkeyPatch, boot: str, message: str
 ) -> None:
     monkeypatch.setattr("lm_eval_ext.sql.pool._BOOT", boot)
-    with Executor(databases) as executor, pytest.raises(RuntimeError, match=said):
+    with Executor(databases) as executor, pytest.raises(RuntimeError, match=message):
         executor.query("people", "SELECT 1")
 
 
@@ -153,10 +153,10 @@ def test_names_that_differ_in_case_only(tmp_path: Path) -> None:
         (tmp_path / f"{name}.sqlite").touch()
     if len(list(tmp_path.iterdir())) < 2:
         pytest.skip("this file system knows no case")
-    found = Databases(tmp_path)
-    assert found.find("dB") == Place("sqlite", str(tmp_path / "dB.sqlite"))
+    databases = Databases(tmp_path)
+    assert databases.find("dB") == Place("sqlite", str(tmp_path / "dB.sqlite"))
     with pytest.raises(DataError, match="has both Db and dB"):
-        found.find("db")
+        databases.find("db")
 
 
 def test_the_folder_wins_over_the_flat_file_and_sqlite_over_db(tmp_path: Path) -> None:
@@ -164,11 +164,11 @@ def test_the_folder_wins_over_the_flat_file_and_sqlite_over_db(tmp_path: Path) -
     (tmp_path / "a").mkdir()
     for name in ("a.db", "a.sqlite", "a/a.db", "a/a.sqlite3", "a/other.sqlite"):
         (tmp_path / name).touch()
-    found = Databases(tmp_path)
-    assert found.find("A") == Place("sqlite", str(tmp_path / "a/a.sqlite3"))
+    databases = Databases(tmp_path)
+    assert databases.find("A") == Place("sqlite", str(tmp_path / "a/a.sqlite3"))
     (tmp_path / "a/a.sqlite3-wal").write_bytes(b"rows")
     with pytest.raises(DataError, match=r"unmerged changes in a\.sqlite3-wal"):
-        found.find("a")
+        databases.find("a")
 
 
 def test_query(executor: Executor, impatient: Executor, databases: Path) -> None:
@@ -232,7 +232,7 @@ if len(sys.argv) > 3:
 
 
 def stat(pid: int) -> list[str]:
-    """What the system says of a process: its state and, as the twelfth entry, its time."""
+    """Return the system's entries on a process: its state and, as the twelfth, its time."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -272,8 +272,8 @@ def test_no_worker_outlives_its_parent(databases: Path, how: str) -> None:
 def test_a_worker_loads_nothing_heavy() -> None:
     code = "import sys, lm_eval_ext.sql.worker; print(*sys.modules)"
     root = Path(__file__).resolve().parents[2]
-    said = subprocess.check_output([sys.executable, "-S", "-c", code], text=True, cwd=root)
-    tops = {name.partition(".")[0] for name in said.split()}
+    output = subprocess.check_output([sys.executable, "-S", "-c", code], text=True, cwd=root)
+    tops = {name.partition(".")[0] for name in output.split()}
     assert tops <= {*sys.stdlib_module_names, "lm_eval_ext", "__main__"}
 
 

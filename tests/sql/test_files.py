@@ -110,7 +110,7 @@ def test_rows_that_can_be_read(
 UNCLOSED = '"SELECT name FROM t WHERE a ='
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv"])
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
 @pytest.mark.parametrize("position", ["first", "middle", "last"])
 @pytest.mark.parametrize(
     "later",
@@ -125,7 +125,7 @@ UNCLOSED = '"SELECT name FROM t WHERE a ='
     ],
 )
 def test_a_mark_that_is_not_closed_loses_no_row(
-    tmp_path: Path, kind: str, position: str, later: str
+    tmp_path: Path, ending: str, position: str, later: str
 ) -> None:
     """It is an error that names its line, and with --no-quotes an ordinary character."""
     cells = ["SELECT 1", "SELECT 1", "SELECT 1", "SELECT 1"]
@@ -133,12 +133,12 @@ def test_a_mark_that_is_not_closed_loses_no_row(
     cells[broken] = UNCLOSED
     if broken < 2:
         cells[2] = later
-    delimiter = {"csv": ",", "tsv": "\t"}[kind]
+    delimiter = {"csv": ",", "tsv": "\t"}[ending]
     rows = [delimiter.join(("d", "SELECT 1", cell)) for cell in cells]
     content = "\n".join([delimiter.join(NAMES), *rows, ""])
     with pytest.raises(DataError, match=f"line {broken + 2}: a quotation mark opens a cell"):
-        predictions(tmp_path, f"a.{kind}", content)
-    read = predictions(tmp_path, f"a.{kind}", content, quotes=False)
+        predictions(tmp_path, f"a.{ending}", content)
+    read = predictions(tmp_path, f"a.{ending}", content, quotes=False)
     assert [prediction.predicted for prediction in read] == cells
 
 
@@ -172,16 +172,16 @@ def test_what_is_written_is_what_was_read(tmp_path: Path, name: str) -> None:
     assert [row.number for row in rows] == list(range(1, len(records) + 1))
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv"])
-def test_bytes_that_are_no_utf8_pass_through_a_table(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_bytes_that_are_no_utf8_pass_through_a_table(tmp_path: Path, ending: str) -> None:
     """The bytes of a model's answer are neither refused nor replaced."""
-    delimiter = {"csv": b",", "tsv": b"\t"}[kind]
-    path = tmp_path / f"a.{kind}"
+    delimiter = {"csv": b",", "tsv": b"\t"}[ending]
+    path = tmp_path / f"a.{ending}"
     path.write_bytes(
         delimiter.join(map(str.encode, NAMES)) + b"\nd,g,\xff\n".replace(b",", delimiter)
     )
     (row,) = read_predictions(path)
-    out = written(tmp_path / f"b.{kind}", [row.record])
+    out = written(tmp_path / f"b.{ending}", [row.record])
     assert out.read_bytes() == path.read_bytes()
 
 
@@ -201,11 +201,11 @@ def test_json_keeps_types_and_half_surrogates(tmp_path: Path) -> None:
     assert [read.record["f"] for read in table] == ["[1.5, null, true]"] * 2
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv"])
-def test_a_column_named_by_half_a_surrogate_is_written(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_a_column_named_by_half_a_surrogate_is_written(tmp_path: Path, ending: str) -> None:
     """JSON allows such a name; in the header of a table it is replaced, as it is in a cell."""
     record = {"db_id": "d", "gold_sql": "g", "predicted_sql": "p", "a\ud800": 1}
-    (row,) = read_predictions(written(tmp_path / f"a.{kind}", [record]))
+    (row,) = read_predictions(written(tmp_path / f"a.{ending}", [record]))
     assert list(row.record)[:3] == list(NAMES)
     assert list(row.record.values()) == ["d", "g", "p", "1"]
 

@@ -27,9 +27,9 @@ LATE = "text search"
 
 @pytest.mark.parametrize("engines", [("sqlite",), ("both", "duckdb"), ("both", "postgresql")])
 def test_the_corpus_is_large_enough_and_says_each_thing_once(engines: tuple[str, ...]) -> None:
-    found = cases(*engines)
-    assert len({case.name for case in found}) == len({case.sql for case in found}) == len(found)
-    assert len(found) >= 120
+    corpus = cases(*engines)
+    assert len({case.name for case in corpus}) == len({case.sql for case in corpus}) == len(corpus)
+    assert len(corpus) >= 120
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -62,7 +62,9 @@ def test_as_gold_they_are_gold_errors(case: Case, fitting: Executor) -> None:
     """The gold is no more trusted than the prediction."""
     verdict = score_one(fitting, "people", case.sql, "SELECT 'no gold says this'")
     runs = {"wrong", "correct"}
-    assert verdict.status in {"wrong" if one in runs else "gold_error" for one in case.statuses}
+    assert verdict.status in {
+        "wrong" if status in runs else "gold_error" for status in case.statuses
+    }
 
 
 def test_a_gold_that_kills_its_worker_does_so_once(

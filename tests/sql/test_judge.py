@@ -88,10 +88,14 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Original:
     return Original(written(tmp_path_factory.mktemp("fleet") / "fleet.sqlite", FLEET), GOLDS)
 
 
-@pytest.mark.parametrize(("gold", "other"), [*SAME, *OTHER])
-def test_random_databases_distinguish_what_differs(gold: str, other: str, fleet: Original) -> None:
+@pytest.mark.parametrize(("gold", "changed"), [*SAME, *OTHER])
+def test_random_databases_distinguish_what_differs(
+    gold: str, changed: str, fleet: Original
+) -> None:
     (case,) = (case for case in gold_cases(fleet) if case.gold == gold)
-    assert distinguished(fleet, case, {other}) == ({other} if (gold, other) in OTHER else set())
+    assert distinguished(fleet, case, {changed}) == (
+        {changed} if (gold, changed) in OTHER else set()
+    )
 
 
 def test_families_of_a_gold(fleet: Original) -> None:
@@ -104,7 +108,7 @@ def test_families_of_a_gold(fleet: Original) -> None:
         assert normal(wrong[0][1]) not in {
             normal(sql) for _, sql in variants.neighbours(case.gold, {wrong[0][1]})
         }
-        kinds |= {kind for kind, _ in wrong}
+        kinds |= {family for family, _ in wrong}
         right = {sql for _, sql in variants.rewrites(case.gold)}
         kept += len(right)
         assert distinguished(fleet, case, right) == set(), case.gold
@@ -113,7 +117,7 @@ def test_families_of_a_gold(fleet: Original) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "row"),
+    ("column_type", "row"),
     [
         ("days", "5, 'Kiten', 1, '1987-02-30', 1, 1"),
         ("runs", "5, 'Kitennn', 1, '1987-02-28', 1, 1"),
@@ -121,13 +125,13 @@ def test_families_of_a_gold(fleet: Original) -> None:
         ("", "5, 'Kiten', 3, '1996-02-29', 1, NULL"),
     ],
 )
-def test_flaws_of_added_rows(kind: str, row: str, tmp_path: Path) -> None:
+def test_flaws_of_added_rows(column_type: str, row: str, tmp_path: Path) -> None:
     path = written(tmp_path / "fleet.sqlite", FLEET)
-    with opened("") as made:
-        (values,) = made.execute(f"VALUES (5, {row})").fetchall()
+    with opened("") as copy:
+        (values,) = copy.execute(f"VALUES (5, {row})").fetchall()
     shipped = Shipped({sha256_of(path): {"ship": [[*values]]}}, {})
     suite = populate("fleet", path, [], tmp_path / "out", shipped)
-    assert flaws(path, suite, Original(path, [])) == ({kind: 1} if kind else {})
+    assert flaws(path, suite, Original(path, [])) == ({column_type: 1} if column_type else {})
 
 
 @pytest.mark.slow

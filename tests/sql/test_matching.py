@@ -123,14 +123,14 @@ def test_many_floats_with_noise(make_row: object) -> None:
 
 
 def test_a_smaller_result_is_paired_with_some_of_the_partners() -> None:
-    """As where a LIMIT cuts through tied rows."""
+    """Such groups arise where a LIMIT cuts through tied rows."""
     assert can_pair_all([(1.0,), (2.0,)], [(3.0,), (2.0 + 1e-12,), (1.0,)])
     assert not can_pair_all([(1.0,), (1.0,)], [(1.0,), (2.0,), (3.0,)])
     assert not can_pair_all([(1.0,), (2.0,)], [(1.0,)])
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "equal"),
+    ("left", "right", "equal"),
     [
         (0.1 + 0.2, 0.3, True),
         (1, 1.0, True),
@@ -143,7 +143,7 @@ def test_a_smaller_result_is_paired_with_some_of_the_partners() -> None:
         (None, 0.0, False),
     ],
 )
-def test_close(first: Value, second: Value, equal: bool) -> None:
+def test_close(left: Value, right: Value, equal: bool) -> None:
     """Only floats have a tolerance, and it is symmetric."""
-    assert close(first, second) is equal
-    assert close(second, first) is equal
+    assert close(left, right) is equal
+    assert close(right, left) is equal

@@ -37,9 +37,9 @@ def library() -> Iterator[sqlite3.Connection]:
 
 @pytest.mark.parametrize("gold", CASES)
 def test_all_mutants_of_a_gold(library: sqlite3.Connection, gold: str) -> None:
-    found = mutants(gold, schema_of(library))
-    assert [f"{n.kind}: {n.sql}" for n in found] == CASES[gold]
-    for mutant in found:
+    gold_mutants = mutants(gold, schema_of(library))
+    assert [f"{n.kind}: {n.sql}" for n in gold_mutants] == CASES[gold]
+    for mutant in gold_mutants:
         library.execute(mutant.sql)
 
 
@@ -73,13 +73,13 @@ def test_a_kind_has_a_bounded_number_of_mutants(library: sqlite3.Connection) -> 
 def test_what_only_the_rows_decide() -> None:
     """COUNT(x) for COUNT(*) is a mistake where x has NULL, COUNT(DISTINCT x) where it repeats."""
     gold = "SELECT COUNT(*) FROM jar"
-    found = []
+    kept = []
     for values in ("SELECT 1, 1 WHERE 0", "VALUES (1, 1)", "VALUES (1, 1), (2, NULL)",
                    "VALUES (1, 1), (1, 2)"):  # fmt: skip
         with opened(f"CREATE TABLE jar (a, b); INSERT INTO jar {values};") as connection:
             of = kinds(gold, schema_of(connection))
-        found.append((of["count_of_nullable"], of["count_of_distinct"]))
-    assert found == [(0, 0), (0, 0), (1, 0), (0, 1)]
+        kept.append((of["count_of_nullable"], of["count_of_distinct"]))
+    assert kept == [(0, 0), (0, 0), (1, 0), (0, 1)]
 
 
 def test_a_dates_neighbour_is_a_date() -> None:
@@ -104,9 +104,9 @@ def test_whatever_the_condition_all_mutants_run(
 ) -> None:
     gold = f"SELECT title FROM book WHERE {condition} ORDER BY title LIMIT 2"
     schema = schema_of(library)
-    found = mutants(gold, schema)
-    assert found == mutants(gold, schema)
-    texts = [mutant.sql for mutant in found]
+    gold_mutants = mutants(gold, schema)
+    assert gold_mutants == mutants(gold, schema)
+    texts = [mutant.sql for mutant in gold_mutants]
     assert len(set(texts)) == len(texts) and to_sql(parse(gold, schema)) not in texts
     for text in texts:
         library.execute(text)
@@ -134,10 +134,12 @@ def test_real_golds_and_their_mutants_written_again(real_data: Path) -> None:
                 except sqlite3.Error:
                     continue
                 assert connection.execute(to_sql(parse(gold, schema))).fetchall() == rows, gold
-                found = mutants(gold, schema)
-                if not {"distinct_added", "limit_raised"} & {mutant.kind for mutant in found}:
+                gold_mutants = mutants(gold, schema)
+                if not {"distinct_added", "limit_raised"} & {
+                    mutant.kind for mutant in gold_mutants
+                }:
                     assert len(set(rows)) == len(rows) or "distinct" in gold.lower(), gold
-                for mutant in found:
+                for mutant in gold_mutants:
                     connection.execute(f"EXPLAIN {mutant.sql}")
                     count += 1
     assert count > 5_000 // ONE_IN

@@ -34,9 +34,9 @@ def agrees(row: dict[str, Any]) -> bool:
     return (row["status"] == "correct") is (row["recorded_correct"] == "1")
 
 
-@pytest.mark.parametrize(("runs", "least"), [("old_outputs", 0.995), ("outputs", 0.975)])
+@pytest.mark.parametrize(("runs", "min_agreement"), [("old_outputs", 0.995), ("outputs", 0.975)])
 def test_reference_agrees_with_the_recorded_verdicts(
-    scored: list[dict[str, Any]], runs: str, least: float
+    scored: list[dict[str, Any]], runs: str, min_agreement: float
 ) -> None:
     rows = [
         row
@@ -44,7 +44,7 @@ def test_reference_agrees_with_the_recorded_verdicts(
         if row["run"].startswith(f"{runs}/") and row["status"] != "database_missing"
     ]
     assert len(rows) > 2_500
-    assert sum(map(agrees, rows)) / len(rows) >= least
+    assert sum(map(agrees, rows)) / len(rows) >= min_agreement
 
 
 def test_disagreements_lie_where_the_authors_changed_the_databases(

@@ -58,13 +58,13 @@ def test_tables_and_columns_in_any_case(schema: Schema) -> None:
 )  # fmt: skip
 def test_affinity_is_sqlites(declared: str) -> None:
     with opened(f"CREATE TABLE t (c {declared}); INSERT INTO t VALUES ('07');") as connection:
-        ((kind,),) = connection.execute("SELECT typeof(c) FROM t").fetchall()
+        ((storage,),) = connection.execute("SELECT typeof(c) FROM t").fetchall()
         rule = affinity_of(declared)
-        assert (kind, rule) in {
+        assert (storage, rule) in {
             ("integer", "INTEGER"), ("integer", "NUMERIC"), ("real", "REAL"), ("text", "TEXT"),
             ("text", "BLOB"),
         }  # fmt: skip
-        if kind == "integer":  # which of the two only a division tells
+        if storage == "integer":  # which of the two only a division tells
             assert (rule == "INTEGER") == ("INT" in declared.upper())
 
 
@@ -106,8 +106,8 @@ def test_what_the_rows_hold() -> None:
       CREATE TABLE empty (one INTEGER, two TEXT NOT NULL);
     """
     with opened(script) as connection:
-        found = schema_of(connection)
-    held = {c.name: (c.holds_null, c.repeats) for table in found.values() for c in table.columns}
+        schema = schema_of(connection)
+    held = {c.name: (c.holds_null, c.repeats) for table in schema.values() for c in table.columns}
     assert held == {
         "id": (False, False), "jam": (True, False), "lid": (True, True), "a b": (False, False),
         "one": (False, False), "two": (False, False),

@@ -104,7 +104,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_suite_tells_chance_from_right(
     folder: Path, names: Sequence[str], original: str, suite: str
 ) -> None:
-    """What is right by chance turns wrong on a named database; right answers stay right."""
+    """A query that is right by chance turns wrong on a named database; right answers stay right."""
     rows = rows_of(folder / "out.csv")
     for name in names:
         row = rows[name]
@@ -127,8 +127,8 @@ def test_a_suite_that_was_built_is_read_again(folder: Path, tmp_path: Path) -> N
     assert (summary["correct"], summary["original_correct"], summary["rows"]) == (3, 5, 7)
     assert "|suites:strict-v" in summary["signature"]
     assert summary["remarks"] == []
-    parts = {part["initial"]: (part["correct"], part["scored"]) for part in summary["by"]}
-    assert parts == {"c": (1, 2), "a": (1, 1), "d": (1, 2), "o": (0, 1), "f": (0, 1)}
+    counts = {group["initial"]: (group["correct"], group["scored"]) for group in summary["by"]}
+    assert counts == {"c": (1, 2), "a": (1, 1), "d": (1, 2), "o": (0, 1), "f": (0, 1)}
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["status"] for line in lines] == [
         row["status"] for row in rows_of(folder / "out.csv").values()
@@ -204,15 +204,15 @@ def test_answers_in_code_fences(folder: Path, tmp_path: Path, extract: bool) -> 
         *(["--extract"] if extract else []),
     )  # fmt: skip
     rows = rows_of(tmp_path / "out.csv")
-    found = {name: row["status"] for name, row in rows.items()}
+    statuses = {name: row["status"] for name, row in rows.items()}
     if extract:
-        assert found == {**dict.fromkeys(RIGHT, "correct"), "prose": "prediction_error"}
+        assert statuses == {**dict.fromkeys(RIGHT, "correct"), "prose": "prediction_error"}
         assert rows["prose"]["reason"] == "no query was found in the answer"
         assert {name: rows[name]["extracted_sql"] for name in RIGHT} == {
             name: query for name, (_, query) in RIGHT.items()
         }
     else:
-        assert set(found.values()) == {"prediction_error"}
+        assert set(statuses.values()) == {"prediction_error"}
     assert ("--extract reads the query" in " ".join(text.split())) is not extract
 
 
@@ -239,14 +239,14 @@ def test_queries_bring_no_hint_about_extraction(
 @pytest.fixture
 def two_systems(folder: Path, tmp_path: Path) -> tuple[Path, Path]:
     """The first is right where both are and on one more; two rows of the second are swapped."""
-    first = write_predictions(tmp_path / "first.csv", ALL)
-    other = {name: (gold, "SELECT 0") for name, (gold, _) in RIGHT.items()}
-    other["count"] = RIGHT["count"]
-    other["order"] = (WRONG["order"][0], WRONG["order"][0])
-    second = write_predictions(
-        tmp_path / "second.csv", {name: other.get(name, ALL[name]) for name in reversed(ALL)}
+    first_file = write_predictions(tmp_path / "first.csv", ALL)
+    wrong = {name: (gold, "SELECT 0") for name, (gold, _) in RIGHT.items()}
+    wrong["count"] = RIGHT["count"]
+    wrong["order"] = (WRONG["order"][0], WRONG["order"][0])
+    second_file = write_predictions(
+        tmp_path / "second.csv", {name: wrong.get(name, ALL[name]) for name in reversed(ALL)}
     )
-    return first, second
+    return first_file, second_file
 
 
 def test_two_systems_are_compared_on_the_same_rows(
@@ -258,13 +258,13 @@ def test_two_systems_are_compared_on_the_same_rows(
         "sql", "compare", *two_systems, "--databases", folder / "shop.sqlite", "--semantics",
         "strict", "--json", "-o", out, "--by", "name",
     )  # fmt: skip
-    found = json.loads(text)
-    assert found["systems"] == ["first", "second"]
-    cells = [found[key] for key in ("both_correct", "only_a", "only_b", "both_wrong")]
+    comparison = json.loads(text)
+    assert comparison["systems"] == ["first", "second"]
+    cells = [comparison[key] for key in ("both_correct", "only_a", "only_b", "both_wrong")]
     assert cells == [3, 2, 1, 1]
-    assert found["difference"]["value"] == pytest.approx(1 / 7)
-    assert found["mcnemar_p"] == 1.0
-    assert [part["name"] for part in found["by"]] == list(ALL)
+    assert comparison["difference"]["value"] == pytest.approx(1 / 7)
+    assert comparison["mcnemar_p"] == 1.0
+    assert [group["name"] for group in comparison["by"]] == list(ALL)
     rows = rows_of(out)
     assert rows["average"]["status (first)"] == "correct"
     assert rows["average"]["status (second)"] == "wrong"
@@ -273,16 +273,18 @@ def test_two_systems_are_compared_on_the_same_rows(
 
 @pytest.mark.parametrize("step", ["its-own-output", "the-same-file"])
 def test_columns_of_a_comparison_are_there_once(folder: Path, tmp_path: Path, step: str) -> None:
-    """What was written can be compared again, and a file with itself."""
-    first, second = (write_predictions(tmp_path / f"{name}.csv", RIGHT) for name in ("a", "b"))
+    """An output can be compared again, and a file with itself."""
+    first_file, second_file = (
+        write_predictions(tmp_path / f"{name}.csv", RIGHT) for name in ("a", "b")
+    )
     if step == "the-same-file":
-        second = first
+        second_file = first_file
     else:
         text = ",".join(["name,gold_sql,predicted_sql", "status (a),reason (b)\n"])
-        first.write_text(f"{text}count,SELECT 4,SELECT 4,wrong,an earlier reason\n")
-        second.write_text("name,gold_sql,predicted_sql\ncount,SELECT 4,SELECT 4\n")
+        first_file.write_text(f"{text}count,SELECT 4,SELECT 4,wrong,an earlier reason\n")
+        second_file.write_text("name,gold_sql,predicted_sql\ncount,SELECT 4,SELECT 4\n")
     out = tmp_path / "out.csv"
-    run("sql", "compare", first, second, "--databases", folder / "shop.sqlite", "-o", out)
+    run("sql", "compare", first_file, second_file, "--databases", folder / "shop.sqlite", "-o", out)
     with out.open(newline="") as file:
         header, row, *_ = csv.reader(file)
     assert len(set(header)) == len(header)
@@ -355,22 +357,22 @@ def test_rows_of_the_same_name_with_other_golds_are_counted(
 
 
 def explained(folder: Path, *options: str | Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
+    explanation: dict[str, Any] = json.loads(
         run("sql", "explain", "--databases", folder / "shop.sqlite", *options, "--json")
     )
-    return found
+    return explanation
 
 
 def test_the_smallest_rows_that_show_a_difference(folder: Path) -> None:
     """A customer without a purchase but with a city is all that is needed."""
     row = list(ALL).index("city") + 1
-    found = explained(
+    explanation = explained(
         folder, "--predictions", folder / "ten.csv", "--row", str(row), "--semantics", "strict",
         "--suite", folder / "suites",
     )  # fmt: skip
-    assert (found["status"], found["original_status"]) == ("wrong", "correct")
-    assert found["database"].startswith(("small-", "copy"))
-    rows_left = found["smallest"]
+    assert (explanation["status"], explanation["original_status"]) == ("wrong", "correct")
+    assert explanation["database"].startswith(("small-", "copy"))
+    rows_left = explanation["smallest"]
     (table,) = rows_left["tables"]
     assert table["name"] == "customer"
     assert len(table["rows"]) == 1
@@ -383,8 +385,10 @@ def test_the_search_for_the_smallest_rows_ends_in_time(
 ) -> None:
     """Without time all rows are left, which show the difference as well."""
     monkeypatch.setattr(smallest, "MAX_SECONDS", 0.0)
-    found = explained(folder, "--gold", "SELECT name FROM customer", "--predicted", "SELECT 1")
-    assert [len(table["rows"]) for table in found["smallest"]["tables"]] == [4, 4]
+    explanation = explained(
+        folder, "--gold", "SELECT name FROM customer", "--predicted", "SELECT 1"
+    )
+    assert [len(table["rows"]) for table in explanation["smallest"]["tables"]] == [4, 4]
 
 
 @pytest.mark.parametrize(
@@ -399,12 +403,12 @@ def test_an_explanation_replaces_no_suite(folder: Path, gold: str, builds_anothe
     suites = folder / "suites"
     before = (suites / "shop" / "suite.json").read_bytes()
     folders = len(list(suites.iterdir()))
-    found = explained(
+    explanation = explained(
         folder, "--gold", gold, "--predicted", gold, "--semantics", "strict", "--suite", suites,
         "--build-suite",
     )  # fmt: skip
-    assert found["status"] == "correct"
-    assert found["database"] != "original"
+    assert explanation["status"] == "correct"
+    assert explanation["database"] != "original"
     assert (suites / "shop" / "suite.json").read_bytes() == before
     assert (len(list(suites.iterdir())) > folders) is builds_another
 
@@ -449,17 +453,19 @@ def test_a_suite_of_another_database_with_the_same_name_is_refused(
     folder: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     """Its rows were drawn for another schema and other values."""
-    other = written(tmp_path / "shop.sqlite", SHOP + "DELETE FROM purchase WHERE id = 4;")
+    namesake = written(tmp_path / "shop.sqlite", SHOP + "DELETE FROM purchase WHERE id = 4;")
     gold = RIGHT["count"][0]
     with pytest.raises(LmEvalExtError, match="built for another database than"):
-        score_with_suite(folder, other, gold, tmp_path / "out.csv", *options)
+        score_with_suite(folder, namesake, gold, tmp_path / "out.csv", *options)
 
 
 def test_json_holds_whatever_a_query_returns(folder: Path) -> None:
     """Infinity, which JSON has no number for, is text; half a surrogate is escaped."""
-    found = explained(folder, "--gold", "SELECT 9e999, -9e999", "--predicted", "SELECT '\ud800'")
-    assert found["gold_result"]["rows"] == [["inf", "-inf"]]
-    assert found["predicted"] == "SELECT '\ud800'"
+    explanation = explained(
+        folder, "--gold", "SELECT 9e999, -9e999", "--predicted", "SELECT '\ud800'"
+    )
+    assert explanation["gold_result"]["rows"] == [["inf", "-inf"]]
+    assert explanation["predicted"] == "SELECT '\ud800'"
 
 
 @pytest.mark.parametrize(
@@ -475,10 +481,10 @@ def test_texts_are_explained_without_a_file(
 ) -> None:
     """--gold and --predicted give the verdict, and both results."""
     gold = RIGHT["count"][0]
-    found = explained(folder, "--gold", gold, "--predicted", predicted)
-    assert found["status"] == status
-    assert re.match(reason, found["reason"])
-    assert found["gold_result"]["rows"] == [[4]]
+    explanation = explained(folder, "--gold", gold, "--predicted", predicted)
+    assert explanation["status"] == status
+    assert re.match(reason, explanation["reason"])
+    assert explanation["gold_result"]["rows"] == [[4]]
     text = run(
         "sql", "explain", "--databases", folder / "shop.sqlite", "--gold", gold, "--predicted",
         predicted,

@@ -62,7 +62,7 @@ def run(*arguments: str | Path) -> tuple[str, str]:
 
 
 def test_rows_come_back_with_their_status(databases: Path, predictions: Path) -> None:
-    """In the same file, if that is wanted."""
+    """Verdicts can be written into the file of predictions, if the user names it."""
     text, error = run(
         "--databases", databases, "--predictions", predictions, "--timeout", "1", "-o", predictions
     )
@@ -100,8 +100,8 @@ def test_json_and_a_summary_as_json(databases: Path, predictions: Path) -> None:
         "rows": 8, "scored": 6, "correct": 1, "accuracy": 1 / 6, "counts": COUNTS, "low": None,
         "high": None, "databases": 1, "original_correct": None, "by": [], "remarks": [],
     }  # fmt: skip
-    found = [json.loads(line)["status"] for line in out.read_text().splitlines()]
-    assert found == [row[3] for row in ROWS]
+    statuses_written = [json.loads(line)["status"] for line in out.read_text().splitlines()]
+    assert statuses_written == [row[3] for row in ROWS]
 
 
 def test_no_row_that_can_be_scored(databases: Path, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_one_line_for_what_is_wrong_and_nothing_written(
         "--databases": databases, "--predictions": predictions, "-o": tmp_path / "out.tsv",
         **{name: value.format(tmp=tmp_path) for name, value in options.items()},
     }  # fmt: skip
-    text, error = run(*(part for pair in arguments.items() for part in pair))
+    text, error = run(*(word for pair in arguments.items() for word in pair))
     assert text == ""
     assert message.format(tmp=tmp_path) in error
     assert "\n" not in error
@@ -163,21 +163,26 @@ score_file(path, JudgeOptions(databases, timeout_s=5000), out)
 
 
 class Scorer:
-    """Stands in for the executor: what is asked, and a defect after some rows."""
+    """Stands in for the executor: it notes the queries, and fails after some rows."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.asked: list[str] = []
-        self.end: Exception = RuntimeError("a defect")
-        self.ends_after = 99
-        monkeypatch.setattr(Executor, "score", lambda _, *given, **more: self.score(*given, **more))
+        self.queries: list[str] = []
+        self.error: Exception = RuntimeError("a defect")
+        self.rows_before_error = 99
+        scorer = self
+
+        def score(_: Executor, examples: Iterable[Example], *, semantics: str) -> Iterator[Verdict]:
+            return scorer.score(examples, semantics=semantics)
+
+        monkeypatch.setattr(Executor, "score", score)
 
     def score(self, examples: Iterable[Example], *, semantics: str) -> Iterator[Verdict]:
         assert semantics
-        self.asked = []
+        self.queries = []
         for example in examples:
-            if len(self.asked) == self.ends_after:
-                raise self.end
-            self.asked.append(example.predicted)
+            if len(self.queries) == self.rows_before_error:
+                raise self.error
+            self.queries.append(example.predicted)
             yield Verdict("wrong")
 
 
@@ -185,13 +190,13 @@ def statuses(out: Path) -> list[str]:
     return [line.split("\t")[-2] for line in out.read_text().splitlines()[1:]]
 
 
-@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize("signal_name", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_whatever_ends_it_the_same_command_goes_on(
-    databases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    databases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signal_name: str
 ) -> None:
     path, out = tmp_path / "a.tsv", tmp_path / "out.tsv"
-    asked = ("SELECT 5", "SELECT 6", SLOW, "SELECT 3 + 3")
-    rows = [f"people\t{GOLD}\t{sql}\n" for sql in asked]
+    queries = ("SELECT 5", "SELECT 6", SLOW, "SELECT 3 + 3")
+    rows = [f"people\t{GOLD}\t{sql}\n" for sql in queries]
     path.write_text("".join(["db_id\tgold_sql\tpredicted_sql\n", *rows]))
     child = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(path), str(databases), str(out)],
@@ -202,14 +207,14 @@ def test_whatever_ends_it_the_same_command_goes_on(
     assert child.stdout is not None
     assert child.stdout.readline() == "ready\n"
     wait_for(lambda: any(x.read_text().count("{") == 2 for x in tmp_path.glob("out.tsv.*.part")))
-    child.send_signal(getattr(signal, how))
+    child.send_signal(getattr(signal, signal_name))
     child.communicate(timeout=300)  # far less than the query's time
     assert child.returncode != 0
     assert len(list(tmp_path.iterdir())) == 2
 
     scorer = Scorer(monkeypatch)
     score_file(path, JudgeOptions(databases, timeout_s=5000), out)
-    assert scorer.asked == [SLOW, "SELECT 3 + 3"]
+    assert scorer.queries == [SLOW, "SELECT 3 + 3"]
     assert statuses(out) == ["wrong", "correct", "wrong", "wrong"]
     assert sorted(tmp_path.iterdir()) == [path, out]
 
@@ -222,40 +227,46 @@ def test_statuses_are_kept_for_the_same_rows_databases_and_options(
     rows = [{"db_id": "people", "gold_sql": GOLD, "predicted_sql": str(i)} for i in range(5)]
     scorer = Scorer(monkeypatch)
 
-    def asked_after_a_defect(
-        change: Callable[[], None], said: str = "a defect", **options: Any
+    def rows_judged_anew(
+        change: Callable[[], object] | None = None, message: str = "a defect", **options: Any
     ) -> int:
-        """How many rows are asked anew after two were scored and something has changed."""
+        """Judge two rows, fail, change something, go on; return how many rows are judged then."""
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        scorer.ends_after = 2
-        with pytest.raises(type(scorer.end), match=said):
+        scorer.rows_before_error = 2
+        with pytest.raises(type(scorer.error), match=message):
             score_file(path, JudgeOptions(database), out)
         assert not out.exists()
-        change()
-        scorer.ends_after = 99
+        if change is not None:
+            change()
+        scorer.rows_before_error = 99
         summary = score_file(path, JudgeOptions(database, **options), out)
         assert statuses(out) == ["wrong"] * summary.rows
         assert not list(tmp_path.glob("*.part"))
         out.unlink()
-        return len(scorer.asked)
+        return len(scorer.queries)
 
     def tear() -> None:
-        """The last line is not whole: the system was cut off."""
-        (part,) = tmp_path.glob("*.part")
-        part.write_text(part.read_text().removesuffix("}\n"))
+        """Cut off the end of the last line, as a system that stops does."""
+        (partial,) = tmp_path.glob("*.part")
+        partial.write_text(partial.read_text().removesuffix("}\n"))
 
-    assert asked_after_a_defect(lambda: None) == 3
-    assert asked_after_a_defect(tear) == 4
-    scorer.end = DataError("a server that went away")
-    said = r"a .*; 2 rows are judged and kept in out\.tsv\..*: the same command goes on"
-    assert asked_after_a_defect(lambda: None, said=said) == 3
-    scorer.end = RuntimeError("a defect")
-    assert asked_after_a_defect(lambda: None, workers=1) == 3
-    assert asked_after_a_defect(lambda: None, semantics="strict") == 5
-    assert asked_after_a_defect(lambda: None, timeout_s=3) == 5
-    other = json.dumps({**rows[0], "predicted_sql": "other"}) + "\n"
-    assert asked_after_a_defect(lambda: path.write_text(other * 5) and None) == 5
-    assert asked_after_a_defect(lambda: written(database, "CREATE TABLE more (a)") and None) == 5
+    def replace_rows() -> None:
+        path.write_text((json.dumps({**rows[0], "predicted_sql": "other"}) + "\n") * 5)
+
+    def replace_database() -> None:
+        written(database, "CREATE TABLE more (a)")
+
+    assert rows_judged_anew() == 3
+    assert rows_judged_anew(tear) == 4
+    scorer.error = DataError("a server that went away")
+    message = r"a .*; 2 rows are judged and kept in out\.tsv\..*: the same command goes on"
+    assert rows_judged_anew(message=message) == 3
+    scorer.error = RuntimeError("a defect")
+    assert rows_judged_anew(workers=1) == 3
+    assert rows_judged_anew(semantics="strict") == 5
+    assert rows_judged_anew(timeout_s=3) == 5
+    assert rows_judged_anew(replace_rows) == 5
+    assert rows_judged_anew(replace_database) == 5
 
 
 def test_kept_verdicts_have_their_reason_and_database(tmp_path: Path) -> None:
@@ -277,7 +288,9 @@ def test_kept_verdicts_have_their_reason_and_database(tmp_path: Path) -> None:
     with partial.appending() as log:
         log.add(9, verdicts[0])  # of a longer file
     assert partial.verdicts() == {2: verdicts[0], 0: verdicts[1]}
-    other = PartialOutput(tmp_path / "out.csv", predictions, databases_at(database), "another")
-    assert other.verdicts() == {}
-    other.remove()
+    with_other_signature = PartialOutput(
+        tmp_path / "out.csv", predictions, databases_at(database), "another"
+    )
+    assert with_other_signature.verdicts() == {}
+    with_other_signature.remove()
     assert list(tmp_path.iterdir()) == [database]

@@ -56,11 +56,11 @@ VALUES = (
 
 
 def check_value(executor: Executor, sql: str, value: object) -> None:
-    ((found,),) = executor.query("people", f"SELECT {sql}").rows
-    assert (found, type(found)) == (value, type(value))
+    ((value,),) = executor.query("people", f"SELECT {sql}").rows
+    assert (value, type(value)) == (value, type(value))
 
 
 def check_strict(executor: Executor, gold: str, right: str, wrong: str) -> None:
-    asked = [("people", gold, right), ("people", gold, wrong)]
-    statuses = executor.score(asked, semantics="strict")
-    assert [one.status for one in statuses] == ["correct", "wrong"]
+    examples = [("people", gold, right), ("people", gold, wrong)]
+    statuses = executor.score(examples, semantics="strict")
+    assert [verdict.status for verdict in statuses] == ["correct", "wrong"]

@@ -24,8 +24,8 @@ def documents_of(database: str, folder: Path) -> Any:
 
 def check_own(database: str, folder: Path, engine: str) -> str:
     """Asks and scores; returns a prompt."""
-    made = documents_of(database, folder)
-    docs = list(made)
+    documents = documents_of(database, folder)
+    docs = list(documents)
     assert len(docs) == 8
     task = own_task(database, folder)
     headline = cards()["magnifico"].headline_of(task.metrics())
@@ -34,7 +34,7 @@ def check_own(database: str, folder: Path, engine: str) -> str:
     assert signature["engine"].startswith(f"{engine}:")
     assert "populated" not in signature
     scores = [task.process_results(doc, [doc["query"]]) for doc in docs]
-    assert {pick(one["rows"], "correct", database="original") for one in scores} == {1.0}
+    assert {pick(score["rows"], "correct", database="original") for score in scores} == {1.0}
     wrong = task.process_results(docs[0], ["SELECT 42"])
     assert pick(wrong["rows"], "correct", database="original") == 0
     return str(docs[1]["prompt"])

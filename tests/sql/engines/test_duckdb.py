@@ -122,8 +122,8 @@ def test_no_view_function_or_setting_shows_where_files_lie(people: Path) -> None
         settings = connection.execute("SELECT name FROM duckdb_settings()").fetchall()
     queries = [f"FROM {view}" for (view,) in views]
     queries += [f"SELECT current_setting('{setting}')" for (setting,) in settings]
-    for function, kind in functions:
-        select = "FROM" if kind.startswith("table") else "SELECT"
+    for function, function_type in functions:
+        select = "FROM" if function_type.startswith("table") else "SELECT"
         arguments = ("", "'people'", "'duckdb_databases'")
         queries += [f"{select} {function}({argument})" for argument in arguments]
     secrets = [str(people.parent), str(Path.home() / ".duckdb")]
@@ -165,7 +165,7 @@ def test_a_verdict_does_not_depend_on_what_ran_before(people: Path) -> None:
 
 
 def test_a_query_needs_no_new_thread(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whose stack a query that takes all memory would not leave."""
+    """A query that takes all memory would leave no stack to an ordinary thread."""
     engine = DIALECTS["duckdb"].engine(TIGHT)
 
     def start(_: threading.Thread) -> None:
@@ -286,10 +286,10 @@ def test_what_cannot_be_used_is_one_line(people: Path, tmp_path: Path) -> None:
         assert message in str(raised.value)
         assert "\n" not in str(raised.value)
     (tmp_path / "log.duckdb.wal").unlink()
-    known = databases_at(tmp_path / "log.duckdb")
+    databases = databases_at(tmp_path / "log.duckdb")
     with (
         duckdb.connect(str(tmp_path / "log.duckdb")),
-        Executor(known, workers=1) as executor,
+        Executor(databases, workers=1) as executor,
         pytest.raises(DataError, match=r"cannot open it .*lock"),
     ):
         executor.query("log", GOLD)
@@ -302,10 +302,10 @@ def test_engines_are_not_mixed(people: Path, tmp_path: Path) -> None:
         assert score_one(executor, "other", "SELECT 1", "SELECT 1").correct
         with pytest.raises(OptionError, match="a database of duckdb among those of sqlite"):
             score_one(executor, "people", GOLD, GOLD)
-    place = Databases(tmp_path).find("people")
-    assert place is not None
+    database = Databases(tmp_path).find("people")
+    assert database is not None
     with pytest.raises(OptionError, match=r"people\.duckdb: only SQLite databases can be used"):
-        sqlite_path(place)
+        sqlite_path(database)
 
 
 def test_without_the_driver_its_extra_is_named(

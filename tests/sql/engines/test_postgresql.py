@@ -77,8 +77,8 @@ GRANT SELECT ON days TO reader;
 @pytest.fixture(scope="module")
 def server(yard_sql: str) -> Iterator[Server]:
     databases = {"people": PEOPLE + ROLES, "yard": yard_sql}
-    made = (f"CREATE DATABASE {database}" for database in databases)
-    with served(*made) as server:
+    statements = (f"CREATE DATABASE {database}" for database in databases)
+    with served(*statements) as server:
         for database, script in databases.items():
             with server.admin(database) as connection:
                 connection.execute(script)
@@ -96,7 +96,7 @@ def executor(server: Server) -> Iterator[Executor]:
     with Executor(databases_at(server.url()), workers=1, limits=PATIENT) as executor:
         yield executor
     assert state(server) == before
-    assert [one.name for one in server.folder.iterdir() if "stolen" in one.name] == []
+    assert [path.name for path in server.folder.iterdir() if "stolen" in path.name] == []
     wait_for_none(server, OTHERS)  # the backends of killed workers, too
 
 
@@ -126,7 +126,7 @@ SELECT (SELECT array_agg(p ORDER BY id) FROM people p)::text,
 def wait_for_none(server: Server, *counts: str) -> None:
     """Waits until what queries count is over; a backend needs a moment to end."""
     with server.admin() as connection:
-        wait_for(lambda: all(connection.execute(one).fetchone() == (0,) for one in counts))
+        wait_for(lambda: all(connection.execute(query).fetchone() == (0,) for query in counts))
 
 
 def state(server: Server) -> Any:
@@ -301,9 +301,9 @@ MAY = {
 
 @pytest.mark.parametrize("role", MAY)
 def test_a_role_that_may_more_than_read_is_refused(server: Server, role: str) -> None:
-    said = refusal(server.url(role=role))
-    assert f"the role {role} {MAY[role]}" in said
-    assert "GRANT CONNECT ON DATABASE people TO reader; GRANT USAGE ON SCHEMA" in said
+    message = refusal(server.url(role=role))
+    assert f"the role {role} {MAY[role]}" in message
+    assert "GRANT CONNECT ON DATABASE people TO reader; GRANT USAGE ON SCHEMA" in message
 
 
 def test_the_grants_that_are_named_are_enough(server: Server) -> None:
@@ -423,8 +423,8 @@ def test_a_server_that_goes_away_ends_no_run(
 ) -> None:
     docs = list(documents_of(server.url("yard"), tmp_path))
     task = own_task(server.url("yard"), tmp_path)
-    first = task.process_results(docs[0], [docs[0]["query"]])
-    assert pick(first["rows"], "correct", database="original") == 1
+    before = task.process_results(docs[0], [docs[0]["query"]])
+    assert pick(before["rows"], "correct", database="original") == 1
     with server.away():
         for doc in docs[1:4]:
             scores = task.process_results(doc, [f"SELECT '{doc['id']}'"])

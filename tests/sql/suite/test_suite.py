@@ -115,7 +115,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Suite:
+def harbour_suite(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Suite:
     return populate("harbour", original, GOLDS, tmp_path_factory.mktemp("suites"))
 
 
@@ -123,15 +123,15 @@ def opened(suite: Suite, name: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{suite.path(name).as_uri()}?mode=ro", uri=True)
 
 
-def test_several_databases_judge_each_gold_that_runs(made: Suite) -> None:
-    assert len(made.databases) >= suites.build.RANDOM_SEEDS
-    assert set(made.judges) == {gold_id(gold) for gold in GOLDS if gold != GOLDS[7]}
-    assert min(len(made.judging(gold)) for gold in GOLDS if gold != GOLDS[7]) > 1
-    assert made.judging(GOLDS[7]) == ()
+def test_several_databases_judge_each_gold_that_runs(harbour_suite: Suite) -> None:
+    assert len(harbour_suite.databases) >= suites.build.RANDOM_SEEDS
+    assert set(harbour_suite.judges) == {gold_id(gold) for gold in GOLDS if gold != GOLDS[7]}
+    assert min(len(harbour_suite.judging(gold)) for gold in GOLDS if gold != GOLDS[7]) > 1
+    assert harbour_suite.judging(GOLDS[7]) == ()
 
 
-def test_mistakes_are_wrong_and_right_queries_right(made: Suite, original: Path) -> None:
-    judge = SuiteRunners(made, original)
+def test_mistakes_are_wrong_and_right_queries_right(harbour_suite: Suite, original: Path) -> None:
+    judge = SuiteRunners(harbour_suite, original)
     missed = [
         sql
         for number, queries in MISTAKES.items()
@@ -145,17 +145,17 @@ def test_mistakes_are_wrong_and_right_queries_right(made: Suite, original: Path)
     judge.close()
 
 
-def test_rows_keep_to_the_originals_rules(made: Suite, original: Path) -> None:
-    with closing(sqlite3.connect(original)) as first:
-        schema = schema_of(first)
+def test_rows_keep_to_the_originals_rules(harbour_suite: Suite, original: Path) -> None:
+    with closing(sqlite3.connect(original)) as original_connection:
+        schema = schema_of(original_connection)
         domains = {
-            (table.name, column.name): read_domain(first, table, column)
+            (table.name, column.name): read_domain(original_connection, table, column)
             for table in schema.values()
             if not table.view
             for column in table.columns
         }
-    for name in made.databases:
-        with closing(opened(made, name)) as connection:
+    for name in harbour_suite.databases:
+        with closing(opened(harbour_suite, name)) as connection:
             assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             assert connection.execute("SELECT COUNT(*) FROM empty").fetchone()[0] > 0
@@ -167,20 +167,23 @@ def test_rows_keep_to_the_originals_rules(made: Suite, original: Path) -> None:
 
 
 def test_a_suite_is_found_complete_and_made_anew_when_it_is_not(
-    made: Suite, original: Path
+    harbour_suite: Suite, original: Path
 ) -> None:
-    file = made.path("small-0")
+    file = harbour_suite.path("small-0")
     before = file.stat().st_mtime_ns
-    assert populate("harbour", original, GOLDS, made.folder) == made
+    assert populate("harbour", original, GOLDS, harbour_suite.folder) == harbour_suite
     assert file.stat().st_mtime_ns == before
     file.unlink()
-    again = populate("harbour", original, GOLDS, made.folder)
-    assert again.content == made.content
+    again = populate("harbour", original, GOLDS, harbour_suite.folder)
+    assert again.content == harbour_suite.content
     assert file.is_file()
-    assert populate("harbour", original, GOLDS[:3], made.folder.parent / "fewer").key != made.key
+    assert (
+        populate("harbour", original, GOLDS[:3], harbour_suite.folder.parent / "fewer").key
+        != harbour_suite.key
+    )
 
 
-def test_rows_do_not_depend_on_hashes(made: Suite, original: Path, tmp_path: Path) -> None:
+def test_rows_do_not_depend_on_hashes(harbour_suite: Suite, original: Path, tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from lm_eval_ext.sql.suite import populate;"
         "print(populate('harbour', Path(sys.argv[1]), sys.argv[3:], Path(sys.argv[2])).content)"
@@ -190,25 +193,25 @@ def test_rows_do_not_depend_on_hashes(made: Suite, original: Path, tmp_path: Pat
         env={**os.environ, "PYTHONHASHSEED": "7"},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert done.stdout.strip() == made.content
+    assert done.stdout.strip() == harbour_suite.content
 
 
 def test_shipped_seeds_give_the_same_suite(
-    made: Suite, original: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    harbour_suite: Suite, original: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "suites.json"
-    file.write_text(pack([made]))
+    file.write_text(pack([harbour_suite]))
     assert not any(gold in file.read_text() for gold in GOLDS)
     again = populate("harbour", original, GOLDS, tmp_path / "a", read_shipped(tmp_path))
-    assert (again.content, again.databases) == (made.content, made.databases)
+    assert (again.content, again.databases) == (harbour_suite.content, harbour_suite.databases)
     assert "anew" not in caplog.text
     # Another version of SQLite or sqlglot gives other rows: they are checked anew.
     noted = json.loads(file.read_text())
-    noted["databases"][made.key]["hashes"][1] = "0" * 16
+    noted["databases"][harbour_suite.key]["hashes"][1] = "0" * 16
     file.write_text(json.dumps(noted))
     with caplog.at_level("INFO"):
-        other = populate("harbour", original, GOLDS, tmp_path / "b", read_shipped(tmp_path))
-    assert other.content == made.content
+        rebuilt = populate("harbour", original, GOLDS, tmp_path / "b", read_shipped(tmp_path))
+    assert rebuilt.content == harbour_suite.content
     assert caplog.text.count("checks run anew") == 1
 
 
@@ -231,9 +234,9 @@ def test_content_does_not_depend_on_order_and_case_but_on_every_value() -> None:
         with in_memory(script) as connection:
             return content_hash(connection, schema_of(connection))
 
-    first = digest("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'x'), (2, NULL);")
-    assert first == digest("CREATE TABLE T (B, A); INSERT INTO T VALUES (NULL, 2), ('x', 1);")
-    others = {
+    reference = digest("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'x'), (2, NULL);")
+    assert reference == digest("CREATE TABLE T (B, A); INSERT INTO T VALUES (NULL, 2), ('x', 1);")
+    changed = {
         digest(f"CREATE TABLE t (a, b); INSERT INTO t VALUES {rows};")
         for rows in (
             "(1, 'x')", "(1, 'x'), (2, NULL), (2, NULL)", "(1.0, 'x'), (2, NULL)",
@@ -241,7 +244,7 @@ def test_content_does_not_depend_on_order_and_case_but_on_every_value() -> None:
             "(1, NULL), (2, 'x')",
         )
     }  # fmt: skip
-    assert len({first, *others}) == 8
+    assert len({reference, *changed}) == 8
 
 
 def test_bad_input_is_one_line(original: Path, tmp_path: Path) -> None:

@@ -44,19 +44,19 @@ REWRITES = {
 
 
 def checks_of(gold: str, original: Runner) -> Checks:
-    found = checks(gold, schema_of(original.connection), original)
-    assert found is not None
-    return found
+    gold_checks = checks(gold, schema_of(original.connection), original)
+    assert gold_checks is not None
+    return gold_checks
 
 
 @pytest.mark.parametrize("case", REWRITES)
 def test_rewrites(original: Runner, case: str) -> None:
     gold, rewrite = REWRITES[case]
-    found = checks_of(gold, original).rewrites
-    assert rewrite in found
+    rewrites = checks_of(gold, original).rewrites
+    assert rewrite in rewrites
     expected = original.expected(gold)
     assert expected is not None
-    assert all(original.agrees(expected, sql) for sql in found)
+    assert all(original.agrees(expected, sql) for sql in rewrites)
 
 
 def test_every_rule_has_a_case() -> None:
@@ -146,11 +146,11 @@ JUDGED: list[tuple[str, str, bool]] = [
 def test_a_database_with_other_rows_than_the_original_may_judge(
     gold: str, change: str, may: bool, tmp_path: Path
 ) -> None:
-    """What stands before a bar is done to the original."""
+    """Statements before a bar change the original."""
     *before, after = change.split("|")
     home = Original(written(tmp_path / "original.sqlite", SCRIPT + "".join(before)), [gold])
-    with closing(home.connection), opened(SCRIPT + after) as other:
-        assert bool(judgeable_golds(home, other, gold_cases(home), steps=STEPS)[1]) is may
+    with closing(home.connection), opened(SCRIPT + after) as changed:
+        assert bool(judgeable_golds(home, changed, gold_cases(home), steps=STEPS)[1]) is may
 
 
 def test_steps_are_limited() -> None:

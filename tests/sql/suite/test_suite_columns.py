@@ -39,22 +39,22 @@ TABLE: list[Case] = [
 
 @pytest.mark.parametrize("case", TABLE, ids=lambda case: f"{case[0]} {case[1][:2]}")
 def test_constants(case: Case) -> None:
-    declared, values, kind, taken, refused = case
+    declared, values, value_type, taken, refused = case
     domain = domain_of(declared, values)
-    assert (domain.kind, domain.has_nulls) == (kind, None in values)
+    assert (domain.kind, domain.has_nulls) == (value_type, None in values)
     assert not any(map(domain.add_constant, refused))
     assert not domain.constants
     for value, beside in taken.items():
-        found = domain.add_constant(value)
-        assert found[0] == value
-        assert set(beside) <= set(found)
-        assert all(domain.fits(one) for one in found)
+        added = domain.add_constant(value)
+        assert added[0] == value
+        assert set(beside) <= set(added)
+        assert all(domain.fits(constant) for constant in added)
 
 
 def test_texts_hold_a_piece_in_all_places() -> None:
     domain = domain_of("TEXT", ["Bonn", "Rome", "Bad Bonn am See"])
-    found = domain.add_containing("Bonn")
-    assert {"Bonn", "Bad Bonn am See", "Bonn Rome", "Rome Bonn", "Rome Bonn Rome"} <= set(found)
+    added = domain.add_containing("Bonn")
+    assert {"Bonn", "Bad Bonn am See", "Bonn Rome", "Rome Bonn", "Rome Bonn Rome"} <= set(added)
     assert set(domain.add_containing("o")) <= set(domain.values), "letters are found, not added"
 
 
