@@ -1,4 +1,4 @@
-"""Questions to rows of scores that lie in no file."""
+"""Questions to rows of scores, in memory or in results files."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,25 +18,27 @@ def _figure(card: Card, table: Any, metric: str, value: str, where: Mapping[str,
     measure = question.measure
     if value:
         measure = measure.model_copy(update={"value": (value,)})
-    filters = {**question.where, **{facet: (one,) for facet, one in where.items()}}
+    filters = dict(question.where)
+    for facet, facet_value in where.items():
+        filters[facet] = (facet_value,)
     return estimate(table, Question(measure, filters))
 
 
 def ask(
     benchmark: str, documents: Iterable[Scored], metric: str, *, value: str = "", **where: str
 ) -> Estimate:
-    """The figure of documents (name, id, clusters, rows) for a question of a card."""
+    """Return the figure of documents (name, id, clusters, rows) for a question of a card."""
     return _figure(cards()[benchmark], frame(documents), metric, value, where)
 
 
 def pick(rows: Iterable[Row], value: str, **facets: str) -> Any:
-    """The value of the one row with these facets."""
-    (found,) = [row[value] for row in rows if facets.items() <= row.items() and value in row]
-    return found
+    """Return the value of the only row that has it and these facets."""
+    (row,) = [row for row in rows if value in row and facets.items() <= row.items()]
+    return row[value]
 
 
 def of_file(folder: Path, task: str, metric: str, **where: str) -> Any:
-    """The value of a question to the samples of the only run of a task in a folder."""
+    """Return the value of a question to the samples of the only run of a task in a folder."""
     from lm_eval_ext.results.table import rows
 
     run = run_in(folder, task)
@@ -45,6 +47,9 @@ def of_file(folder: Path, task: str, metric: str, **where: str) -> Any:
 
 
 def run_in(folder: Path, task: str) -> Run:
-    """The only run of a task in a folder, or of a file."""
-    (run,) = (run for file in read_results(folder) for run in file.runs if run.task == task)
+    """Return the only run of a task in a folder, or in a file."""
+    runs: list[Run] = []
+    for file in read_results(folder):
+        runs.extend(run for run in file.runs if run.task == task)
+    (run,) = runs
     return run

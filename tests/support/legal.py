@@ -1,4 +1,4 @@
-"""Every interval that a test writes: within its legal range, around its value, and with a width."""
+"""Checks of all intervals: in the legal range, around the value, and with a width."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from typing import Any
 from lm_eval_ext.harness.names import INTERVALS, RANGE
 
 TOLERANCE = 1e-12
-MOST = {"share": 1.0, "percent": 100.0, "points": 2.0}
+LARGEST_DIFFERENCE = {"share": 1.0, "percent": 100.0, "points": 2.0}
 """The largest difference of two values, by unit."""
 
 
@@ -19,49 +19,62 @@ def check(
     high: Any,
     value: float,
     limits: Iterable[float | None],
-    what: str,
+    name: str,
     *,
-    own: bool = False,
+    may_be_a_point: bool = False,
 ) -> None:
-    """Asserts it of one interval; percentiles of a paper's ``own`` draws need have no width."""
-    least, most = limits
-    assert low < high or own, what
-    assert low - TOLERANCE <= value <= high + TOLERANCE, what
-    assert least is None or low >= least, what
-    assert most is None or high <= most, what
+    """Assert it of an interval; percentiles of a paper's draws may be a point."""
+    lowest, highest = limits
+    assert low < high or may_be_a_point, name
+    assert low - TOLERANCE <= value <= high + TOLERANCE, name
+    assert lowest is None or low >= lowest, name
+    assert highest is None or high <= highest, name
 
 
 def check_folder(folder: Path) -> int:
-    """Asserts it of all results files below a folder; returns how many intervals they have."""
+    """Assert it of all results files below a folder; return how many intervals they have."""
     count = 0
     for file in folder.rglob("results_*"):
         content = json.loads(file.read_text())
         for task, config in content["configs"].items():
-            limits = {one["metric"]: one.get(RANGE) for one in config["metric_list"]}
-            for name, found in config["metadata"].get(INTERVALS, {}).items():
-                if "low" in found:
-                    metric = name.partition(",")[0]
-                    assert limits[metric] is not None, f"{task} {name} has no legal range"
-                    value, own = content["results"][task][name], found["method"] == "own"
-                    check(found["low"], found["high"], value, limits[metric], name, own=own)
-                    count += 1
+            count += check_task(task, config, content["results"][task])
+    return count
+
+
+def check_task(task: str, config: Mapping[str, Any], results: Mapping[str, float]) -> int:
+    """Assert it of a task's figures; return how many intervals they have."""
+    limits = {entry["metric"]: entry.get(RANGE) for entry in config["metric_list"]}
+    count = 0
+    for name, interval in config["metadata"].get(INTERVALS, {}).items():
+        if "low" in interval:
+            legal_range = limits[name.partition(",")[0]]
+            assert legal_range is not None, f"{task} {name} has no legal range"
+            check(
+                interval["low"],
+                interval["high"],
+                results[name],
+                legal_range,
+                name,
+                may_be_a_point=interval["method"] == "own",
+            )
+            count += 1
     return count
 
 
 def check_pairs(pairs: Iterable[Mapping[str, Any]]) -> int:
-    """Asserts it of what ``compare`` writes as JSON; returns how many intervals there are."""
+    """Assert it of pairs that ``compare`` writes as JSON; return how many intervals they have."""
     count = 0
     for pair in pairs:
         if pair["low"] is not None:
-            most = MOST.get(pair["unit"])
-            limits = (None, None) if most is None else (-most, most)
+            largest = LARGEST_DIFFERENCE.get(pair["unit"])
+            limits = (None, None) if largest is None else (-largest, largest)
             check(pair["low"], pair["high"], pair["value"], limits, str(pair))
             count += 1
     return count
 
 
 def check_table(text: str) -> int:
-    """Asserts it of the leaderboard's CSV of rates; returns how many intervals there are."""
+    """Assert it of the leaderboard's CSV of rates; return how many intervals it has."""
     rows = [row for row in csv.DictReader(io.StringIO(text)) if row["low"]]
     for row in rows:
         low, high, value = (float(row[key]) for key in ("low", "high", "value"))

@@ -11,37 +11,53 @@ GOLD = ("query", "form", "answer")
 
 
 def share(*parts: object) -> float:
-    """A number from 0 to 1 that follows from the parts."""
+    """Return a number from 0 to 1 that follows from the parts."""
     digest = hashlib.sha256("\n".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
 def gold(request: Instance) -> str:
-    found: Any = next(request.doc[column] for column in GOLD if column in request.doc)
-    return str(found[request.idx] if isinstance(found, list) else found)
+    """Return the right answer to a request."""
+    column = next(column for column in GOLD if column in request.doc)
+    answer: Any = request.doc[column]
+    if isinstance(answer, list):
+        answer = answer[request.idx]
+    return str(answer)
 
 
 class MadeAnswers(LM):
-    """Gives about ``right`` of the right answers; the others are of other requests, or cut."""
+    """A model that gives about ``right`` of the right answers.
+
+    The others are right answers to other requests, or are cut.
+    """
 
     def __init__(self, seed: int = 0, right: float = 0.6) -> None:
         super().__init__()
-        self.seed, self.right = seed, right
+        self.seed = seed
+        self.right = right
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        golds = [gold(one) for one in requests]
+        golds = [gold(request) for request in requests]
         answers = []
-        for request, own in zip(requests, golds, strict=True):
+        for request, right_answer in zip(requests, golds, strict=True):
             drawn = share(self.seed, request.arguments[0], request.idx)
-            other = golds[int(drawn * 1e6) % len(golds)]
-            wrong = other if drawn < (1 + self.right) / 2 else own[: len(own) // 2]
-            answers.append(own if drawn < self.right else wrong)
+            if drawn < self.right:
+                answers.append(right_answer)
+            elif drawn < (1 + self.right) / 2:
+                answers.append(golds[int(drawn * 1e6) % len(golds)])
+            else:
+                answers.append(right_answer[: len(right_answer) // 2])
         return answers
 
     def loglikelihood(
         self, requests: list[Instance], disable_tqdm: bool = False
     ) -> list[tuple[float, bool]]:
-        return [(-5 - 20 * share(self.seed, *one.arguments[:2]), False) for one in requests]
+        answers = []
+        for request in requests:
+            context, continuation = request.arguments[:2]
+            logprob = -5 - 20 * share(self.seed, context, continuation)
+            answers.append((logprob, False))
+        return answers
 
     def loglikelihood_rolling(
         self, requests: list[Instance], disable_tqdm: bool = False

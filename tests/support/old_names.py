@@ -1,4 +1,4 @@
-"""What metrics were called before scores became a table, by ``docs/old_names.csv``."""
+"""The names of metrics before scores became a table, as ``docs/old_names.csv`` lists them."""
 
 import csv
 import re
@@ -17,31 +17,48 @@ NAMES = list(csv.DictReader((ROOT / "docs" / "old_names.csv").open(encoding="utf
 FACET = re.compile(r"\{(\w+)\}")
 
 
+def _pattern(old: str) -> re.Pattern[str]:
+    """Return a pattern for an old name, with a group for each facet in braces."""
+    escaped = re.escape(old).replace(r"\{", "{").replace(r"\}", "}")
+    return re.compile(FACET.sub(r"(?P<\1>.+)", escaped))
+
+
+def _facet_values(match: re.Match[str]) -> dict[str, str]:
+    """Return the values of a name's facets, in which two characters were written otherwise."""
+    values = {}
+    for facet, value in match.groupdict().items():
+        values[facet] = value.replace("&", "/").replace(";", ",")
+    return values
+
+
 def question_behind(benchmark: str, old: str, facets: Mapping[str, set[str]]) -> Question:
-    """By the list; a pattern's facets take only values that the samples have."""
-    card = cards()[benchmark]
+    """Return the question of an old name.
+
+    A pattern's facets take only values that the samples have.
+    """
     for row in NAMES:
-        pattern = FACET.sub(
-            r"(?P<\1>.+)", re.escape(row["old"]).replace(r"\{", "{").replace(r"\}", "}")
-        )
-        found = re.fullmatch(pattern, old)
-        if row["benchmark"] != benchmark or not found:
+        match = _pattern(row["old"]).fullmatch(old)
+        if row["benchmark"] != benchmark or not match:
             continue
-        values = {
-            name: one.replace("&", "/").replace(";", ",") for name, one in found.groupdict().items()
-        }
-        if all(value in facets.get(name, ()) for name, value in values.items()):
-            question = card.question_of(row["metric"])
-            measure = question.measure
-            if row["value"]:
-                measure = measure.model_copy(update={"value": (row["value"],)})
-            where = [one.partition("=")[::2] for one in row["where"].split(";") if one]
-            filters = {
-                facet: (values.get(value.strip("{}"), value) if "{" in value else value,)
-                for facet, value in where
-            }
-            return Question(measure, {**question.where, **filters})
+        values = _facet_values(match)
+        if all(value in facets.get(facet, ()) for facet, value in values.items()):
+            return _question(row, values)
     raise AssertionError(f"{benchmark}: {old} is not in docs/old_names.csv")
+
+
+def _question(row: Mapping[str, str], values: Mapping[str, str]) -> Question:
+    """Return the question of a row of the list, with these values of the name's facets."""
+    question = cards()[row["benchmark"]].question_of(row["metric"])
+    measure = question.measure
+    if row["value"]:
+        measure = measure.model_copy(update={"value": (row["value"],)})
+    filters = dict(question.where)
+    for condition in filter(None, row["where"].split(";")):
+        facet, _, value = condition.partition("=")
+        if "{" in value:
+            value = values.get(value.strip("{}"), value)
+        filters[facet] = (value,)
+    return Question(measure, filters)
 
 
 class Old:
@@ -51,11 +68,14 @@ class Old:
     """
 
     def __init__(self, benchmark: str, documents: Iterable[Scored]) -> None:
-        self.benchmark, self.table = benchmark, frame(documents)
+        self.benchmark = benchmark
+        self.table = frame(documents)
 
     def __getitem__(self, name: str) -> Any:
-        facets = {one: set(self.table[one].dropna()) for one in self.table.select_dtypes("object")}
+        facets = {}
+        for column in self.table.select_dtypes("object"):
+            facets[column] = set(self.table[column].dropna())
         question = question_behind(self.benchmark, name.removesuffix(STDERR), facets)
-        found = estimate(self.table, question)
-        value = found.stderr if name.endswith(STDERR) else found.value
+        figure = estimate(self.table, question)
+        value = figure.stderr if name.endswith(STDERR) else figure.value
         return NONE if value is None else value

@@ -71,8 +71,9 @@ class PrivateSlurm:
         self.config.write_text(text)
 
     def start(self) -> None:
-        """Starts all of it and waits until it answers; skips where it is not installed."""
-        if missing := [name for name in PROGRAMS if not shutil.which(name)]:
+        """Start all of it and wait until it answers; skip the test where it is not installed."""
+        missing = [name for name in PROGRAMS if not shutil.which(name)]
+        if missing:
             pytest.skip(f"Slurm is not installed (no {missing[0]}; Debian: {PACKAGES})")
         for command in (("slurmctld",), ("slurmd", "-N", "a")):
             if self._run(*command).returncode:
@@ -84,23 +85,23 @@ class PrivateSlurm:
             time.sleep(0.1)
 
     def stop(self) -> None:
-        """Cancels all jobs and ends all of it."""
+        """Cancel all jobs and end all of it."""
         pids = [int(file.read_text()) for file in self.folder.glob("*.pid")]
         if pids:
             self.ask("scancel", "--user", getpass.getuser())
-        # At once: each would wait for others that are gone.
-        for how in (signal.SIGTERM, signal.SIGKILL):
+        # All at once: each would wait for others that are gone.
+        for signal_number in (signal.SIGTERM, signal.SIGKILL):
             end = time.monotonic() + _ENDS_S
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, how)
+                    os.kill(pid, signal_number)
             while any(map(psutil.pid_exists, pids)) and time.monotonic() < end:
                 time.sleep(0.05)
 
     def ask(self, *command: str) -> str:
-        """Runs one of Slurm's commands; returns what it prints, errors included."""
-        done = self._run(*command)
-        return (done.stdout + done.stderr).strip()
+        """Run one of Slurm's commands; return all that it prints, errors included."""
+        completed = self._run(*command)
+        return (completed.stdout + completed.stderr).strip()
 
     def _run(self, *command: str) -> "subprocess.CompletedProcess[str]":
         environment = {**os.environ, "SLURM_CONF": str(self.config)}
@@ -108,6 +109,7 @@ class PrivateSlurm:
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    """Return a port that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

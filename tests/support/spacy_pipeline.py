@@ -8,9 +8,7 @@ from pathlib import Path
 from lm_eval_ext.benchmarks.conceptual import mini
 from support import kept
 
-FACTS = {
-    item["explanation"]: concept for concept, items in mini.concepts().items() for item in items
-}
+FACTS = {item["explanation"]: verb for verb, items in mini.concepts().items() for item in items}
 """A sentence, and the verb that is its root."""
 
 EPOCHS = 30
@@ -18,7 +16,7 @@ NAME = "tiny"
 
 
 def trained() -> Path:
-    """The pipeline's folder, for reading only; trained by the first who asks."""
+    """Return the pipeline's folder, for reading only; the first call trains it."""
     key = kept.key([Path(__file__), kept.PACKAGE / "benchmarks/conceptual/mini.yaml"], ["spacy"])
     return kept.made("spacy-pipeline", key, _train) / NAME
 
@@ -33,9 +31,10 @@ def _train(folder: Path) -> None:
     for fact, verb in FACTS.items():
         words = fact.split()
         root = words.index(verb)
-        deps = ["ROOT" if place == root else "dep" for place in range(len(words))]
-        doc = nlp.make_doc(fact)
+        deps = ["dep"] * len(words)
+        deps[root] = "ROOT"
         heads = [root] * len(words)
+        doc = nlp.make_doc(fact)
         examples.append(Example.from_dict(doc, {"heads": heads, "deps": deps}))
     random.seed(0)
     spacy.util.fix_random_seed(0)
@@ -48,7 +47,7 @@ def _train(folder: Path) -> None:
 
 
 def copy(folder: Path, target: Path, *, version: str) -> None:
-    """Copies a pipeline and changes its version."""
+    """Copy a pipeline and change its version."""
     shutil.copytree(folder, target)
     file = target / "meta.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "version": version}))

@@ -8,7 +8,7 @@ HERE = Path(__file__).parent
 
 
 def built(name: str, where: Path) -> Path:
-    """Writes one of them to a folder: shop, league, clinic, mess or factory."""
+    """Write a database to a folder: shop, league, clinic, mess or factory."""
     path = where / f"{name}.sqlite"
     if name == "factory":
         from support.generated import factory
@@ -18,5 +18,5 @@ def built(name: str, where: Path) -> Path:
 
 
 def lexicon_of(name: str) -> Path | None:
-    """The lexicon of a database that needs one."""
+    """Return the lexicon of a database that needs it."""
     return HERE / "clinic.yaml" if name == "clinic" else None

@@ -20,7 +20,7 @@ WORDS = {key: text.split() for key, text in CONTENT.items() if key != "tables"}
 
 
 def build(path: Path, seed: int = 1) -> Path:
-    """Writes the database; the same seed gives the same rows."""
+    """Write the database; the same seed gives the same rows."""
     lines = [line.split() for line in CONTENT["tables"].splitlines()]
     sizes = {name: int(size[:-1]) for name, size, *_ in lines}
     with closing(sqlite3.connect(path)) as connection:
@@ -45,7 +45,9 @@ def _type(kind: str) -> str:
 def _rows(
     size: int, kinds: dict[str, str], sizes: dict[str, int], rng: random.Random
 ) -> Iterator[list[object]]:
-    names = [f"{front} {middle}" for middle in WORDS["middle"] for front in WORDS["front"]]
+    names: list[str] = []
+    for middle in WORDS["middle"]:
+        names.extend(f"{front} {middle}" for front in WORDS["front"])
     for number in range(1, size + 1):
         row: dict[str, object] = {"": number}
         for column, kind in kinds.items():
@@ -56,23 +58,26 @@ def _rows(
 def _value(  # noqa: PLR0911
     kind: str, row: dict[str, object], name: str, sizes: dict[str, int], rng: random.Random
 ) -> object:
-    how, *rest = kind.split(":")
-    if how.startswith(">"):
-        return rng.randint(1, sizes[how[1:]])
-    if how in {"int", "real"}:
-        low, high = map(int, rest)
-        return rng.randint(low, high) if how == "int" else round(rng.uniform(low, high), 2)
-    if how == "date":
-        first, last = (datetime.date(int(year), 1, 1).toordinal() for year in rest)
+    kind_name, *options = kind.split(":")
+    if kind_name.startswith(">"):
+        return rng.randint(1, sizes[kind_name[1:]])
+    if kind_name in {"int", "real"}:
+        low, high = map(int, options)
+        return rng.randint(low, high) if kind_name == "int" else round(rng.uniform(low, high), 2)
+    if kind_name == "date":
+        first, last = (datetime.date(int(year), 1, 1).toordinal() for year in options)
         return datetime.date.fromordinal(rng.randint(first, last)).isoformat()
-    if how == "after":
-        start = datetime.date.fromisoformat(str(row[rest[0]]))
-        return (start + datetime.timedelta(rng.randint(int(rest[1]), int(rest[2])))).isoformat()
-    if how == "pick":
-        found = rest[0].split("|")
-        return rng.choices(found, range(len(found) + 1, 1, -1))[0]
-    if how == "proper":
+    if kind_name == "after":
+        start = datetime.date.fromisoformat(str(row[options[0]]))
+        return (
+            start + datetime.timedelta(rng.randint(int(options[1]), int(options[2])))
+        ).isoformat()
+    if kind_name == "pick":
+        choices = options[0].split("|")
+        weights = range(len(choices) + 1, 1, -1)
+        return rng.choices(choices, weights)[0]
+    if kind_name == "proper":
         return name.replace(" ", "").capitalize()
-    if how == "name":
-        return f"{name} {rng.choice(rest[0].split('|'))}"
-    return rng.choice(WORDS[how])
+    if kind_name == "name":
+        return f"{name} {rng.choice(options[0].split('|'))}"
+    return rng.choice(WORDS[kind_name])
