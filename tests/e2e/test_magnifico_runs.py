@@ -41,7 +41,7 @@ def half_right(doc: dict[str, Any]) -> str:
 def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
     lm_eval: Callable[..., Any], cli: Callable[..., Any], kept_cache: Path, tmp_path: Path
 ) -> None:
-    """Asked with foreign words of a seed."""
+    """The foreign words are those of a seed."""
     mini = {"magnifico_corpus": "mini", "magnifico_prompt": "desc"}
     old = list(load.dataset(**mini)["test"])
     docs = list(load.dataset(**mini, magnifico_seed=5)["test"])
@@ -59,16 +59,12 @@ def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
     shares = [100 * sum(verdicts) / len(verdicts) for verdicts in right.values()]
     value_of = partial(of_file, done.output, "magnifico_mini")
     for database in ("populated", "original"):
-        value = {
-            form: value_of(
-                "relative_performance", database=database, **({"form": form} if form else {})
-            )
-            for form in ("", "plausible", "foreign", "adversarial")
-        }
-        assert value["plausible"] == 100
-        assert value["foreign"] == pytest.approx(sum(shares) / len(shares))
-        assert value["adversarial"] == 0
-        assert value[""] == pytest.approx((100 + value["foreign"]) / 3)
+        performance = partial(value_of, "relative_performance", database=database)
+        foreign = performance(form="foreign")
+        assert foreign == pytest.approx(sum(shares) / len(shares))
+        assert performance(form="plausible") == 100
+        assert performance(form="adversarial") == 0
+        assert performance() == pytest.approx((100 + foreign) / 3)
         assert value_of("sql_execution_accuracy/base", database=database) == 1
         assert value_of("sql_failure", database=database) == 0
     signature = cli("show", str(done.output), "--signatures").stdout
@@ -104,7 +100,8 @@ def test_only_the_populated_copy_sees_some_mistakes(
     assert value_of(accuracy, database="original") > value_of(accuracy)
     # One of 18 interpretations is nearly lost; its ratio says little, being wrong on both sides.
     average = "sql_average_accuracy/base"
-    assert value_of(average, database="original") == 1 and value_of(average) < 0.96
+    assert value_of(average, database="original") == 1
+    assert value_of(average) < 0.96
     careless_on = {"interpretation": "salary_more_than", "database": "original"}
     assert value_of("relative_performance", **careless_on) == pytest.approx(100)
     named = done.results()["configs"]["magnifico_direct_plausible"]["metadata"]["not_scorable"]

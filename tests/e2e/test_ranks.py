@@ -62,13 +62,13 @@ def rank(number: int, port: int, answers: dict[str, str], output: Path) -> None:
 
 
 def test_ranks_give_the_results_of_one(real_data: Path, tmp_path: Path) -> None:
-    """LIEDER; and COGS, whose metrics of some documents must be on every rank."""
+    """Both for LIEDER and for COGS, whose metrics of some documents must be on every rank."""
     documents = load_task("cogs_mini_gen").dataset["test"]
-    rows = (
-        {"arguments": [one["sentence"]], "response": one["form"] if number % 3 else ""}
-        for number, one in enumerate(documents)
-    )
-    (tmp_path / "cogs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = []
+    for number, document in enumerate(documents):
+        response = document["form"] if number % 3 else ""
+        lines.append(json.dumps({"arguments": [document["sentence"]], "response": response}) + "\n")
+    (tmp_path / "cogs.jsonl").write_text("".join(lines))
     answers = {
         "lieder_two": str(real_data / "lieder/recorded/two_llama2_7B.responses.jsonl"),
         "cogs_mini_gen": str(tmp_path / "cogs.jsonl"),
@@ -81,12 +81,12 @@ def test_ranks_give_the_results_of_one(real_data: Path, tmp_path: Path) -> None:
         )
         for number in range(2)
     ]
-    for one in ranks:
-        one.start()
+    for process in ranks:
+        process.start()
     alone = json.loads(json.dumps(evaluated_answers(RecordedLM, answers)))
-    for one in ranks:
-        one.join(600)
-        assert one.exitcode == 0
+    for process in ranks:
+        process.join(600)
+        assert process.exitcode == 0
     together = json.loads(output.read_text())
     for task in answers:
         assert together[task]["order"] != alone[task]["order"], "documents did arrive interleaved"
