@@ -55,7 +55,7 @@ def test_words_have_their_shape(name: str, seed: int, count: int) -> None:
 
 
 def test_letters_leave_words_of_syllables_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of so few words all are drawn: 26² less 105, and none twice over 7 seeds."""
+    """All of so few words are drawn: 26² less 105, and none twice over 7 seeds."""
     monkeypatch.setattr(lexicon, "CELLS", 7)
     shape = Shape("any", range(2, 3))
     words_by_seed = [

@@ -90,7 +90,7 @@ def test_different(form: str, variant: str) -> None:
 
 
 @pytest.mark.parametrize("text", NONE)
-def test_what_is_no_form_is_wrong_and_no_exception(text: str) -> None:
+def test_a_text_that_is_no_form_is_wrong_and_no_exception(text: str) -> None:
     with pytest.raises(NotAFormError):
         parse(text)
     assert equivalent(text, DOG) is False

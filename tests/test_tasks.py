@@ -191,7 +191,7 @@ def score(task: Any, instances: list[Any]) -> dict[str, Any]:
 def test_it_prints_at_most_twelve_metrics_the_headline_first(
     task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As ``lm_eval --model dummy --limit 4`` does, with or without an output path."""
+    """The run is that of ``lm_eval --model dummy --limit 4``, with or without an output path."""
     name = task.task_name
     results = evaluate(DummyLM(), {name: task}, limit=TRIAL_SIZE, log_samples=True)
     # The table's library takes longer to align its columns than the evaluation takes.

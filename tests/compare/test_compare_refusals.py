@@ -95,7 +95,7 @@ def test_one_refused_task_does_not_hide_the_others(changed: Changed, runs: Path)
 def test_a_run_that_cannot_be_compared_does_not_stop_the_others(
     changed: Changed, runs: Path, tmp_path: Path
 ) -> None:
-    """Of three models two are compared; the third is named."""
+    """Two of three models are compared; the third is named."""
     folder = changed(edit_row=lambda number, row: change_fifth(number, row, "target_hash"))
     text, refused = run([folder, runs / "poor", runs / "same"], ScoreQuery(), tasks="lieder_mini")
     assert "different right answers" in refused and "° " in text

@@ -333,7 +333,7 @@ LONG_NAMES = (
 
 
 def test_long_names_are_not_broken_inside_a_word(runs: Path, changed: Callable[..., Path]) -> None:
-    """In rows, a name stays on one line."""
+    """A name stays on one line of the rows."""
     folder = changed(lambda content: content.update(model_name=LONG_NAMES[0]))
     text, _ = run([folder, runs / "poor"], ScoreQuery(), tasks="lieder_mini")
     assert sum(LONG_NAMES[0] in line for line in text.splitlines()) == 2
