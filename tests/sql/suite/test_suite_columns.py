@@ -1,5 +1,7 @@
 """What columns may hold: kinds, neighbours and refused constants, with both sides."""
 
+from typing import NamedTuple
+
 import pytest
 from support.databases import opened
 
@@ -17,37 +19,69 @@ def domain_of(declared: str, values: list[Value]) -> Domain:
 
 DAYS: list[Value] = ["2020-02-28", "2020-03-01", "2021-12-31"]
 
-Case = tuple[str, list[Value], str, dict[Value, list[Value]], list[Value]]
 
-#    declared type, values, kind, constants that are taken, with neighbours; constants refused
-TABLE: list[Case] = [
-    ("INTEGER", [1, 2, 3], "integer", {7: [6, 8], 0: [1]}, [2.5, "7"]),
-    ("REAL", [1.25, 2.0, None], "decimal", {1.5: [1.49, 1.51], 3: [2.99, 3.01]}, [1.255, "1.5"]),
-    ("TEXT", [*DAYS], "date", {"2020-02-28": ["2020-02-27", "2020-02-29", "2019-02-28"]},
-     ["2020-02-30", "0000-00-00", "2020-2-3", "soon"]),
-    ("DATE", [*DAYS, "0000-00-00", "2020-1-3"], "date", {"2020-03-01": ["2020-02-29"]},
-     ["0000-00-00", "2020-02-31"]),
-    ("TEXT", ["8/29/2013", "12/1/2013", "1/5/2014"], "date", {"9/1/2013": ["8/31/2013"]}, ["x"]),
-    ("TEXT", ["10:05", "23:59"], "date", {"10:00": ["09:59", "10:01"]}, ["24:00"]),
-    ("TEXT", ["007", "012"], "digits", {"010": ["009", "011"], 12: ["11", "13"]}, ["x", "1.5"]),
-    ("TEXT", ["red", "blue"], "text", {"green": []}, [3]),
-    ("TEXT", ["2020-01-01", "red", "blue"], "text", {"2020-01-01": []}, [3]),
-    ("", [1, 2, "x"], "integer", {2: [1, 3]}, ["x"]),
-    ("BLOB", [b"x"], "blob", {}, ["x", 1]),
-]  # fmt: skip
+class DomainCase(NamedTuple):
+    """A column's declared type and values, and what its domain makes of constants.
+
+    Attributes:
+        kind: The kind of values that the domain reads from the column.
+        neighbours: Constants that are taken, with values that must come with them.
+        refused: Constants that are no value of the column.
+    """
+
+    declared_type: str
+    values: list[Value]
+    kind: str
+    neighbours: dict[Value, list[Value]]
+    refused: list[Value]
 
 
-@pytest.mark.parametrize("case", TABLE, ids=lambda case: f"{case[0]} {case[1][:2]}")
-def test_constants(case: Case) -> None:
-    declared, values, value_type, taken, refused = case
-    domain = domain_of(declared, values)
-    assert (domain.kind, domain.has_nulls) == (value_type, None in values)
-    assert not any(map(domain.add_constant, refused))
+TABLE: list[DomainCase] = [
+    DomainCase("INTEGER", [1, 2, 3], "integer", {7: [6, 8], 0: [1]}, [2.5, "7"]),
+    DomainCase(
+        "REAL", [1.25, 2.0, None], "decimal", {1.5: [1.49, 1.51], 3: [2.99, 3.01]}, [1.255, "1.5"]
+    ),
+    DomainCase(
+        "TEXT",
+        [*DAYS],
+        "date",
+        {"2020-02-28": ["2020-02-27", "2020-02-29", "2019-02-28"]},
+        ["2020-02-30", "0000-00-00", "2020-2-3", "soon"],
+    ),
+    DomainCase(
+        "DATE",
+        [*DAYS, "0000-00-00", "2020-1-3"],
+        "date",
+        {"2020-03-01": ["2020-02-29"]},
+        ["0000-00-00", "2020-02-31"],
+    ),
+    DomainCase(
+        "TEXT", ["8/29/2013", "12/1/2013", "1/5/2014"], "date", {"9/1/2013": ["8/31/2013"]}, ["x"]
+    ),
+    DomainCase("TEXT", ["10:05", "23:59"], "date", {"10:00": ["09:59", "10:01"]}, ["24:00"]),
+    DomainCase(
+        "TEXT", ["007", "012"], "digits", {"010": ["009", "011"], 12: ["11", "13"]}, ["x", "1.5"]
+    ),
+    DomainCase("TEXT", ["red", "blue"], "text", {"green": []}, [3]),
+    DomainCase("TEXT", ["2020-01-01", "red", "blue"], "text", {"2020-01-01": []}, [3]),
+    DomainCase("", [1, 2, "x"], "integer", {2: [1, 3]}, ["x"]),
+    DomainCase("BLOB", [b"x"], "blob", {}, ["x", 1]),
+]
+
+
+@pytest.mark.parametrize("case", TABLE, ids=lambda case: f"{case.declared_type} {case.values[:2]}")
+def test_constants(case: DomainCase) -> None:
+    """A domain takes constants that are values of its column, with their neighbours."""
+    domain = domain_of(case.declared_type, case.values)
+    assert domain.kind == case.kind
+    assert domain.has_nulls == (None in case.values)
+    for constant in case.refused:
+        assert not domain.add_constant(constant)
     assert not domain.constants
-    for value, beside in taken.items():
+    for value, neighbours in case.neighbours.items():
         added = domain.add_constant(value)
         assert added[0] == value
-        assert set(beside) <= set(added)
+        assert set(neighbours) <= set(added)
         assert all(domain.fits(constant) for constant in added)
 
 
