@@ -153,8 +153,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path])
         # Every results file has torch's description of the machine, for which pip and a dozen
         # other programs run: a second each time.
         if not hasattr(collect_env.get_pretty_env_info, "cache_info"):
-            described = functools.cache(collect_env.get_pretty_env_info)
-            collect_env.get_pretty_env_info = described
+            collect_env.get_pretty_env_info = functools.cache(collect_env.get_pretty_env_info)
     yield
 
 
@@ -229,9 +228,10 @@ def recorded_lieder(shared_data: Path, tmp_path_factory: pytest.TempPathFactory)
     folder = tmp_path_factory.mktemp("lieder")
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("LM_EVAL_EXT_DATA", str(shared_data))
-        for answers in (shared_data / "lieder/recorded").glob("*.responses.jsonl"):
-            experiment, _, model = answers.name.removesuffix(".responses.jsonl").partition("_")
-            target, arguments = folder / experiment / model, {"path": str(answers)}
+        for responses in (shared_data / "lieder/recorded").glob("*.responses.jsonl"):
+            experiment, _, model = responses.name.removesuffix(".responses.jsonl").partition("_")
+            target = folder / experiment / model
+            arguments = {"path": str(responses)}
             logged.evaluate(target, "recorded", [f"lieder_{experiment}"], model_args=arguments)
             (target / "model.yaml").write_text(f"display_name: {model}\n")
     return folder
@@ -253,8 +253,10 @@ def demonstration_model() -> Path:
     def make(folder: Path) -> None:
         tool = str(Path(sys.executable).parent / "lm-eval-ext")
         command = [tool, "train", "demo", "-o", str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
-        assert done.returncode == 0, done.stderr[-2000:]
+        completed = subprocess.run(
+            command, capture_output=True, text=True, timeout=900, check=False
+        )
+        assert completed.returncode == 0, completed.stderr[-2000:]
 
     return kept.made("demonstration-model", trained_on(), make) / "demo"
 
@@ -317,9 +319,9 @@ def small_index(small_lm_eval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def cli(tmp_path: Path, small_lm_eval: Path) -> Callable[..., Completed]:
-    """Runs ``lm-eval-ext``, or another of this environment's commands, in the test's folder.
+    """Return a function that runs ``lm-eval-ext``, or another command, in the test's folder.
 
-    In the test's process, unless ``cold=True`` starts one as users do.
+    It runs in the test's process, unless ``cold=True`` starts one as users do.
     """
     from support.commands import run_here
 
@@ -331,33 +333,40 @@ def cli(tmp_path: Path, small_lm_eval: Path) -> Callable[..., Completed]:
         output: Path = tmp_path / "output",
     ) -> Completed:
         command = [str(Path(sys.executable).parent / name), *words]
-        paths = [str(small_lm_eval), *filter(None, [os.environ.get("PYTHONPATH")])]
-        own = {"PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "200", **(env or {})}
+        paths = [str(small_lm_eval)]
+        if os.environ.get("PYTHONPATH"):
+            paths.append(os.environ["PYTHONPATH"])
+        variables = {"PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "200", **(env or {})}
         if cold:
-            done = subprocess.run(
-                command, env={**os.environ, **own}, cwd=tmp_path, capture_output=True, text=True,
-                timeout=900, check=False,
-            )  # fmt: skip
+            completed = subprocess.run(
+                command,
+                env={**os.environ, **variables},
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                timeout=900,
+                check=False,
+            )
         else:
             mains = {
                 "lm_eval": "lm_eval.__main__:cli_evaluate",
                 "lm-eval-ext": "lm_eval_ext.cli:main",
             }
-            done = run_here(
+            completed = run_here(
                 pkgutil.resolve_name(mains[name]), command,
-                environment=own, folder=tmp_path, small_lm_eval=small_lm_eval,
+                environment=variables, folder=tmp_path, small_lm_eval=small_lm_eval,
             )  # fmt: skip
-        return Completed(done.returncode, done.stdout, done.stderr, output)
+        return Completed(completed.returncode, completed.stdout, completed.stderr, output)
 
     return run
 
 
 @pytest.fixture
 def lm_eval(tmp_path: Path, cli: Callable[..., Completed]) -> Callable[..., Completed]:
-    """Runs plain ``lm_eval``, as a user does (:func:`cli`), and logs samples."""
+    """Return a function that runs plain ``lm_eval`` as a user does (:func:`cli`), with samples."""
 
-    def run(*words: str, output: Path = tmp_path / "output", **how: Any) -> Completed:
-        logged = ("--output_path", str(output), "--log_samples")
-        return cli(*words, *logged, name="lm_eval", output=output, **how)
+    def run(*words: str, output: Path = tmp_path / "output", **options: Any) -> Completed:
+        logging_words = ("--output_path", str(output), "--log_samples")
+        return cli(*words, *logging_words, name="lm_eval", output=output, **options)
 
     return run
