@@ -40,11 +40,14 @@ def known(factory: Path) -> Profile:
 
 
 def column(known: Profile, table: str, phrase: str, parent: str = "") -> Plain:
-    """A column of a table, or of the one that a link leads to."""
-    links = [one for one in known.links if (one.child, one.parent) == (table, parent)]
+    """Return a column of a table, or of the one that a link leads to."""
+    link = None
+    for candidate in known.links:
+        if link is None and (candidate.child, candidate.parent) == (table, parent):
+            link = candidate
     fields = known.entities[parent or table].fields
-    (field,) = [one for one in fields if one.phrase == phrase]
-    return Plain(field, links[0] if links else None)
+    (field,) = [field for field in fields if field.phrase == phrase]
+    return Plain(field, link)
 
 
 def examples(known: Profile) -> Iterator[tuple[Question, str, str, str]]:
@@ -85,6 +88,7 @@ def examples(known: Profile) -> Iterator[tuple[Question, str, str, str]]:
 
 
 def test_one_tree_gives_the_query_and_both_questions(factory: Path, known: Profile) -> None:
+    """The query runs, and each question says what it does, with the new word and without."""
     with closing(sqlite3.connect(factory)) as connection:
         for tree, query, base, novel in examples(known):
             assert tree.sql() == query
@@ -94,13 +98,16 @@ def test_one_tree_gives_the_query_and_both_questions(factory: Path, known: Profi
 
 
 def test_all_tables_and_meanings_are_found(known: Profile) -> None:
-    assert (len(known.entities), len(known.links)) == (40, 53)
+    """The profile has the whole schema, and each kind of meaning is possible on it."""
+    assert len(known.entities) == 40
+    assert len(known.links) == 53
     assert set(meanings_of(known, 4)) == set(words()["meanings"])
 
 
 def trees(known: Profile, count: int) -> Iterator[tuple[Question, str, str]]:
-    """Questions, with the name of their meaning and its plausible word."""
-    meanings, rng = meanings_of(known, 4), random.Random(4)
+    """Yield questions, with the name of their meaning and its plausible word."""
+    meanings = meanings_of(known, 4)
+    rng = random.Random(4)
     drawer = Drawer(known, rng)
     for kind in rng.choices(list(meanings), k=count):
         with suppress(Impossible):
@@ -108,20 +115,23 @@ def trees(known: Profile, count: int) -> Iterator[tuple[Question, str, str]]:
 
 
 def test_every_shape_is_drawn_and_passes_the_first_check(factory: Path, known: Profile) -> None:
-    shapes, tables = Counter[str](), set[str]()
+    """Each shape comes often enough, and most tables are asked about."""
+    shapes = Counter[str]()
+    tables = set[str]()
     with closing(in_memory(factory)) as connection:
         maker = make.Maker(known, 4, Runner(connection))
         for tree, kind, word in trees(known, 500):
-            said = tree.words({kind: word})
-            assert word in said
-            assert said != tree.words({})
-            if maker.problem(GeneratedQuestion(kind, tree, tree.sql(), {BASE: said})) is None:
-                tables.add(tree.entity.table)
-                shapes.update({
-                    "link": any(one.link for one in tree.columns()),
-                    "groups": tree.by is not None, "top": tree.top is not None,
-                    "distinct": tree.distinct,
-                })  # fmt: skip
+            text = tree.words({kind: word})
+            assert word in text
+            assert text != tree.words({})
+            question = GeneratedQuestion(kind, tree, tree.sql(), {BASE: text})
+            if maker.problem(question) is not None:
+                continue
+            tables.add(tree.entity.table)
+            shapes["link"] += any(column.link for column in tree.columns())
+            shapes["groups"] += tree.by is not None
+            shapes["top"] += tree.top is not None
+            shapes["distinct"] += tree.distinct
     assert min(shapes.values()) >= 2, shapes
     assert len(tables) > 20
 
@@ -137,20 +147,22 @@ NUMBERS = """
 
 
 def test_is_not_is_asked_of_columns_without_null_only(tmp_path: Path) -> None:
+    """Of two columns of words, the one with NULL is never denied a value."""
     script = "CREATE TABLE nurse (name TEXT, city TEXT, grade TEXT, salary INTEGER);"
     city, grade = "iif(i % 7, char(65 + i % 5) || 'ton', NULL)", "char(70 + i % 4) || 'x'"
     values = f"'Nurse ' || i, {city}, {grade}, i * 37 % 61"
     known = read(tmp_path, script + NUMBERS.format(table="nurse", values=values))
-    asked = Counter(
-        one.of.phrase for tree, _, _ in trees(known, 2000) for one in tree.where
-        if one.rule == "<>" and isinstance(one.of, Plain)
-    )  # fmt: skip
-    assert asked["grade"] > 20
-    assert set(asked) == {"grade"}
+    columns = Counter[str]()
+    for tree, _, _ in trees(known, 2000):
+        for clause in tree.where:
+            if clause.rule == "<>" and isinstance(clause.of, Plain):
+                columns[clause.of.phrase] += 1
+    assert columns["grade"] > 20
+    assert set(columns) == {"grade"}
 
 
 def test_numbers_that_stand_for_something_are_no_amounts(tmp_path: Path) -> None:
-    """And a table without a column to ask about may still have links to it."""
+    """Codes are not asked about; a table without a column to ask about may have links to it."""
     script = """CREATE TABLE advisor (id INTEGER PRIMARY KEY);
         CREATE TABLE student (
           id INTEGER PRIMARY KEY, first_name TEXT, last_name TEXT, major INTEGER, age INTEGER,
