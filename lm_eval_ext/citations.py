@@ -13,7 +13,7 @@ from lm_eval_ext.errors import OptionError, nearest
 
 
 def bibtex(names: Iterable[str]) -> str:
-    """The entries for tasks, groups or benchmarks, each once; lm-eval's and the project's last.
+    """Return the entries for tasks, groups or benchmarks, each once, and then the two last ones.
 
     Raises:
         OptionError: A name is none of ours.
@@ -24,14 +24,17 @@ def bibtex(names: Iterable[str]) -> str:
         known |= {card.name: (card, list(card.tasks))}
         known |= {group: (card, members) for group, members in card.groups.items()}
         known |= {task: (card, [task]) for task in card.tasks}
-    found: list[str] = []
+    cited: list[str] = []
     for name in names:
         if name not in known:
             hint = nearest(name, known) or "; lm-eval-ext tasks lists all"
             raise OptionError(f"no task, group or benchmark {name!r}{hint}")
         card, tasks = known[name]
-        cited = [card.paper.url] if card.paper else []
-        for facts in map(card.tasks.__getitem__, tasks):
-            cited += [*(sources()[source].cite for source in facts.sources), *facts.cites]
-        found += [entry for one in cited for entry in entries if one in entry]
-    return "\n\n".join(dict.fromkeys([*found, *entries[-2:]]))
+        works = [card.paper.url] if card.paper else []
+        for task in tasks:
+            facts = card.tasks[task]
+            works += [sources()[source].cite for source in facts.sources]
+            works += facts.cites
+        for work in works:
+            cited += [entry for entry in entries if work in entry]
+    return "\n\n".join(dict.fromkeys([*cited, *entries[-2:]]))

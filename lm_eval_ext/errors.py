@@ -68,15 +68,15 @@ def author_errors(what: str, *, ships: bool) -> Iterator[None]:
 
 
 def nearest(name: str, legal: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """The end of a line about an unknown name: ``; did you mean show or plot?``, or nothing.
+    """Return the end of a line about an unknown name: ``; did you mean show or plot?``, or "".
 
     Args:
         name: As the user wrote it.
         legal: The names there are.
         cutoff: How similar a name must be, from 0 to 1.
     """
-    found = get_close_matches(name, list(dict.fromkeys(legal)), cutoff=cutoff)
-    return f"; did you mean {' or '.join(found)}?" if found else ""
+    similar = get_close_matches(name, list(dict.fromkeys(legal)), cutoff=cutoff)
+    return f"; did you mean {' or '.join(similar)}?" if similar else ""
 
 
 def require_extra(extra: str, what: str, *libraries: str) -> None:

@@ -20,6 +20,42 @@ def test_modules_are_not_too_long() -> None:
         assert len(path.read_text().splitlines()) <= MOST_LINES, path
 
 
+RETIRED = {"asked", "found", "given", "got", "own", "said", "stuff", "thing", "told"}
+"""Names that do not say what a thing is (CONTRIBUTING.md, Words)."""
+
+PUBLIC = {"lm_eval_ext/training/recipe.py: asked", "lm_eval_ext/answers/turn.py: said"}
+"""Those that others import, which keep their names."""
+
+
+def names_in(path: Path) -> set[str]:
+    """Return the names that a module gives to functions, classes, arguments and variables."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+    return names
+
+
+def test_no_name_is_a_retired_word() -> None:
+    retired = set()
+    for folder in (PACKAGE, ROOT / "bench"):
+        for path in folder.rglob("*.py"):
+            for name in names_in(path) & RETIRED:
+                retired.add(f"{path.relative_to(ROOT).as_posix()}: {name}")
+    assert retired == PUBLIC
+
+
+def test_a_retired_word_is_seen(tmp_path: Path) -> None:
+    """As a variable, an argument and a function."""
+    path = tmp_path / "module.py"
+    path.write_text("def told(asked):\n    found = asked\n    return found\n")
+    assert names_in(path) == {"told", "asked", "found"}
+
+
 INDIRECT = {"gguf", "lm-eval-ext", "pytz", "vl-convert-python"}
 """Distributions that transformers, duckdb and altair import late, and extras of extras."""
 

@@ -450,11 +450,11 @@ def adjust(compared: Sequence[Pair]) -> None:
 def shared_documents(
     systems: "Mapping[SystemName, DataFrame]", question: Question
 ) -> "dict[SystemName, DataFrame]":
-    """Return the rows asked about, of the documents that all systems have; clustered alike."""
-    asked = {name: _rows_of(rows, question) for name, rows in systems.items()}
-    documents = set.intersection(*[set(rows[DOCUMENT]) for rows in asked.values()])
+    """Return the rows of a question, of the documents that all systems have; clustered alike."""
+    rows_of_systems = {name: _rows_of(rows, question) for name, rows in systems.items()}
+    documents = set.intersection(*[set(rows[DOCUMENT]) for rows in rows_of_systems.values()])
     shared = {}
-    for name, rows in asked.items():
+    for name, rows in rows_of_systems.items():
         kept = rows[rows[DOCUMENT].isin(documents)]
         _, clusters = _levels(kept)
         shared[name] = kept.assign(**{CLUSTER: clusters})

@@ -241,9 +241,9 @@ def generated(seed: object, facts: int) -> Iterator[Question]:
         sentences = []
         for number, template in enumerate(chosen):
             sentences.append(template["sentence"].format(**_words_of_fact(drawn, number)))
-        asked = rng.randrange(facts)
-        question, answer = rng.choice(list(chosen[asked]["questions"].items()))
-        fillers = _words_of_fact(drawn, asked)
+        fact = rng.randrange(facts)
+        question, answer = rng.choice(list(chosen[fact]["questions"].items()))
+        fillers = _words_of_fact(drawn, fact)
         yield Question(question.format(**fillers), " ".join(sentences), answer.format(**fillers))
 
 

@@ -148,11 +148,11 @@ class RefusedFunctions:
 
     Attributes:
         builtin: PostgreSQL's own, in lower case.
-        own: Finds calls of those of the database's owner.
+        owners: Finds calls of those that the database's owner wrote.
     """
 
     builtin: frozenset[str]
-    own: re.Pattern[str]
+    owners: re.Pattern[str]
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[str, str]]) -> "RefusedFunctions":
@@ -164,7 +164,7 @@ class RefusedFunctions:
         fields = _any_name(names["field"])
         return cls(
             builtin=frozenset(name.lower() for name in names["builtin"]) - _TRUSTED,
-            own=re.compile(
+            owners=re.compile(
                 rf'{calls}{_CALL_FOLLOWS}|\.{_GAP}"?{fields}', re.IGNORECASE | re.DOTALL
             ),
         )
@@ -190,7 +190,7 @@ class RefusedFunctions:
         builtin: list[str] = sorted(words & self.builtin)
         if builtin:
             return builtin[0]
-        call = self.own.search(sql)
+        call = self.owners.search(sql)
         return str(call.group()).strip('.\t\r\n "(-/*') if call else ""
 
 
