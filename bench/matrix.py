@@ -14,8 +14,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from email import message_from_bytes
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,6 +56,8 @@ class Environment:
         folder: Where it lies.
         python: The interpreter, or its version.
         package: The wheel or sdist.
+        requirements: What the package requires. To uv, these alone are the direct requirements of
+            which it takes the lowest versions; those of a package are not.
         resolution: A key of :data:`RESOLUTIONS`.
         torch: What to install as PyTorch; "" for what the index has.
     """
@@ -61,6 +65,7 @@ class Environment:
     folder: Path
     python: str
     package: Path
+    requirements: Sequence[str]
     resolution: str
     torch: str
 
@@ -75,7 +80,9 @@ class Environment:
         run("uv", "venv", "--quiet", "--python", self.python, "venv", folder=self.folder)
         options = ["--resolution", RESOLUTIONS[self.resolution]]
         options += ["--python", str(self.scripts / "python")]
-        packages = [str(self.package), *([self.torch] if self.torch else [])]
+        packages = [str(self.package), *self.requirements]
+        if self.torch:
+            packages.append(self.torch)
         run("uv", "pip", "install", "--quiet", *options, *packages, folder=self.folder)
 
     def versions(self) -> dict[str, str]:
@@ -126,6 +133,15 @@ def build(folder: Path) -> dict[str, Path]:
     return {"wheel": wheel, "sdist": sdist}
 
 
+def requirements_of(wheel: Path) -> list[str]:
+    """Return what a wheel requires, without its extras."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = message_from_bytes(archive.read(name))
+    required = metadata.get_all("Requires-Dist", [])
+    return [requirement for requirement in required if "extra ==" not in requirement]
+
+
 def row(cells: Sequence[object]) -> str:
     """Return a row of a table in Markdown."""
     return "| " + " | ".join(map(str, cells)) + " |"
@@ -163,12 +179,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="lm-eval-ext-matrix-") as name:
         folder = Path(name)
         packages = build(folder / "dist")
+        requirements = requirements_of(packages["wheel"])
         wanted = itertools.product(arguments.python, arguments.versions, arguments.kinds)
         for number, (python, resolution, kind) in enumerate(wanted):
             environment = Environment(
                 folder / f"environment-{number}",
                 python,
                 packages[kind],
+                requirements,
                 resolution,
                 arguments.torch,
             )
