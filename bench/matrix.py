@@ -3,7 +3,7 @@
 Usage: python -m bench.matrix [--python 3.10 ...] [--versions lowest newest] [--from wheel sdist]
 
 Needs ``uv`` (``pip install uv``), the interpreters, and the package index; a PyTorch from the
-index takes gigabytes, ``--torch`` takes another one. Prints a row of Markdown for each
+index takes gigabytes; ``--with FILE`` takes another one. Prints a row of Markdown for each
 environment; the exit status is 1 if any of them fails.
 """
 
@@ -59,7 +59,7 @@ class Environment:
         requirements: What the package requires. To uv, these alone are the direct requirements of
             which it takes the lowest versions; those of a package are not.
         resolution: A key of :data:`RESOLUTIONS`.
-        torch: What to install as PyTorch; "" for what the index has.
+        further: Requirements or files that are installed with it, such as another PyTorch.
     """
 
     folder: Path
@@ -67,7 +67,7 @@ class Environment:
     package: Path
     requirements: Sequence[str]
     resolution: str
-    torch: str
+    further: Sequence[str]
 
     @property
     def scripts(self) -> Path:
@@ -80,9 +80,7 @@ class Environment:
         run("uv", "venv", "--quiet", "--python", self.python, "venv", folder=self.folder)
         options = ["--resolution", RESOLUTIONS[self.resolution]]
         options += ["--python", str(self.scripts / "python")]
-        packages = [str(self.package), *self.requirements]
-        if self.torch:
-            packages.append(self.torch)
+        packages = [str(self.package), *self.requirements, *self.further]
         run("uv", "pip", "install", "--quiet", *options, *packages, folder=self.folder)
 
     def versions(self) -> dict[str, str]:
@@ -167,7 +165,7 @@ def main() -> int:
         "--from", nargs="+", dest="kinds", choices=["wheel", "sdist"], default=["wheel"]
     )
     parser.add_argument(
-        "--torch", default="", help="a requirement or a file, instead of the index's"
+        "--with", nargs="*", dest="further", default=[], help="requirements such as torch==2.13.0"
     )
     arguments = parser.parse_args()
     if shutil.which("uv") is None:
@@ -188,7 +186,7 @@ def main() -> int:
                 packages[kind],
                 requirements,
                 resolution,
-                arguments.torch,
+                arguments.further,
             )
             try:
                 environment.install()
