@@ -3,8 +3,8 @@
 Usage: python -m bench.matrix [--python 3.10 ...] [--versions lowest newest] [--from wheel sdist]
 
 Needs ``uv`` (``pip install uv``), the interpreters, and the package index; a PyTorch from the
-index takes gigabytes; ``--with FILE`` takes another one. Prints a row of Markdown for each
-environment; the exit status is 1 if any of them fails.
+index has gigabytes; ``--with FILE`` installs another one. Prints a row of Markdown for each
+environment; the exit status is 1 if any of them fails, or has other scores than the first.
 """
 
 import argparse
@@ -25,8 +25,7 @@ RESPONSES = ROOT / "examples" / "demo" / "responses" / "qwen2.5-coder-0.5b-bare"
 TASKS = ("lieder_mini", "magnifico_mini")
 LIBRARIES = ("lm-eval", "transformers", "torch", "datasets", "pandas", "sqlglot")
 RESOLUTIONS = {"lowest": "lowest-direct", "newest": "highest"}
-"""What uv calls the versions that are installed: of what pyproject.toml names, the lowest that it
-allows, or the newest."""
+"""uv's names for installing the lowest versions that pyproject.toml allows, or the newest."""
 
 
 class CommandError(Exception):
@@ -171,6 +170,7 @@ def main() -> int:
     if shutil.which("uv") is None:
         sys.exit("uv is missing: pip install uv")
     failures = 0
+    first_scores: dict[str, float] = {}
     header = ["from", "versions", "Python", *LIBRARIES, *TASKS]
     show(row(header))
     show(row(["---"] * len(header)))
@@ -194,6 +194,10 @@ def main() -> int:
                 scores = environment.scores()
                 versions = environment.versions()
                 show(row([kind, resolution, *versions.values(), *scores.values()]))
+                first_scores = first_scores or scores
+                if scores != first_scores:
+                    failures += 1
+                    sys.stderr.write(f"scores differ from the first ones: {first_scores}\n")
             except CommandError as failure:
                 failures += 1
                 show(row([kind, resolution, python, "failed"]))

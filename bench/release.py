@@ -37,7 +37,7 @@ UNWANTED = re.compile(
 
 
 def changelog_heading() -> tuple[str, str]:
-    """Return version and date of the newest heading of the changelog."""
+    """Return the version and the date of the newest heading of the changelog."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     heading = re.search(r"^## (\S+) \(([^)]+)\)$", text, re.MULTILINE)
     if heading is None:
@@ -67,7 +67,7 @@ def content_problems(folder: Path) -> Iterator[str]:
         sdist_names = [name.partition("/")[2] for name in sdist.getnames()]
     contents = ((wheels[0], wheel_names, WHEEL_NEEDS), (sdists[0], sdist_names, SDIST_NEEDS))
     for file, names, needs in contents:
-        if f"-{__version__}" not in file.name:
+        if file.name.removeprefix(f"lm_eval_ext-{__version__}")[:2] not in ("-p", ".t"):
             yield f"{file.name} is not of version {__version__}"
         for name in needs:
             if name not in names:

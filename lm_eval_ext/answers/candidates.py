@@ -125,12 +125,30 @@ def _last_heading(text: str) -> Candidate | None:
     return Candidate(heading["text"], start, "heading") if heading else None
 
 
-_CROSSED = re.compile(r"\A\W{0,6}[❌✗✘✖]|[❌✗✘✖]\W{0,6}\Z")
+_CROSSED = re.compile(r"\A[\W\d]{0,8}[❌✗✘✖☒🚫👎]|[❌✗✘✖☒🚫👎]\W{0,6}\Z")
+"""A cross at the beginning or the end of a line, which calls the answer in it wrong."""
 
 
 def is_crossed_out(text: str) -> bool:
-    """Return whether a cross before or behind a text calls it wrong."""
+    """Return whether a line begins or ends with a cross, which calls what it says wrong."""
     return _CROSSED.search(text) is not None
+
+
+def line_at(text: str, position: int) -> str:
+    """Return the line around a position, up to 200 characters to either side."""
+    start = max(text.rfind("\n", 0, position) + 1, position - _NEAR)
+    line_end = text.find("\n", position, position + _NEAR)
+    return text[start : line_end if line_end >= 0 else position + _NEAR]
+
+
+def _has_cross(text: str, candidate: Candidate) -> bool:
+    """Return whether the line of a candidate, or of the words before it, has a cross."""
+    if is_crossed_out(candidate.text.strip().partition("\n")[0]):
+        return True
+    lines = [line_at(text, candidate.start)]
+    if candidate.source in ("announcement", "correction"):
+        lines.append(line_at(text, candidate.words_start))
+    return any(is_crossed_out(line) for line in lines)
 
 
 def check_candidate(text: str, candidate: Candidate, phrases: Phrases) -> Candidate:
@@ -142,7 +160,7 @@ def check_candidate(text: str, candidate: Candidate, phrases: Phrases) -> Candid
         start = candidate.words_start
     clause = clause_before(text, start)
     is_denied = not is_announced and phrases.denial.search(clause) is not None
-    if is_denied or is_crossed_out(candidate.text) or phrases.example.search(clause):
+    if is_denied or _has_cross(text, candidate) or phrases.example.search(clause):
         return replace(candidate, is_denied=True)
     return candidate
 
@@ -214,7 +232,9 @@ _REMARK = re.compile(
     r"\s\((?:(?!(?:or|not|and|but|maybe|possibly)\b)"
     r"(?:[A-Za-z',-]{1,30}\s){2,30}[A-Za-z'-]{1,30}[.!]?"
     r"|(?:the\s)?(?:final|correct)?\s?answer"
-    r"|(?:[A-Za-z]{1,20}\s)?[Cc]onfiden(?:ce|t)\b[^()\n]{0,30})\)\.?\Z"
+    r"|(?:(?:very\s)?(?:high|medium|moderate|low)\s)?[Cc]onfidence(?:\s(?:level|score))?"
+    r"(?:\s?[:=]\s?(?:[\d.]{1,5}\s?%?|(?:very\s)?(?:high|medium|moderate|low)))?"
+    r"|[\d.]{1,5}\s?%\s(?:confidence|confident|sure|certain))\)\.?\Z"
 )
 
 

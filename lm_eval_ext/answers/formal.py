@@ -122,8 +122,8 @@ class FormalGrammar(CandidateGrammar):
         sentence = first_sentence(line)
         clause = self.phrases.ending.split(sentence, maxsplit=1)[0]
         stretches = [line, without_remark(line), sentence, clause]
-        behind = self.phrases.behind.match(line)
-        if behind:
+        behind = self.phrases.behind.fullmatch(sentence)
+        if behind and _CALLS_RIGHT.search(sentence):
             stretches.append(behind["answer"])
         return list(dict.fromkeys(stretches))
 
@@ -171,6 +171,13 @@ class FormalGrammar(CandidateGrammar):
             return False
         return self.phrases.offer.search(text, expressions[0].candidate.start + 1) is not None
 
+
+_CALLS_RIGHT = re.compile(
+    r"\s(?:is|was)\s(?:(?:correct|right)|(?:the|my)\s(?:\w+\s){0,3}"
+    r"(?:answer|form|translation|representation|solution))[.!]?\Z",
+    re.IGNORECASE,
+)
+"""The end of a sentence that calls what it begins with the answer, on no condition."""
 
 _STAR = re.compile(r"\A\s*\*[ \t]+")
 _RANKS = {"line": 0, "code": 0, "fence": 1}

@@ -173,15 +173,19 @@ class Phrases:
 
     @cached_property
     def behind(self) -> re.Pattern[str]:
-        """A sentence that calls what it begins with the answer: "(B) ice is the right answer"."""
-        quality = _any_of(self.qualifiers)
+        """A sentence that calls what it begins with the answer: "(B) ice is the right answer".
+
+        It ends there, or a reason follows; "..., but" takes it back.
+        """
+        quality = _any_of(("correct", "right", "best", "final", "most likely", "correct final"))
         label = _any_of((*self.labels, "one", "option", "choice"))
         article = r"(?:the\s|my\s)"
         adjective = rf"{article}?{quality}\s?(?:\s{quality})?(?:\s?{label})?"
         predicate = rf"(?:{adjective}|{article}{label})"
         return re.compile(
             rf"{self._before}{{0,2}}(?P<answer>[^\n]{{1,300}}?)[*_`\"”']{{0,3}}"
-            rf"\s{_any_of(self.verbs)}\s{predicate}(?:[.,!;\s*]|\Z)",
+            rf"\s{_any_of(self.verbs)}\s{predicate}(?:[*_]*(?:\s*\Z|[.!][*_]*(?:\s|\Z))"
+            rf"|,?\s(?:because|since|as|here|for)\b)",
             re.IGNORECASE,
         )
 

@@ -46,6 +46,23 @@ def test_forms_of_a_kind_are_read_or_not(forms: list[Case]) -> None:
         ("conceptual, words", "The person is not **Hugo Lamm**.", False),
         ("conceptual, words", "The person who it is not is **Hugo Lamm**.", False),
         ("conceptual, words", "The person is **Nora Pike**.", False),
+        ("conceptual, words", "Hugo Lamm\n\nThus, he is the right one.", True),
+        ("conceptual, words", "Hugo Lamm\n\nSo, that's it.", True),
+        ("conceptual, words", "Hugo Lamm\nTherefore, Nora Pike is out.", True),
+        ("conceptual, words", "So, Hugo Lamm?", False),
+        ("conceptual, words", "Hugo Lamm was correct, but no longer.", False),
+        ("conceptual, words", "Answer: Hugo Lamm (not confident)", False),
+        ("conceptual, options", "Answer: warm water (confidence low: iron also possible)", False),
+        ("conceptual, options", "warm water would be the best answer, but it is rejected.", False),
+        ("conceptual, options", "warm water is the best wrong answer.", False),
+        ("conceptual, options", "warm water is correct only if you ignore the rule.", False),
+        ("COGS", "* knight ( x _ 1 ) ; yawn . agent ( x _ 2 , x _ 1 ) is correct.", True),
+        ("COGS", "* knight ( x _ 1 ) ; yawn . agent ( x _ 2 , x _ 1 ) is wrong.", False),
+        (
+            "COGS",
+            "* knight ( x _ 1 ) ; yawn . agent ( x _ 2 , x _ 1 ) is correct only here.",
+            False,
+        ),
         ("DiNeR", "首先，土豆切块。\n\n因此，这道菜是红烧土豆。", True),  # noqa: RUF001
         ("DiNeR", "首先，土豆切块。\n\n因此，这道菜不是红烧土豆。", False),  # noqa: RUF001
         ("DiNeR", "| 项目 | 内容 |\n|---|---|\n| 菜名 | 红烧土豆 |", True),

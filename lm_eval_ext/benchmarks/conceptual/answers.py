@@ -9,6 +9,7 @@ from lm_eval_ext.answers.candidates import (
     Candidate,
     clause_before,
     is_crossed_out,
+    line_at,
     line_variants,
     without_answer_remark,
 )
@@ -26,7 +27,7 @@ PHRASES = read_phrases(Path(__file__).with_name("phrases.yaml"))
 _CHOICE_WORD = re.compile(
     r"(?:the\s)?(?:option|choice|letter|label|answer)\s+(?=\S)", re.IGNORECASE
 )
-_LABEL_BEHIND = re.compile(r"(.+?)\s*\((\w)\)\.?", re.DOTALL)
+_LABEL_BEHIND = re.compile(r"(.*\S)\s*\((\w)\)\.?", re.DOTALL)
 _LEADING_LABEL = re.compile(r"\W{0,3}(\w{1,20})\W{0,3}?(?:[,.;:)!—–-]|\s-)\s*(?=\w)")  # noqa: RUF001
 _EMPHASIS = re.compile(r"\*\*([^*\n]{1,300})\*\*|(?<!`)`([^`\n]{1,300})`")
 
@@ -175,8 +176,10 @@ class OptionGrammar(_QuestionGrammar):
         emphasised = []
         for emphasis in _EMPHASIS.finditer(text):
             clause = clause_before(text, emphasis.start())
-            is_denied = self.phrases.denial.search(clause) or self.phrases.alternative.search(
-                clause
+            is_denied = (
+                self.phrases.denial.search(clause) is not None
+                or self.phrases.alternative.search(clause) is not None
+                or is_crossed_out(line_at(text, emphasis.start()))
             )
             answer = None if is_denied else self.accept_any([emphasis[1] or emphasis[2]])
             if answer is not None:
@@ -207,7 +210,9 @@ class SpanGrammar(_QuestionGrammar):
 
     def readings_of_line(self, line: str) -> list[str]:
         """Return the line, what follows "it is", and what the line calls the answer."""
-        line = _ANSWER_INITIAL.sub("", self.phrases.lead_in.sub("", line))
+        if not line.endswith("?"):
+            line = self.phrases.lead_in.sub("", line)
+        line = _ANSWER_INITIAL.sub("", line)
         readings = [line, without_answer_remark(line)]
         emphasis = _EMPHASISED_PREDICATE.fullmatch(line)
         if emphasis and not self.phrases.denial.search(emphasis["subject"] + ":"):
@@ -223,9 +228,10 @@ class SpanGrammar(_QuestionGrammar):
     def choose_line(
         self, accepted: Sequence[Accepted], lines: Sequence[Candidate]
     ) -> Accepted | None:
-        """Return the line that concludes, or the first one that is no courtesy.
+        """Return the first line that is no courtesy, or a last line that it leads to.
 
-        A short last line behind long ones counts before a first line.
+        A last line counts instead if it is short and the lines before it are long, or if it
+        concludes ("Therefore, ...") in up to three words from a sentence of four or more.
 
         None if the text is a list of short lines.
         """
@@ -234,13 +240,12 @@ class SpanGrammar(_QuestionGrammar):
         content = [line for line in lines if not is_courtesy(line.text, self.phrases)]
         if 1 < len(content) <= _MAX_LIST and all(_is_list_item(line.text) for line in content):
             return None
-        concluding = [
-            line for line in answers if self.phrases.conclusion.match(line.candidate.text)
-        ]
-        if concluding:
-            return concluding[-1]
         opening = lines[0].text if lines else ""
         last = answers[-1]
+        is_conclusion = self.phrases.conclusion.match(last.candidate.text) is not None
+        is_reason = not _is_list_item(opening) and len(opening.split()) >= _CORRECTION
+        if is_conclusion and is_reason and len(last.answer.split()) < _CORRECTION:
+            return last
         ends_text = bool(lines) and last.candidate.start == lines[-1].start
         before = [line.text for line in lines[:-1]]
         are_reasons = len(opening.split()) > _LONG_LINE

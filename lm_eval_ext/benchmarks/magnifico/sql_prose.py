@@ -70,8 +70,9 @@ _MAX_NAME_WORDS: Final = 12
 
 _BROKEN_CONTINUATION = re.compile(
     r"""
-    \s*(?!(?:SELECT|WITH|the|this|that|an?|i|we|you|it|to|here|sure)\b)
-    [a-z_] (?:(?!SELECT\b)[a-z0-9_ ,.*+/()"-]){0,120}?
+    \s*(?!(?:WITH|the|this|that|an?|i|we|you|it|to|here|sure|sorry|none?|not|never
+        |cannot|unable|based)\b|SELECT)
+    [a-z_] (?:(?!(?:SELECT|not|cannot|can|be|is|are|use)\b)[a-z0-9_ ,.*+/()"-]){0,120}?
     [ ](?-i:FROM)\s+\w+ \s*
     (?:\Z|[;,\n]|(?:AS|WHERE|GROUP|ORDER|LIMIT|JOIN|INNER|LEFT)\b)
     """,
@@ -178,6 +179,8 @@ def _is_piece(query: str, place: Place, end: int) -> bool:
     An unquoted name with spaces looks like prose: "MAX(Days to Harvest) FROM Variety".
     """
     rest_of_line = place.text[end : place.end].partition("\n")[0]
+    if not rest_of_line.lstrip().startswith("("):
+        return False
     return _FROM.search(query.upper()) is None and _FROM.search(rest_of_line) is not None
 
 
