@@ -2,9 +2,9 @@
 
 Usage: python -m bench.matrix [--python 3.10 ...] [--versions lowest newest] [--from wheel sdist]
 
-Needs ``uv`` (``pip install uv``), the interpreters, and the package index; a PyTorch from the
-index has gigabytes; ``--with FILE`` installs another one. Prints a row of Markdown for each
-environment; the exit status is 1 if any of them fails, or has other scores than the first.
+It needs ``uv`` (``pip install uv``), the interpreters, and the package index. PyTorch from the
+index takes gigabytes; ``--with FILE`` installs a smaller build. A row of Markdown is printed for
+each environment. The exit status is 1 if one of them fails, or has other scores than the first.
 """
 
 import argparse
@@ -55,8 +55,8 @@ class Environment:
         folder: Where it lies.
         python: The interpreter, or its version.
         package: The wheel or sdist.
-        requirements: What the package requires. To uv, these alone are the direct requirements of
-            which it takes the lowest versions; those of a package are not.
+        requirements: What the package requires. They are named to uv again, because it takes the
+            lowest versions only of what it is told to install.
         resolution: A key of :data:`RESOLUTIONS`.
         further: Requirements or files that are installed with it, such as another PyTorch.
     """
@@ -178,8 +178,8 @@ def main() -> int:
         folder = Path(name)
         packages = build(folder / "dist")
         requirements = requirements_of(packages["wheel"])
-        wanted = itertools.product(arguments.python, arguments.versions, arguments.kinds)
-        for number, (python, resolution, kind) in enumerate(wanted):
+        combinations = itertools.product(arguments.python, arguments.versions, arguments.kinds)
+        for number, (python, resolution, kind) in enumerate(combinations):
             environment = Environment(
                 folder / f"environment-{number}",
                 python,

@@ -24,7 +24,7 @@ RETIRED = {"asked", "found", "given", "got", "own", "said", "stuff", "thing", "t
 """Names that do not say what a thing is (CONTRIBUTING.md, Words)."""
 
 PUBLIC = {"lm_eval_ext/training/recipe.py: asked", "lm_eval_ext/answers/turn.py: said"}
-"""Those that others import, which keep their names."""
+"""Names that other people's code may import, so that they stay."""
 
 
 def names_in(path: Path) -> set[str]:
@@ -54,7 +54,7 @@ def test_no_name_is_a_retired_word() -> None:
 
 
 def test_a_retired_word_is_seen(tmp_path: Path) -> None:
-    """As a variable, an argument and a function."""
+    """It is seen as the name of a variable, an argument and a function."""
     path = tmp_path / "module.py"
     path.write_text("def told(asked):\n    found = asked\n    return found\n")
     assert names_in(path) == {"told", "asked", "found"}

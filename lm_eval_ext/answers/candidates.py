@@ -60,7 +60,7 @@ def announced_candidates(text: str, phrases: Phrases) -> list[Candidate]:
     if last_heading is not None:
         candidates.append(last_heading)
     checked = [check_candidate(text, candidate, phrases) for candidate in candidates]
-    # Of an announced table, what the table says counts, not the table as a text.
+    # The last one counts. Where a table is announced, this is its cell, not all of its text.
     return sorted(checked, key=lambda candidate: (candidate.start, candidate.source == "table"))
 
 

@@ -62,15 +62,17 @@ class FormalGrammar(CandidateGrammar):
     def accept_any(self, texts: Sequence[str]) -> str | None:
         """Return the expression in the first text that is one, if need be without its markup.
 
-        A star at the beginning belongs to the notation and is no bullet, so that no wrong form
-        becomes a right one without it.
+        A star at the beginning belongs to the notation and is no bullet: without the star, a
+        wrong form could become a right one.
         """
-        starred = [text for text in texts if _STAR.match(text)]
         for text in texts:
+            outer = text
             for inner in unwrapped(text):
-                is_without_star = any(inner == _STAR.sub("", star) for star in starred)
-                if not is_without_star and self.accept(inner) is not None:
+                if _STAR.match(outer) and inner == _STAR.sub("", outer):
+                    break
+                if self.accept(inner) is not None:
                     return inner
+                outer = inner
         return None
 
     def find(self, text: str) -> list[Step]:
@@ -123,7 +125,7 @@ class FormalGrammar(CandidateGrammar):
         clause = self.phrases.ending.split(sentence, maxsplit=1)[0]
         stretches = [line, without_remark(line), sentence, clause]
         behind = self.phrases.behind.fullmatch(sentence)
-        if behind and _CALLS_RIGHT.search(sentence):
+        if behind:
             stretches.append(behind["answer"])
         return list(dict.fromkeys(stretches))
 
@@ -171,13 +173,6 @@ class FormalGrammar(CandidateGrammar):
             return False
         return self.phrases.offer.search(text, expressions[0].candidate.start + 1) is not None
 
-
-_CALLS_RIGHT = re.compile(
-    r"\s(?:is|was)\s(?:(?:correct|right)|(?:the|my)\s(?:\w+\s){0,3}"
-    r"(?:answer|form|translation|representation|solution))[.!]?\Z",
-    re.IGNORECASE,
-)
-"""The end of a sentence that calls what it begins with the answer, on no condition."""
 
 _STAR = re.compile(r"\A\s*\*[ \t]+")
 _RANKS = {"line": 0, "code": 0, "fence": 1}

@@ -29,8 +29,8 @@ class Phrases:
         subjects: Beginnings of a sentence that says nothing but the answer ("it is").
         calls: Announcements that need no label ("I choose").
         corrections: Phrases that take back what stands before ("no, it is").
-        conclusions: Those of ``before`` that may precede an answer without any label
-            ("therefore, ice").
+        conclusions: Phrases that may precede an answer without any label ("therefore, ice").
+        praises: What a sentence calls an answer that it begins with ("... is correct").
         openings: Courtesies in the first line of a response ("Sure!").
         leads: Beginnings of a line that announces the next ("Here is").
         negations: Words that deny what follows ("not").
@@ -51,6 +51,7 @@ class Phrases:
     calls: tuple[str, ...] = ()
     corrections: tuple[str, ...] = ()
     conclusions: tuple[str, ...] = ()
+    praises: tuple[str, ...] = ()
     openings: tuple[str, ...] = ()
     leads: tuple[str, ...] = ()
     negations: tuple[str, ...] = ()
@@ -177,7 +178,7 @@ class Phrases:
 
         It ends there, or a reason follows; "..., but" takes it back.
         """
-        quality = _any_of(("correct", "right", "best", "final", "most likely", "correct final"))
+        quality = _any_of(self.praises)
         label = _any_of((*self.labels, "one", "option", "choice"))
         article = r"(?:the\s|my\s)"
         adjective = rf"{article}?{quality}\s?(?:\s{quality})?(?:\s?{label})?"

@@ -193,7 +193,7 @@ class SpanGrammar(_QuestionGrammar):
 
     def accept(self, text: str) -> str | None:
         """Return a text of a few words that denies nothing, with its markup taken off."""
-        if not text or len(text.split()) > _MAX_WORDS or self.phrases.denied.match(text):
+        if not text or len(text.split()) > _MAX_ANSWER_WORDS or self.phrases.denied.match(text):
             return None
         return bare(text)
 
@@ -204,7 +204,11 @@ class SpanGrammar(_QuestionGrammar):
     def accept_candidate(self, candidate: Candidate) -> str | None:
         """Return the answer in an announced text; behind "no," only if it is very short."""
         answer = super().accept_candidate(candidate)
-        if answer and candidate.source == "correction" and len(answer.split()) > _CORRECTION:
+        if (
+            answer
+            and candidate.source == "correction"
+            and len(answer.split()) > _MAX_CORRECTION_WORDS
+        ):
             return None
         return answer
 
@@ -238,17 +242,20 @@ class SpanGrammar(_QuestionGrammar):
         answers = [line for line in accepted if not is_courtesy(line.candidate.text, self.phrases)]
         answers = answers or list(accepted)
         content = [line for line in lines if not is_courtesy(line.text, self.phrases)]
-        if 1 < len(content) <= _MAX_LIST and all(_is_list_item(line.text) for line in content):
+        if 1 < len(content) <= _MAX_LIST_LINES and all(
+            _is_list_item(line.text) for line in content
+        ):
             return None
         opening = lines[0].text if lines else ""
         last = answers[-1]
         is_conclusion = self.phrases.conclusion.match(last.candidate.text) is not None
-        is_reason = not _is_list_item(opening) and len(opening.split()) >= _CORRECTION
-        if is_conclusion and is_reason and len(last.answer.split()) < _CORRECTION:
+        is_reason = not _is_list_item(opening) and len(opening.split()) >= _MIN_REASON_WORDS
+        is_short = len(last.answer.split()) <= _MAX_CONCLUSION_WORDS
+        if is_conclusion and is_reason and is_short:
             return last
         ends_text = bool(lines) and last.candidate.start == lines[-1].start
         before = [line.text for line in lines[:-1]]
-        are_reasons = len(opening.split()) > _LONG_LINE
+        are_reasons = len(opening.split()) > _LONG_LINE_WORDS
         if len(before) > 1 and all(line.endswith((".", ":")) for line in before):
             are_reasons = True
         if are_reasons and ends_text and _is_list_item(last.answer):
@@ -262,16 +269,25 @@ def _has_label(text: str, label: str) -> bool:
 
 
 def _is_list_item(line: str) -> bool:
-    return len(line.split()) <= _SHORT and not line.endswith((".", ":", "!", "?"))
+    return len(line.split()) <= _MAX_ITEM_WORDS and not line.endswith((".", ":", "!", "?"))
 
 
-_MAX_LIST = 6
-_MAX_WORDS = 40
-_LONG_LINE = 12
-_SHORT = 8
-_CORRECTION = 4
-"""Words of the longest answer; of a line too long for one if a short one ends the text; of
-one behind "no,", where a sentence may follow."""
+_MAX_LIST_LINES = 6
+"""The most lines of a text that offers a list of answers."""
+
+_MAX_ANSWER_WORDS = 40
+_MAX_ITEM_WORDS = 8
+"""Words of the longest answer, and of the longest one in a list."""
+
+_LONG_LINE_WORDS = 12
+"""Words of a first line that is a reason if it is longer and a short line ends the text."""
+
+_MAX_CORRECTION_WORDS = 4
+"""Words of the longest answer behind "no,", where a sentence may follow."""
+
+_MIN_REASON_WORDS = 4
+_MAX_CONCLUSION_WORDS = 3
+"""Words of a first line from which a last line concludes, at least, and of that, at most."""
 
 
 @lru_cache(maxsize=256)

@@ -78,11 +78,11 @@ _BROKEN_CONTINUATION = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Names and signs up to FROM and a table, behind which only a query goes on."""
+"""Names and signs up to FROM and a table, after which only a query could continue."""
 
 
 def is_broken_continuation(place: Place) -> bool:
-    """Return whether an answer goes on with the prompt's SELECT, and only mistakes hide it."""
+    """Return whether an answer is a query with mistakes that goes on with the prompt's SELECT."""
     return not place.prose and _BROKEN_CONTINUATION.match(place.text, place.start) is not None
 
 
@@ -165,7 +165,7 @@ def before_prose(place: Place) -> Place | None:
     for end in ends:
         shorter = replace(place, end=end)
         query = query_at(shorter)
-        if query and parses(query) and not _is_piece(query, opening, end):
+        if query and parses(query) and not _is_cut_before_from(query, opening, end):
             return shorter
     return None
 
@@ -173,7 +173,7 @@ def before_prose(place: Place) -> Place | None:
 _FROM = re.compile(r"\bFROM\b")
 
 
-def _is_piece(query: str, place: Place, end: int) -> bool:
+def _is_cut_before_from(query: str, place: Place, end: int) -> bool:
     """Return whether the FROM of a query stands behind its end, so that no prose begins there.
 
     An unquoted name with spaces looks like prose: "MAX(Days to Harvest) FROM Variety".
