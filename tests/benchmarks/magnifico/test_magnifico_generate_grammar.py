@@ -35,28 +35,28 @@ def factory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def known(factory: Path) -> Profile:
+def factory_profile(factory: Path) -> Profile:
     return profile.read(factory)
 
 
-def column(known: Profile, table: str, phrase: str, parent: str = "") -> Plain:
+def column(database: Profile, table: str, phrase: str, parent: str = "") -> Plain:
     """Return a column of a table, or of the one that a link leads to."""
     link = None
-    for candidate in known.links:
+    for candidate in database.links:
         if link is None and (candidate.child, candidate.parent) == (table, parent):
             link = candidate
-    fields = known.entities[parent or table].fields
+    fields = database.entities[parent or table].fields
     (field,) = [field for field in fields if field.phrase == phrase]
     return Plain(field, link)
 
 
-def examples(known: Profile) -> Iterator[tuple[Question, str, str, str]]:
-    """Trees with a hefty thing, their queries, and their questions with and without the word."""
-    vehicles = known.entities["VEHICLE"]
-    hefty = Clause(">", column(known, "VEHICLE", "number of seats"), (4,), kind="above")
-    branch = column(known, "VEHICLE", "name", "BRANCH")
-    city = column(known, "VEHICLE", "city", "BRANCH")
-    mileage = column(known, "VEHICLE", "mileage")
+def examples(database: Profile) -> Iterator[tuple[Question, str, str, str]]:
+    """Yield trees about hefty vehicles, queries, and questions without the new word and with it."""
+    vehicles = database.entities["VEHICLE"]
+    hefty = Clause(">", column(database, "VEHICLE", "number of seats"), (4,), kind="above")
+    branch = column(database, "VEHICLE", "name", "BRANCH")
+    city = column(database, "VEHICLE", "city", "BRANCH")
+    mileage = column(database, "VEHICLE", "mileage")
     joined = "FROM VEHICLE AS T1 JOIN BRANCH AS T2 ON T1.BRANCH_ID = T2.BRANCH_ID "
     base = "whose number of seats is above 4"
     yield (
@@ -87,40 +87,44 @@ def examples(known: Profile) -> Iterator[tuple[Question, str, str, str]]:
     )
 
 
-def test_one_tree_gives_the_query_and_both_questions(factory: Path, known: Profile) -> None:
+def test_one_tree_gives_the_query_and_both_questions(
+    factory: Path, factory_profile: Profile
+) -> None:
     """The query runs, and each question says what it does, with the new word and without."""
     with closing(sqlite3.connect(factory)) as connection:
-        for tree, query, base, novel in examples(known):
+        for tree, query, base, novel in examples(factory_profile):
             assert tree.sql() == query
             connection.execute(query).fetchall()
             assert tree.words({}) == base
             assert tree.words({"above": "hefty"}) == novel
 
 
-def test_all_tables_and_meanings_are_found(known: Profile) -> None:
-    """The profile has the whole schema, and each kind of meaning is possible on it."""
-    assert len(known.entities) == 40
-    assert len(known.links) == 53
-    assert set(meanings_of(known, 4)) == set(words()["meanings"])
+def test_all_tables_and_meanings_are_found(factory_profile: Profile) -> None:
+    """Each kind of meaning is possible on the schema."""
+    assert len(factory_profile.entities) == 40
+    assert len(factory_profile.links) == 53
+    assert set(meanings_of(factory_profile, 4)) == set(words()["meanings"])
 
 
-def trees(known: Profile, count: int) -> Iterator[tuple[Question, str, str]]:
+def trees(database: Profile, count: int) -> Iterator[tuple[Question, str, str]]:
     """Yield questions, with the name of their meaning and its plausible word."""
-    meanings = meanings_of(known, 4)
+    meanings = meanings_of(database, 4)
     rng = random.Random(4)
-    drawer = Drawer(known, rng)
+    drawer = Drawer(database, rng)
     for kind in rng.choices(list(meanings), k=count):
         with suppress(Impossible):
             yield drawer.question(kind, meanings[kind]), kind, meanings[kind].words["plausible"]
 
 
-def test_every_shape_is_drawn_and_passes_the_first_check(factory: Path, known: Profile) -> None:
+def test_every_shape_is_drawn_and_passes_the_first_check(
+    factory: Path, factory_profile: Profile
+) -> None:
     """Each shape comes often enough, and most tables are asked about."""
     shapes = Counter[str]()
     tables = set[str]()
     with closing(in_memory(factory)) as connection:
-        maker = make.Maker(known, 4, Runner(connection))
-        for tree, kind, word in trees(known, 500):
+        maker = make.Maker(factory_profile, 4, Runner(connection))
+        for tree, kind, word in trees(factory_profile, 500):
             text = tree.words({kind: word})
             assert word in text
             assert text != tree.words({})
@@ -136,8 +140,9 @@ def test_every_shape_is_drawn_and_passes_the_first_check(factory: Path, known: P
     assert len(tables) > 20
 
 
-def read(tmp_path: Path, script: str) -> Profile:
-    return profile.read(written(tmp_path / "made.sqlite", script))
+def profile_of(folder: Path, script: str) -> Profile:
+    """Return the profile of a database that a script makes."""
+    return profile.read(written(folder / "small.sqlite", script))
 
 
 NUMBERS = """
@@ -151,9 +156,9 @@ def test_is_not_is_asked_of_columns_without_null_only(tmp_path: Path) -> None:
     script = "CREATE TABLE nurse (name TEXT, city TEXT, grade TEXT, salary INTEGER);"
     city, grade = "iif(i % 7, char(65 + i % 5) || 'ton', NULL)", "char(70 + i % 4) || 'x'"
     values = f"'Nurse ' || i, {city}, {grade}, i * 37 % 61"
-    known = read(tmp_path, script + NUMBERS.format(table="nurse", values=values))
+    clinic = profile_of(tmp_path, script + NUMBERS.format(table="nurse", values=values))
     columns = Counter[str]()
-    for tree, _, _ in trees(known, 2000):
+    for tree, _, _ in trees(clinic, 2000):
         for clause in tree.where:
             if clause.rule == "<>" and isinstance(clause.of, Plain):
                 columns[clause.of.phrase] += 1
@@ -172,32 +177,58 @@ def test_numbers_that_stand_for_something_are_no_amounts(tmp_path: Path) -> None
     )
     rows = NUMBERS.format(table="student", values=values)
     links = NUMBERS.format(table="advisor", values="i")
-    known = read(tmp_path, script + rows + links)
-    assert [field.phrase for field in known.entities["student"].fields] == [
-        "first name", "last name", "age", "city",
-    ]  # fmt: skip
-    assert meanings_of(known, 1).keys() >= {"linked", "place"}
+    university = profile_of(tmp_path, script + rows + links)
+    phrases = [field.phrase for field in university.entities["student"].fields]
+    assert phrases == ["first name", "last name", "age", "city"]
+    assert meanings_of(university, 1).keys() >= {"linked", "place"}
 
 
-def test_why_a_question_is_not_asked(tmp_path: Path) -> None:
-    """DISTINCT cities come in another order through the index, which changes nothing."""
+@pytest.fixture(scope="module")
+def hospital(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a table of 80 nurses; an index lists their cities in another order."""
     script = "CREATE TABLE nurse (name TEXT, city TEXT, pay INTEGER, bonus INTEGER);"
     values = "'Nurse ' || i, char(70 - i % 5 * i % 7) || 'ton', i, nullif(i % 9, 0)"
     rows = NUMBERS.format(table="nurse", values=values)
-    known = read(tmp_path, f"{script}{rows}CREATE INDEX by_pay ON nurse (pay DESC);")
-    (nurse,) = known.entities.values()
-    name, city, pay, bonus = map(Plain, nurse.fields)
-    reasons = []
-    with closing(in_memory(tmp_path / "made.sqlite")) as connection:
-        maker = make.Maker(known, 4, Runner(connection))
-        for shown, most in ((city, 2), (city, 80), (bonus, 20), (name, 70), (name, 0), (name, 2)):
-            tree = Question(nurse, (shown,), (Clause("<=", pay, (most,)),), distinct=True)
-            asked = GeneratedQuestion(
-                "", tree, tree.sql(), {BASE: "which?" if most == 2 else str(tree)}
-            )
-            reasons.append(maker.problem(asked))
-            maker.kept = [asked] if reasons == [None] else maker.kept
-    assert reasons == [
-        None, "a condition changes nothing", "shows NULL", "too many rows", "empty",
-        "another question has the same text",
-    ]  # fmt: skip
+    path = tmp_path_factory.mktemp("hospital") / "hospital.sqlite"
+    return written(path, f"{script}{rows}CREATE INDEX by_pay ON nurse (pay DESC);")
+
+
+def distinct_values(hospital: Path, shown: str, highest_pay: int, text: str) -> GeneratedQuestion:
+    """Return a question for the different values of a column among nurses of low pay."""
+    (nurse,) = profile.read(hospital).entities.values()
+    columns = {field.phrase: Plain(field) for field in nurse.fields}
+    condition = Clause("<=", columns["pay"], (highest_pay,))
+    tree = Question(nurse, (columns[shown],), (condition,), distinct=True)
+    return GeneratedQuestion("", tree, tree.sql(), {BASE: text})
+
+
+@pytest.mark.parametrize(
+    ("shown", "highest_pay", "reason"),
+    [
+        ("city", 2, None),
+        ("city", 80, "a condition changes nothing"),
+        ("bonus", 20, "shows NULL"),
+        ("name", 70, "too many rows"),
+        ("name", 0, "empty"),
+    ],
+    ids=["asked", "all rows", "NULL", "70 rows", "no row"],
+)
+def test_a_question_that_would_be_a_bad_one_has_a_reason(
+    hospital: Path, shown: str, highest_pay: int, reason: str | None
+) -> None:
+    """DISTINCT cities of all rows come in another order through the index: that is no change."""
+    question = distinct_values(hospital, shown, highest_pay, "which?")
+    with closing(in_memory(hospital)) as connection:
+        maker = make.Maker(profile.read(hospital), 4, Runner(connection))
+        assert maker.problem(question) == reason
+
+
+def test_the_text_of_another_question_is_not_asked_again(hospital: Path) -> None:
+    """Two queries under one text would make one of two right answers wrong."""
+    with closing(in_memory(hospital)) as connection:
+        maker = make.Maker(profile.read(hospital), 4, Runner(connection))
+        maker.kept = [distinct_values(hospital, "city", 2, "which?")]
+        same_text = distinct_values(hospital, "name", 2, "which?")
+        assert maker.problem(same_text) == "another question has the same text"
+        other_text = distinct_values(hospital, "name", 2, "which name?")
+        assert maker.problem(other_text) is None

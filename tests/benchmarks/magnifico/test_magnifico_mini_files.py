@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def _dump(path: Path) -> list[str]:
+    """Return the script that makes a database."""
     with closing(sqlite3.connect(path)) as connection:
         return list(connection.iterdump())
 
@@ -24,16 +25,18 @@ def _dump(path: Path) -> list[str]:
 def test_building_twice_gives_equal_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "first"))
-    first = mini.databases()
-    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "second"))
-    with ThreadPoolExecutor(4) as pool:  # at once, as the ranks of a run do
-        others = list(pool.map(lambda _: mini.databases(), range(4)))
-    assert others[0] == others[-1]
-    for db_id, database in first.items():
-        again = others[0][db_id].path
-        assert again != database.path
-        assert _dump(again) == _dump(database.path)
+    """The second time, four threads build at once, as the ranks of a run do."""
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "alone"))
+    databases = mini.databases()
+    monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "at once"))
+    with ThreadPoolExecutor(4) as pool:
+        builds = [pool.submit(mini.databases) for _ in range(4)]
+    rebuilt = builds[0].result()
+    assert rebuilt == builds[-1].result()
+    for db_id, database in databases.items():
+        path = rebuilt[db_id].path
+        assert path != database.path, db_id
+        assert _dump(path) == _dump(database.path), db_id
     assert not list(tmp_path.rglob("*.part*"))
 
 
@@ -47,12 +50,15 @@ def test_a_cache_that_cannot_be_written_is_named(
 
 
 @pytest.mark.usefixtures("kept_cache")
-def test_what_ships_belongs_to_these_databases_and_golds() -> None:
-    """Otherwise: ``python -m bench.judge --pack`` makes the seeds anew."""
+def test_suites_that_ship_belong_to_these_databases_and_golds() -> None:
+    """Each gold is judged by rows that were added.
+
+    If this fails, ``python -m bench.judge --pack`` makes the seeds anew.
+    """
     shipped = read_shipped(mini.SHIPPED)
     suites = load.prepared(Setting(corpus="mini")).scoring.suites
     files = {sha256_of(database.path) for database in mini.databases().values()}
     assert shipped.rows.keys() == files
     assert shipped.seeds.keys() == {suite.key for suite in suites.values()}
-    for suite in suites.values():
-        assert all(suite.judges.values()), "each gold is judged by rows that were added"
+    for db_id, suite in suites.items():
+        assert all(suite.judges.values()), db_id

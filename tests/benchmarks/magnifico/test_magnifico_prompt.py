@@ -1,11 +1,10 @@
-"""The layout of prompts, fact by fact, on a small database of our own; golden prompts."""
+"""The layout of prompts, fact by fact, on a small database of our own and on the real ones."""
 
 import re
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.databases import written
@@ -46,6 +45,7 @@ def database(tmp_path: Path) -> Database:
 
 
 def with_script(database: Database, name: str = "schema.sql") -> Database:
+    """Write the script beside the database's file; return the database as it is now found."""
     database.path.with_name(name).write_text(SCRIPT, encoding="utf-8")
     return Database.at(database.path)
 
@@ -92,9 +92,9 @@ def test_a_script_is_split_at_every_semicolon(database: Database) -> None:
 
 
 def test_a_script_of_any_name_is_read(database: Database) -> None:
-    found = with_script(database, "harbour.sql")
-    assert found.script == database.path.with_name("harbour.sql")
-    assert blocks(found)[:2] == [CRANE, QUAY]
+    scripted = with_script(database, "harbour.sql")
+    assert scripted.script == database.path.with_name("harbour.sql")
+    assert blocks(scripted)[:2] == [CRANE, QUAY]
 
 
 def test_one_of_several_scripts_of_other_names_is_not_guessed(database: Database) -> None:
@@ -103,27 +103,29 @@ def test_one_of_several_scripts_of_other_names_is_not_guessed(database: Database
 
 
 def test_a_published_database_without_a_script_has_no_statements(database: Database) -> None:
-    shown = blocks(replace(database, listed_tables=("tug", "quay", "crane")))
+    listed = ("tug", "quay", "crane")
+    shown = blocks(replace(database, listed_tables=listed))
     assert shown[0] == "/*\n3 example rows of table tug:\nSELECT * FROM tug LIMIT 3;\nx\nBo\n*/"
-    assert [text.splitlines()[1] for text in shown] == [
-        f"3 example rows of table {name}:" for name in ("tug", "quay", "crane")
-    ]
-    assert not any("create table" in text.casefold() for text in shown)
+    for name, text in zip(listed, shown, strict=True):
+        assert text.splitlines()[1] == f"3 example rows of table {name}:"
+        assert "create table" not in text.casefold()
 
 
-def test_a_database_of_ones_own_without_a_script_has_sqlites_statements(
+def test_a_users_database_without_a_script_has_the_statements_that_sqlite_keeps(
     database: Database,
 ) -> None:
     shown = blocks(database)
     assert len(shown) == 3
-    assert all(text.startswith("CREATE TABLE ") for text in shown)
+    for text in shown:
+        assert text.startswith("CREATE TABLE ")
 
 
-def test_it_then_has_the_tables_that_the_questions_list(database: Database) -> None:
-    shown = blocks(replace(database, listed_tables=("Crane", "nowhere", "TUG")))
-    assert [text.splitlines()[2] for text in shown] == [
-        "SELECT * FROM Crane LIMIT 3;", "SELECT * FROM TUG LIMIT 3;",
-    ]  # fmt: skip
+def test_a_published_database_has_the_tables_that_the_questions_list_and_that_exist(
+    database: Database,
+) -> None:
+    crane, tug = blocks(replace(database, listed_tables=("Crane", "nowhere", "TUG")))
+    assert crane.splitlines()[2] == "SELECT * FROM Crane LIMIT 3;"
+    assert tug.splitlines()[2] == "SELECT * FROM TUG LIMIT 3;"
 
 
 def test_a_table_that_the_script_lacks_follows_without_a_statement(database: Database) -> None:
@@ -131,64 +133,78 @@ def test_a_table_that_the_script_lacks_follows_without_a_statement(database: Dat
 
 
 BLOCKS = ["T1", "T2", "T3", "T4", "T5"]
-ASKED = f"{INSTRUCTION}\n\n-- which?\nSELECT"
+TABLES = "T1\n\nT2"
+QUESTION = "-- which?\nSELECT"
+DESCRIPTION = "w means m."
+
+DEMONSTRATIONS = [
+    Example("t", ("i",), "plausible", "db", "q1", "select 1"),
+    Example("t", ("i",), "plausible", "db", "q2", "select 2"),
+]
 
 
-SHOWN = [Example("t", ("i",), "plausible", "db", f"q{n}", f"select {n}") for n in (1, 2)]
+def test_a_blank_line_separates_schema_instruction_and_question() -> None:
+    text = prompt.for_question(BLOCKS[:2], "which?")
+    assert text == f"{TABLES}\n\n{INSTRUCTION}\n\n{QUESTION}"
 
 
-@pytest.mark.parametrize(
-    ("parts", "expected"),
-    [
-        ({}, f"T1\n\nT2\n\n{ASKED}"),
-        ({"support": SHOWN}, f"T1\n\nT2\n\n{INSTRUCTION}\n\n-- q1\nselect 1\n\n-- q2\nselect 2\n\n"
-         "-- which?\nSELECT"),
-        ({"descriptions": ["w means m."]},
-         f"T1\n\nT2\n\n{INSTRUCTION}\n\n-- w means m.\n\n-- which?\nSELECT"),
-        ({"descriptions": ["w means m."], "position": "start"},
-         f"w means m.\n\nT1\n\nT2\n\n{ASKED}"),
-    ],
-)  # fmt: skip
-def test_a_blank_line_separates_everything(parts: dict[str, Any], expected: str) -> None:
-    """At the end, a description is a comment; at the start, it is bare text."""
-    assert prompt.for_question(BLOCKS[:2], "which?", **parts) == expected
+def test_demonstrations_stand_before_the_question_with_a_blank_line_each() -> None:
+    text = prompt.for_question(BLOCKS[:2], "which?", support=DEMONSTRATIONS)
+    shown = "-- q1\nselect 1\n\n-- q2\nselect 2"
+    assert text == f"{TABLES}\n\n{INSTRUCTION}\n\n{shown}\n\n{QUESTION}"
+
+
+def test_a_description_at_the_end_is_a_comment() -> None:
+    text = prompt.for_question(BLOCKS[:2], "which?", descriptions=[DESCRIPTION])
+    assert text == f"{TABLES}\n\n{INSTRUCTION}\n\n-- {DESCRIPTION}\n\n{QUESTION}"
+
+
+def test_a_description_at_the_start_is_bare_text() -> None:
+    text = prompt.for_question(BLOCKS[:2], "which?", descriptions=[DESCRIPTION], position="start")
+    assert text == f"{DESCRIPTION}\n\n{TABLES}\n\n{INSTRUCTION}\n\n{QUESTION}"
 
 
 @pytest.mark.parametrize(("tables", "before"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)])
 def test_the_middle_is_after_half_of_the_tables_rounded_down(tables: int, before: int) -> None:
-    made = prompt.for_question(
-        BLOCKS[:tables], "which?", descriptions=["w means m."], position="mid"
+    text = prompt.for_question(
+        BLOCKS[:tables], "which?", descriptions=[DESCRIPTION], position="mid"
     )
-    parts = made.split("\n\n")
-    assert parts[: tables + 1] == [*BLOCKS[:before], "w means m.", *BLOCKS[before:tables]]
+    paragraphs = text.split("\n\n")
+    assert paragraphs[: tables + 1] == [*BLOCKS[:before], DESCRIPTION, *BLOCKS[before:tables]]
 
 
 def test_a_dialogue_goes_on_with_the_schema_and_the_question() -> None:
-    made = prompt.in_dialogue("User1: Hm.\n\nUser2: Ah.\n", ["T1", "T2"], "which?")
-    assert made == (
+    text = prompt.in_dialogue("User1: Hm.\n\nUser2: Ah.\n", ["T1", "T2"], "which?")
+    assert text == (
         "User1: Hm.\n\nUser2: Ah.\n\nUser1: Suppose you are given the following schema:\n\n"
         "T1\n\nT2\n\nUsing valid SQLite, answer the following question with the corresponding SQL "
         "query:\nwhich?\n\nUser2: SELECT"
     )
 
 
+def tables_of(path: Path) -> list[str]:
+    """Return the names of a database's tables, without SQLite's own."""
+    with closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as connection:
+        rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    return [name for (name,) in rows if not name.startswith("sqlite_")]
+
+
 def test_every_real_database_is_shown_in_full(shared_data: Path) -> None:
     corpus = corpora.read(shared_data / "magnifico/magnifico_data")
-    without = set()
-    for db_id, database in corpora._databases_in(shared_data / "spider_databases", corpus).items():
-        made = "\n".join(blocks(database))
-        names = re.findall(r"^SELECT \* FROM [\"`[']?(.+?)[\"`\]']? LIMIT 3;$", made, re.M)
-        with closing(sqlite3.connect(f"{database.path.as_uri()}?immutable=1", uri=True)) as opened:
-            kept = opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        own = [name.casefold() for (name,) in kept if not name.startswith("sqlite_")]
-        assert sorted(name.casefold() for name in names) == sorted(own)
-        if made.startswith("/*"):
-            without.add(db_id)
-            assert names == list(database.listed_tables)
-    assert without == {"chinook_1", "flight_4", "icfp_1", "small_bank_1"}
+    databases = corpora._databases_in(shared_data / "spider_databases", corpus)
+    without_script = set()
+    for db_id, database in databases.items():
+        text = "\n".join(blocks(database))
+        shown = re.findall(r"^SELECT \* FROM [\"`[']?(.+?)[\"`\]']? LIMIT 3;$", text, re.M)
+        tables = tables_of(database.path)
+        assert sorted(map(str.casefold, shown)) == sorted(map(str.casefold, tables)), db_id
+        if text.startswith("/*"):
+            without_script.add(db_id)
+            assert shown == list(database.listed_tables), db_id
+    assert without_script == {"chinook_1", "flight_4", "icfp_1", "small_bank_1"}
 
 
-def test_no_database_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_database_is_one_line_and_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere\.sqlite: cannot be read"):
         prompt.schema(Database(place_of(tmp_path / "nowhere.sqlite")))
     assert not (tmp_path / "nowhere.sqlite").exists()
