@@ -1,1 +1,1 @@
-from server import serving  # noqa: F401
+from file_server import serving  # noqa: F401

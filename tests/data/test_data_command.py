@@ -1,94 +1,167 @@
 """``lm-eval-ext data``: output and exit status of its commands."""
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
-import server as fake
-from server import ALPHA, NAMES, Server
+from file_server import ALPHA, MANY_NAMES, REASON, REVISION, FileServer, write_copy
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.data import app
 from lm_eval_ext.errors import LmEvalExtError
 
 
-def run(*arguments: str) -> tuple[list[str], str]:
-    """The lines of the output, and that of the error, with which the program would end."""
-    result = CliRunner().invoke(app, list(arguments))
-    error = result.exception or ""
-    assert isinstance(error, (LmEvalExtError, str)), result.output
-    assert str(error).isprintable() or not error
-    return result.stdout.splitlines(), str(error)
+@dataclass(frozen=True)
+class Output:
+    """The output of a command.
+
+    Attributes:
+        lines: The lines of standard output.
+        error: The line with which the program ends; "" after a success.
+    """
+
+    lines: Sequence[str]
+    error: str
 
 
-def test_list(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines, _ = run("list")
+def run_command(*words: str) -> Output:
+    """Run a command of ``lm-eval-ext data``."""
+    result = CliRunner().invoke(app, list(words))
+    error = ""
+    if result.exception:
+        assert isinstance(result.exception, LmEvalExtError), result.output
+        error = str(result.exception)
+        assert error.isprintable()
+    return Output(result.stdout.splitlines(), error)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """The folder into which files are fetched."""
+    return tmp_path / "cache/data"
+
+
+@pytest.mark.usefixtures("server")
+def test_list_has_a_line_for_each_source_and_says_where_files_are(cache: Path) -> None:
+    lines = run_command("list").lines
     assert [line.split() for line in lines[1:-1]] == [
         ["toy", "2", "44.0kB", "no", "CC0"],
         ["many", "30", "109B", "no", "CC0"],
         ["lost", "1", "4.00B", "no", "CC0"],
     ]
-    assert lines[-1].startswith(f"They are in {tmp_path}/cache/data;")
-    toy, many, lost = json.loads("\n".join(run("list", "--json")[0]))
-    assert toy["files"]["alpha"]["url"] == f"{server.url}/{fake.REVISION}/files/alpha.txt"
-    assert toy["files"]["alpha"]["local"] == f"{tmp_path}/cache/data/toy/alpha.txt"
+    assert lines[-1].startswith(f"They are in {cache};")
+
+
+class ListedFile(TypedDict):
+    """A file as ``list --json`` prints it."""
+
+    url: str
+    local: str
+    size: int
+
+
+class ListedSource(TypedDict):
+    """A source as ``list --json`` prints it, as far as the test looks."""
+
+    files: Mapping[str, ListedFile]
+    size: int
+    available: bool
+    unavailable: str
+
+
+def test_list_as_json_has_every_file_with_its_url_and_its_place(
+    server: FileServer, cache: Path
+) -> None:
+    sources: list[ListedSource] = json.loads("\n".join(run_command("list", "--json").lines))
+    toy, many, lost = sources
+    alpha = toy["files"]["alpha"]
+    assert alpha["url"] == f"{server.url}/{REVISION}/files/alpha.txt"
+    assert alpha["local"] == f"{cache}/toy/alpha.txt"
     assert toy["size"] == sum(file["size"] for file in toy["files"].values())
-    assert (toy["available"], lost["unavailable"]) == (False, fake.REASON)
-    assert list(many["files"]) == NAMES
-    monkeypatch.delenv("LM_EVAL_EXT_SOURCES")
-    lines, _ = run("list")
-    assert len(lines) > 10 and max(map(len, lines[:-1])) <= 80
+    assert toy["available"] is False
+    assert lost["unavailable"] == REASON
+    assert list(many["files"]) == MANY_NAMES
 
 
-def test_fetch(server: Server, tmp_path: Path) -> None:
-    folder = tmp_path / "cache/data"
-    lines, error = run("fetch")
-    assert (lines, error) == (
-        [
-            f"toy: 2 of 2 files fetched (44.0kB) {folder}/toy",
-            f"many: 30 of 30 files fetched (109B) {folder}/many/files",
-            f"lost: skipped: {fake.REASON}",
-        ],
-        "",
-    )
-    assert run("fetch", "toy")[0] == [f"toy: 0 of 2 files fetched (44.0kB) {folder}/toy"]
-    assert run("fetch", "lost") == ([], f"lost/old: {folder}/lost/old.txt: missing; {fake.REASON}")
-    for command in ("fetch", "verify"):
-        _, error = run(command, "toy", "tyo")
-        assert error == "no data source 'tyo'; did you mean toy?"
-    assert len(server.requests) == 32, "names are checked before any work"
+def test_the_list_of_the_packaged_sources_fits_a_terminal() -> None:
+    *lines, _ = run_command("list").lines
+    assert len(lines) > 9
+    assert max(len(line) for line in lines) <= 80
 
 
-def test_verify(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "cache/data"
-    lines, error = run("verify", "toy", "lost")
-    assert lines == [
-        f"toy/alpha: missing ({folder}/toy/alpha.txt)",
-        f"toy/beta: missing ({folder}/toy/deep/beta.txt)",
-        f"toy: 0 of 2 files ok ({folder}/toy)",
-        f"lost/old: missing ({folder}/lost/old.txt)",
-        f"lost: 0 of 1 files ok ({folder}/lost)",
+def test_fetch_takes_what_is_missing_and_skips_what_has_no_url(
+    server: FileServer, cache: Path
+) -> None:
+    everything = run_command("fetch")
+    assert everything.lines == [
+        f"toy: 2 of 2 files fetched (44.0kB) {cache}/toy",
+        f"many: 30 of 30 files fetched (109B) {cache}/many/files",
+        f"lost: skipped: {REASON}",
     ]
-    assert error == "3 files are missing or broken; run `lm-eval-ext data fetch toy`"
-    assert run("verify", "lost")[1] == f"1 file is missing or broken; lost: {fake.REASON}"
+    assert everything.error == ""
+    assert run_command("fetch", "toy").lines == [f"toy: 0 of 2 files fetched (44.0kB) {cache}/toy"]
+    assert len(server.requests) == 32
 
-    run("fetch")
-    asked = len(server.requests)
-    *_, many, lost = run("verify")[0]
-    assert many == f"many: 30 of 30 files ok ({folder}/many/files)"
-    assert lost == f"lost: skipped: {fake.REASON}"
-    (folder / "toy/alpha.txt").write_bytes(ALPHA[::-1])
-    for name in NAMES[:12]:
-        (folder / "many/files" / name).write_bytes(b"long enough")
-    lines, _ = run("verify", "toy", "many")
+
+@pytest.mark.usefixtures("server")
+def test_fetch_of_a_source_without_a_url_ends_with_the_reason(cache: Path) -> None:
+    output = run_command("fetch", "lost")
+    assert output == Output([], f"lost/old: {cache}/lost/old.txt: missing; {REASON}")
+
+
+@pytest.mark.parametrize("command", ["fetch", "verify"])
+def test_names_are_checked_before_any_work(server: FileServer, command: str) -> None:
+    output = run_command(command, "toy", "tyo")
+    assert output.error == "no data source 'tyo'; did you mean toy?"
+    assert server.requests == []
+
+
+@pytest.mark.usefixtures("server")
+def test_verify_names_each_missing_file_and_the_command_that_fetches_it(cache: Path) -> None:
+    output = run_command("verify", "toy", "lost")
+    assert output.lines == [
+        f"toy/alpha: missing ({cache}/toy/alpha.txt)",
+        f"toy/beta: missing ({cache}/toy/deep/beta.txt)",
+        f"toy: 0 of 2 files ok ({cache}/toy)",
+        f"lost/old: missing ({cache}/lost/old.txt)",
+        f"lost: 0 of 1 files ok ({cache}/lost)",
+    ]
+    assert output.error == "3 files are missing or broken; run `lm-eval-ext data fetch toy`"
+
+
+@pytest.mark.usefixtures("server")
+def test_verify_says_why_nothing_can_be_fetched() -> None:
+    assert run_command("verify", "lost").error == f"1 file is missing or broken; lost: {REASON}"
+
+
+def test_verify_finds_broken_files_without_the_network(server: FileServer, cache: Path) -> None:
+    run_command("fetch")
+    requests = len(server.requests)
+    *_, many_line, lost_line = run_command("verify").lines
+    assert many_line == f"many: 30 of 30 files ok ({cache}/many/files)"
+    assert lost_line == f"lost: skipped: {REASON}"
+    (cache / "toy/alpha.txt").write_bytes(ALPHA[::-1])
+    for name in MANY_NAMES[:12]:
+        (cache / "many/files" / name).write_bytes(b"long enough")
+    lines = run_command("verify", "toy", "many").lines
     assert lines[0].startswith("toy/alpha: wrong checksum: got ")
-    assert lines[2].startswith(f"many/{NAMES[0]}: wrong size: 11 bytes instead of 2 ")
-    assert lines[-2:] == ["many: … and 2 more", f"many: 18 of 30 files ok ({folder}/many/files)"]
-    assert len(server.requests) == asked, "verify has touched the network"
+    assert lines[2].startswith(f"many/{MANY_NAMES[0]}: wrong size: 11 bytes instead of 2 ")
+    assert lines[-2:] == ["many: … and 2 more", f"many: 18 of 30 files ok ({cache}/many/files)"]
+    assert len(server.requests) == requests
 
-    copy = fake.write_copy(tmp_path / "copy")
+
+@pytest.mark.usefixtures("server")
+def test_verify_reads_a_local_copy_and_advises_to_repair_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = write_copy(tmp_path / "copy")
     monkeypatch.setenv("LM_EVAL_EXT_DATA", str(copy))
-    lines, error = run("verify")
-    assert (error, lines[-1]) == ("", f"lost: 1 of 1 files ok ({copy}/lost)")
+    complete = run_command("verify")
+    assert complete.error == ""
+    assert complete.lines[-1] == f"lost: 1 of 1 files ok ({copy}/lost)"
     (copy / "toy/alpha.txt").unlink()
-    assert run("verify")[1].startswith("1 file is missing or broken; repair the local copy, or un")
+    broken = run_command("verify")
+    assert broken.error.startswith("1 file is missing or broken; repair the local copy, or un")

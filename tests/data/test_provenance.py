@@ -3,7 +3,8 @@
 import hashlib
 from dataclasses import replace
 
-from server import NAMES, Server
+import pytest
+from file_server import MANY_NAMES
 
 from lm_eval_ext.data import require_all
 from lm_eval_ext.harness.provenance import NOTHING, Provenance, describe_many
@@ -18,9 +19,10 @@ def signed(provenance: Provenance) -> dict[str, str]:
     }
 
 
-def test_sources_and_revisions_are_joined(server: Server) -> None:
+@pytest.mark.usefixtures("server")
+def test_sources_and_revisions_are_joined() -> None:
     """A signature names every source with its revision, and one checksum over all of them."""
-    many, toy = require_all("many", NAMES[:3]), require_all("toy")
+    many, toy = require_all("many", MANY_NAMES[:3]), require_all("toy")
     revision = "ab" * 20
     toy = replace(toy, files=tuple(replace(file, revision=revision) for file in toy.files))
     joined = signed(describe_many([many, toy]))
@@ -37,10 +39,11 @@ def test_sources_and_revisions_are_joined(server: Server) -> None:
     assert fewer["sha256"] != joined["sha256"]
 
 
-def test_a_single_source_keeps_its_revision_and_checksum(server: Server) -> None:
+@pytest.mark.usefixtures("server")
+def test_a_single_source_keeps_its_revision_and_checksum() -> None:
     """Nothing is cut or hashed again where there is nothing to join."""
-    own = describe_many([], {"questions": "a" * 64})
-    assert signed(own) == {"source": "own questions", "revision": "own", "sha256": "a" * 64}
+    of_user = describe_many([], {"questions": "a" * 64})
+    assert signed(of_user) == {"source": "own questions", "revision": "own", "sha256": "a" * 64}
     toy = require_all("toy")
     only_toy = describe_many([toy])
     assert signed(only_toy) == {
