@@ -60,12 +60,12 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
 
     def start_and_wait_for(answers: int) -> "subprocess.Popen[str]":
         """A run of its own whose other requests wait, once it has so many answers."""
-        server.plan = lambda _: "waits" if len(set(server.answered)) >= answers else ""
+        server.plan = lambda _: "waits" if len(set(server.served)) >= answers else ""
         process = subprocess.Popen(
             [COMMAND, *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths},
             stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
-        until(lambda: len(set(server.answered)) == answers, f"{answers} answers never come")
+        until(lambda: len(set(server.served)) == answers, f"{answers} answers never come")
         return process
 
     with serving() as server:
@@ -91,23 +91,23 @@ def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
         assert not [file for file in output.rglob("results_*") if ".part-" not in str(file)]
 
         run_warm("served.yaml", "lieder_mini")
-        assert len(set(server.asked)) == REQUESTS
+        assert len(set(server.requests)) == REQUESTS
         # What was under way when it was interrupted was answered into the void: one request
         # at a time, in two interruptions.
-        assert len(server.asked) <= REQUESTS + 2
+        assert len(server.requests) <= REQUESTS + 2
         assert not unfinished_folders(output)
         (file,) = output.rglob("results_*.json")
         content = json.loads(file.read_text())
-        tokens = sum(len(ids) for body in set(server.asked) for ids in json.loads(body))
+        tokens = sum(len(ids) for body in set(server.requests) for ids in json.loads(body))
         assert content["tokens"]["lieder_mini"] == {"input": tokens, "output": 0}
         assert content["n-samples"]["lieder_mini"] == {"original": 48, "effective": 2}
         assert file.parent == output / "served"
         assert len(list(file.parent.glob("samples_lieder_mini_*.jsonl"))) == 1
         assert (file.parent / "model.yaml").read_text() == served
 
-        before = len(server.asked)
+        before = len(server.requests)
         assert "nothing to do, 1 of 1 tasks have results" in run_warm("served.yaml", "lieder_mini")
-        assert len(server.asked) == before
+        assert len(server.requests) == before
 
 
 @pytest.fixture
@@ -186,15 +186,15 @@ def test_a_server_that_dies_costs_no_answer(
         output = run_warm("served.yaml", "lieder_mini,cogs_mini_id").splitlines()[-2]
         assert "Remote end closed connection" in output, output
         assert not list(tmp_path.rglob("results_*"))
-        assert len(server.answered) == dead - 1
+        assert len(server.served) == dead - 1
 
-        server.plan = lambda number: "401" if len(server.answered) == both - 1 else ""
+        server.plan = lambda number: "401" if len(server.served) == both - 1 else ""
         output = run_warm("served.yaml", "lieder_mini,cogs_mini_id")
         assert "OPENAI_API_KEY" in output.splitlines()[-2]
         server.plan = lambda _: ""
         for task in ("lieder_mini", "cogs_mini_id"):
             assert "Served: done in" in run_warm("served.yaml", task)
-        assert len(server.answered) == len(set(server.answered)) == both
+        assert len(server.served) == len(set(server.served)) == both
     assert len(list(tmp_path.rglob("results_*"))) == 2
 
 
