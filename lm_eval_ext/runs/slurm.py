@@ -1,12 +1,12 @@
-"""``lm-eval-ext run --executor slurm`` submits a job for each model and task without results.
+"""``--executor slurm``: a job for each model and task without results, or other work in jobs.
 
 submitit writes the batch file, carries the work to the node, and puts a job that was preempted or
-ran out of time back into the queue. What is done is read from the results folder, and what is in
+ran out of time back into the queue. What is done is read from the output folder, and what is in
 the queue from one call of ``squeue``. Nothing asks ``sacct``, which many clusters lack.
 """
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from filelock import FileLock
 
 from lm_eval_ext.errors import OptionError, require_extra, writing
 from lm_eval_ext.harness.signature import digest
+from lm_eval_ext.runs.model_files import Resources
 from lm_eval_ext.runs.run import Job, Reporter, Work, run
 from lm_eval_ext.text import one_line
 
@@ -48,6 +49,29 @@ class Evaluation:
         return DelayedSubmission(self)
 
 
+@dataclass(frozen=True)
+class SlurmJob:
+    """Work for one job.
+
+    Attributes:
+        label: What it does, for the line that is reported.
+        identity: What it does, for its name: two jobs of the same identity do the same.
+        resources: What it needs, as the parameters of submitit.
+        work: Called on the node, and again by each job that continues it; has a method
+            ``checkpoint`` for submitit.
+    """
+
+    label: str
+    identity: Sequence[str]
+    resources: Resources
+    work: Callable[[], None]
+
+    @property
+    def name(self) -> str:
+        """The name that the queue shows."""
+        return f"lm-eval-ext-{digest(list(self.identity))}"
+
+
 def submit(work: Work, jobs: Sequence[Job], reporter: Reporter) -> None:
     """Submit a job for each model and task without results, unless one is in the queue.
 
@@ -59,14 +83,52 @@ def submit(work: Work, jobs: Sequence[Job], reporter: Reporter) -> None:
     Raises:
         OptionError: submitit or Slurm is missing, or Slurm refuses a job.
     """
-    require_extra("slurm", "--executor slurm", "submitit")
     output = work.output.resolve()
+
+    def missing_jobs() -> Iterator[SlurmJob]:
+        for job in jobs:
+            for task in job.missing():
+                task_work = replace(
+                    work, models=[job.model.path.resolve()], tasks=task, output=output
+                )
+                yield SlurmJob(
+                    label=f"{job.model.name}, {task}",
+                    identity=[str(output), job.model.name, job.keys[task]],
+                    resources=job.model.resources,
+                    work=Evaluation(task_work),
+                )
+
+    if not submit_jobs(missing_jobs, output, reporter):
+        reporter.line("nothing to do")
+
+
+def submit_jobs(
+    missing_jobs: Callable[[], Iterable[SlurmJob]], output: Path, reporter: Reporter
+) -> int:
+    """Submit jobs, unless they are in the queue; return how many are not done.
+
+    Args:
+        missing_jobs: Returns the jobs that are not done. It is called when no other command
+            submits any into the same folder.
+        output: The folder that has the jobs' output in ``.slurm``.
+        reporter: Gets a line for each job.
+
+    Raises:
+        OptionError: submitit or Slurm is missing, or Slurm refuses a job.
+    """
+    require_extra("slurm", "--executor slurm", "submitit")
     folder = output / FOLDER
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(folder / "lock"):  # another run may be submitting
-            _submit_missing(replace(work, output=output), jobs, folder, reporter)
+        with FileLock(folder / "lock"):
+            queue = _queue()
+            count = 0
+            for job in missing_jobs():
+                count += 1
+                state = queue.get(job.name) or f"submitted as job {_submit_job(job, folder)}"
+                reporter.line(f"{job.label}: {state}")
+            return count
     except FileNotFoundError as error:
         raise OptionError(
             f"there is no {error.filename} here; run this where Slurm's commands are, such as on "
@@ -77,25 +139,6 @@ def submit(work: Work, jobs: Sequence[Job], reporter: Reporter) -> None:
         raise OptionError(f"Slurm refuses: {problem}") from None
     except (RuntimeError, ValueError, TypeError) as error:
         raise OptionError(f"Slurm refuses: {one_line(str(error), limit=300)}") from None
-
-
-def _submit_missing(work: Work, jobs: Sequence[Job], folder: Path, reporter: Reporter) -> None:
-    """Submit what is neither done nor in the queue."""
-    queue = _queue()
-    is_done = True
-    for job in jobs:
-        for task in job.missing():
-            is_done = False
-            identity = [str(work.output), job.model.name, job.keys[task]]
-            job_name = f"lm-eval-ext-{digest(identity)}"
-            label = f"{job.model.name}, {task}"
-            if job_name in queue:
-                reporter.line(f"{label}: {queue[job_name]}")
-            else:
-                job_id = _submit_task(work, job, task, job_name, folder)
-                reporter.line(f"{label}: submitted as job {job_id}")
-    if is_done:
-        reporter.line("nothing to do")
 
 
 def _queue() -> dict[str, str]:
@@ -111,13 +154,12 @@ def _queue() -> dict[str, str]:
     return states
 
 
-def _submit_task(work: Work, job: Job, task: str, job_name: str, folder: Path) -> str:
-    """Submit a job for one task of a model, and return Slurm's number of it."""
+def _submit_job(job: SlurmJob, folder: Path) -> str:
+    """Submit a job, and return Slurm's number of it."""
     from submitit import SlurmExecutor
 
-    task_work = replace(work, models=[job.model.path.resolve()], tasks=task)
     executor = SlurmExecutor(folder=folder, max_num_timeout=_MAX_REQUEUES)
-    parameters = {"time": _DAY_MINUTES, **job.model.resources, "job_name": job_name}
+    parameters = {"time": _DAY_MINUTES, **job.resources, "job_name": job.name}
     parameters["additional_parameters"] = {
         "requeue": True,
         **parameters.get("additional_parameters", {}),
@@ -125,5 +167,5 @@ def _submit_task(work: Work, job: Job, task: str, job_name: str, folder: Path) -
     executor.update_parameters(**parameters)
     # A batch, so that checkpoint() is found on what is submitted.
     with executor.batch():
-        submitted = executor.submit(Evaluation(task_work))
+        submitted = executor.submit(job.work)
     return str(submitted.job_id)

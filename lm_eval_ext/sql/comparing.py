@@ -18,10 +18,10 @@ from lm_eval_ext.sql.scoring import (
     STATUS,
     JudgeOptions,
     OpenFile,
-    OpenJudge,
     check_output,
     judge_rows,
     opened_judge,
+    partial_output,
     read_file,
 )
 from lm_eval_ext.sql.summary import (
@@ -123,7 +123,9 @@ def compare_files(
     predictions = [prediction for file in opened for prediction in file.predictions]
     with opened_judge(options, predictions) as open_judge:
         for name, file in zip(names, opened, strict=True):
-            partial = _partial(out, file, open_judge)
+            partial = None
+            if out is not None:
+                partial = partial_output(out, file.content, open_judge, options)
             systems.append(_System(name, file, judge_rows(file, open_judge, partial, name)))
             if partial is not None:
                 partials.append(partial)
@@ -171,12 +173,6 @@ def system_names(files: tuple[Path, Path]) -> tuple[str, str]:
     if path_a != path_b:
         return str(path_a), str(path_b)
     return f"{path_a.stem} A", f"{path_b.stem} B"
-
-
-def _partial(out: Path | None, file: OpenFile, open_judge: OpenJudge) -> PartialOutput | None:
-    if out is None:
-        return None
-    return PartialOutput(out, file.predictions, open_judge.databases, open_judge.signature)
 
 
 RowKey: TypeAlias = tuple[tuple[str, ...], int]

@@ -12,11 +12,12 @@ left out would change an accuracy without a trace.
 import codecs
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from lm_eval_ext.errors import DataError, OptionError, nearest
 from lm_eval_ext.sql.delimited import TableError, TableReader, TableRow, quoted_cell
@@ -69,8 +70,8 @@ class PredictionFile:
     quotes: bool = True
     only_database: str = ""
 
-    def rows(self) -> list[PredictionRow]:
-        """Return all rows.
+    def rows(self) -> Iterator[PredictionRow]:
+        """Yield all rows. Of a .jsonl no more than a line is in memory, of a table its text.
 
         Raises:
             OptionError: The ending of the file's name is unknown.
@@ -78,21 +79,24 @@ class PredictionFile:
         """
         kind = format_of(self.path)
         try:
-            content = self.path.read_bytes()
+            with self.path.open("rb") as file:
+                if kind == ".jsonl":
+                    yield from self._json_rows(file)
+                else:
+                    yield from self._table_rows(file, DELIMITERS[kind])
         except OSError as error:
             raise DataError(f"cannot read {self.path}: {error.strerror or error}") from error
-        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise DataError(f"{self.path}: the file is in UTF-16; save it in UTF-8")
-        content = content.removeprefix(codecs.BOM_UTF8)
-        if kind == ".jsonl":
-            return list(self._json_rows(content))
-        try:
-            return list(self._table_rows(content, DELIMITERS[kind]))
         except TableError as error:
             raise DataError(f"{self.path}, line {error.line}: {error}") from None
 
-    def _table_rows(self, content: bytes, delimiter: str) -> Iterator[PredictionRow]:
-        text = content.decode("utf-8", "surrogateescape")
+    def _without_mark(self, beginning: bytes) -> bytes:
+        """Return the beginning of the file without a byte order mark."""
+        if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise DataError(f"{self.path}: the file is in UTF-16; save it in UTF-8")
+        return beginning.removeprefix(codecs.BOM_UTF8)
+
+    def _table_rows(self, file: BinaryIO, delimiter: str) -> Iterator[PredictionRow]:
+        text = self._without_mark(file.read()).decode("utf-8", "surrogateescape")
         reader = TableReader(text, delimiter, quotes=self.quotes)
         rows = reader.rows()
         first_row = next(rows, None)
@@ -136,19 +140,21 @@ class PredictionFile:
         self._check_columns(row.line, header, hint)
         return header
 
-    def _json_rows(self, content: bytes) -> Iterator[PredictionRow]:
-        # Not splitlines(): JSON allows U+2028 and similar characters unescaped within a text.
-        lines = content.split(b"\n")
-        if not content.strip():
-            raise DataError(f"{self.path}: empty; each line must be a JSON object")
+    def _json_rows(self, file: BinaryIO) -> Iterator[PredictionRow]:
+        # Lines of bytes: JSON allows U+2028 and similar characters unescaped within a text.
         number = 0
-        for line_number, line in enumerate(lines, start=1):
+        for line_number, full_line in enumerate(file, start=1):
+            line = full_line.removesuffix(b"\n")
+            if line_number == 1:
+                line = self._without_mark(line)
             if not line.strip():
                 continue
             record = self._json_object(line, line_number)
             self._check_columns(line_number, list(record))
             number += 1
             yield PredictionRow(number, line_number, record, self._prediction(record, line_number))
+        if number == 0:
+            raise DataError(f"{self.path}: empty; each line must be a JSON object")
 
     def _json_object(self, line: bytes, line_number: int) -> Record:
         try:
@@ -160,7 +166,8 @@ class PredictionFile:
         if not isinstance(record, dict):
             kind = type(record).__name__
             raise DataError(f"{self.path}, line {line_number}: {kind}, not a JSON object")
-        return record
+        # A million rows share the names of their columns.
+        return {sys.intern(name): value for name, value in record.items()}
 
     def _prediction(self, record: Record, line: int) -> Prediction:
         """Return what is judged; a predicted_sql of null is a model without an answer."""
@@ -241,7 +248,7 @@ def read_predictions(path: Path) -> list[PredictionRow]:
     Raises:
         OptionError, DataError: As :meth:`PredictionFile.rows`.
     """
-    return PredictionFile(path).rows()
+    return list(PredictionFile(path).rows())
 
 
 def format_of(path: Path) -> str:

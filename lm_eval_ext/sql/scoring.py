@@ -4,12 +4,13 @@ import math
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
+from lm_eval_ext import __version__
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.compare import find_semantics
@@ -17,6 +18,7 @@ from lm_eval_ext.sql.engines.places import Databases, OneDatabase, databases_at
 from lm_eval_ext.sql.executor import DEFAULT_WORKERS, Executor
 from lm_eval_ext.sql.judge import SqlJudge
 from lm_eval_ext.sql.partial import PartialOutput
+from lm_eval_ext.sql.parts import FileContent
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.predictions import (
     PredictionFile,
@@ -28,6 +30,9 @@ from lm_eval_ext.sql.predictions import (
 from lm_eval_ext.sql.suite_choice import SuiteSource, choose_suites
 from lm_eval_ext.sql.summary import JudgedRow, Summary, check_columns, summary_of
 from lm_eval_ext.sql.values import EngineName, Prediction, Verdict
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 QueryReader: TypeAlias = Callable[[str, EngineName], str | None]
 """Reads the query from a model's answer, for an engine; None: the answer has no query."""
@@ -98,12 +103,14 @@ class OpenFile:
         rows: Its rows.
         predictions: What is judged of each: the row's query, or the one extracted from its answer.
         columns: The names of all columns.
+        content: What the rows ask.
     """
 
     path: Path
     rows: Sequence[PredictionRow]
     predictions: Sequence[Prediction]
     columns: Sequence[str]
+    content: FileContent
 
     def remarks(self, *, extracted: bool) -> Iterator[str]:
         """Yield a line if most predictions are answers that a query has to be read from."""
@@ -144,17 +151,40 @@ def read_file(path: Path, options: JudgeOptions) -> OpenFile:
         OptionError: An option, or the ending of the file's name, is not legal.
         DataError: The file or the databases cannot be read.
     """
+    rows = list(rows_of(path, options))
+    predictions = [row.prediction for row in rows]
+    content = FileContent(predictions)
+    return OpenFile(path, rows, extracted(predictions, content, options), columns_of(rows), content)
+
+
+def rows_of(path: Path, options: JudgeOptions) -> Iterator[PredictionRow]:
+    """Yield the rows of a file of predictions, unextracted.
+
+    Raises:
+        OptionError, DataError: As :func:`read_file`.
+    """
     databases = databases_at(options.databases, option="--databases")
     only_database = databases.db_id if isinstance(databases, OneDatabase) else ""
-    rows = PredictionFile(path, quotes=options.quotes, only_database=only_database).rows()
-    predictions = [row.prediction for row in rows]
-    if options.read_query is not None:
-        engine = _engine_name(databases, predictions)
-        predictions = [
-            prediction._replace(predicted=options.read_query(prediction.predicted, engine) or "")
-            for prediction in predictions
-        ]
-    return OpenFile(path, rows, predictions, columns_of(rows))
+    return PredictionFile(path, quotes=options.quotes, only_database=only_database).rows()
+
+
+def extracted(
+    predictions: Sequence[Prediction], content: FileContent, options: JudgeOptions
+) -> Sequence[Prediction]:
+    """Return predictions with the queries that are read from their answers, if that is an option.
+
+    Args:
+        predictions: Predictions of a file.
+        content: What all rows of the file ask.
+        options: How predictions are judged.
+    """
+    if options.read_query is None:
+        return predictions
+    engine = _engine_name(databases_at(options.databases, option="--databases"), content.questions)
+    return [
+        prediction._replace(predicted=options.read_query(prediction.predicted, engine) or "")
+        for prediction in predictions
+    ]
 
 
 @contextmanager
@@ -214,7 +244,7 @@ def score_file(
     file = read_file(predictions, options)
     check_columns(by, file.columns)
     with opened_judge(options, file.predictions) as open_judge:
-        partial = PartialOutput(out, file.predictions, open_judge.databases, open_judge.signature)
+        partial = partial_output(out, file.content, open_judge, options)
         started = time.perf_counter()
         rows = judge_rows(file, open_judge, partial, "sql-score")
         seconds = time.perf_counter() - started
@@ -229,6 +259,16 @@ def score_file(
         signature=open_judge.signature,
         remarks=remarks,
     )
+
+
+def partial_output(
+    out: Path, content: FileContent, open_judge: OpenJudge, options: JudgeOptions
+) -> PartialOutput:
+    """Return the verdicts that are kept beside a file to be written."""
+    signature = open_judge.signature
+    if options.read_query is not None:  # what is read depends on the package's rules
+        signature += f"|{EXTRACTED}:{__version__}"
+    return PartialOutput(out, content, open_judge.databases, signature)
 
 
 def check_output(out: Path) -> str:
@@ -261,44 +301,57 @@ def judge_rows(
         DataError: A database cannot be used any more.
         OptionError: Verdicts cannot be kept.
     """
-    from tqdm import tqdm
-
     verdicts = partial.verdicts() if partial is not None else {}
     waiting = [row for row in range(len(file.rows)) if row not in verdicts]
     with ExitStack() as stack:
         log = stack.enter_context(partial.appending()) if partial is not None else None
-        bar = stack.enter_context(
-            tqdm(
-                total=len(file.rows),
-                initial=len(verdicts),
-                unit="row",
-                desc=description,
-                disable=None,
-            )
-        )
+        progress = stack.enter_context(progress_bar(description, len(file.rows), len(verdicts)))
         try:
-            for row, verdict in _judged(open_judge, file.predictions, waiting):
+            for row, verdict in judged(open_judge, file.predictions, waiting):
                 verdicts[row] = verdict
                 if log is not None:
                     log.add(row, verdict)
-                bar.update()
+                progress.update()
         except DataError as error:
             if partial is None:
                 raise
-            raise DataError(
-                f"{error}; {len(verdicts):,} rows are judged and kept in {partial.path.name}: the "
-                "same command goes on from there"
-            ) from None
+            raise kept_error(error, len(verdicts), partial.path()) from None
     return [
         _judged_row(row, prediction, verdicts[number])
         for number, (row, prediction) in enumerate(zip(file.rows, file.predictions, strict=True))
     ]
 
 
-def _judged(
-    open_judge: OpenJudge, predictions: Sequence[Prediction], waiting: Sequence[int]
+def progress_bar(description: str, rows: int, judged_before: int) -> "tqdm[NoReturn]":
+    """Return a bar for the rows that are judged; it is shown in a terminal only."""
+    from tqdm import tqdm
+
+    return tqdm(total=rows, initial=judged_before, unit="row", desc=description, disable=None)
+
+
+def kept_error(error: DataError, rows: int, path: Path) -> DataError:
+    """Return an error that also says where the verdicts before it are."""
+    return DataError(
+        f"{error}; {rows:,} rows are judged and kept in {path.name}: the same command goes on from "
+        "there"
+    )
+
+
+def judged(
+    open_judge: OpenJudge,
+    predictions: Sequence[Prediction] | Mapping[int, Prediction],
+    waiting: Sequence[int],
 ) -> Iterator[tuple[int, Verdict]]:
-    """Yield the verdict on each row that waits, after its number."""
+    """Yield the verdict on each row that waits, after its number.
+
+    Args:
+        open_judge: The judge.
+        predictions: Predictions by the numbers of their rows.
+        waiting: The numbers of the rows to judge.
+
+    Raises:
+        DataError: A database cannot be used any more.
+    """
     if not open_judge.has_suite:
         waiting_predictions = [predictions[row] for row in waiting]
         yield from zip(waiting, open_judge.judge.judge_iter(waiting_predictions), strict=True)
@@ -362,7 +415,7 @@ def verdict_record(verdict: Verdict) -> dict[str, str | None]:
 
 
 def _engine_name(
-    databases: Databases | OneDatabase, predictions: Sequence[Prediction]
+    databases: Databases | OneDatabase, predictions: Iterable[Prediction]
 ) -> EngineName:
     """Return the engine of the first database that rows name; SQLite if there is none."""
     for db_id in dict.fromkeys(prediction.db_id for prediction in predictions):

@@ -232,7 +232,7 @@ def test_a_single_database_needs_no_column_of_ids(tmp_path: Path) -> None:
     assert row.prediction == ("shop", "SELECT 1", "SELECT 2")
     path.write_text('gold_sql,predicted_sql\nSELECT 1,"SELECT 2\nSELECT 1,SELECT "\n')
     with pytest.raises(DataError, match=r"line 2: .*line 3, which reads as a row"):
-        PredictionFile(path, only_database="shop").rows()
+        list(PredictionFile(path, only_database="shop").rows())
 
 
 @pytest.mark.parametrize(

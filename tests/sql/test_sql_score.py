@@ -20,6 +20,7 @@ from lm_eval_ext.cli.sql_score import sql_score
 from lm_eval_ext.errors import DataError, LmEvalExtError
 from lm_eval_ext.sql import Example, Executor, Prediction, Verdict, databases_at
 from lm_eval_ext.sql.partial import PartialOutput
+from lm_eval_ext.sql.parts import FileContent
 from lm_eval_ext.sql.scoring import JudgeOptions, score_file
 from lm_eval_ext.sql.values import STATUSES
 
@@ -277,19 +278,18 @@ def test_kept_verdicts_have_their_reason_and_database(tmp_path: Path) -> None:
         Verdict("wrong", "2 rows \u2028 instead", "strict-v2", "small-3", "correct"),
         Verdict("correct", "", "strict-v2", "copy", "correct"),
     ]
-    partial = PartialOutput(
-        tmp_path / "out.csv", predictions, databases_at(database), "a signature"
-    )
+    content = FileContent(predictions)
+    partial = PartialOutput(tmp_path / "out.csv", content, databases_at(database), "a signature")
     with partial.appending() as log:
         log.add(2, verdicts[0])
         log.add(0, verdicts[1])
     # Cut off within a line, and within a character.
-    partial.path.write_bytes(partial.path.read_bytes() + b'{"row": 1, "status": "wro\xc3')
+    partial.path().write_bytes(partial.path().read_bytes() + b'{"row": 1, "status": "wro\xc3')
     with partial.appending() as log:
         log.add(9, verdicts[0])  # of a longer file
     assert partial.verdicts() == {2: verdicts[0], 0: verdicts[1]}
     with_other_signature = PartialOutput(
-        tmp_path / "out.csv", predictions, databases_at(database), "another"
+        tmp_path / "out.csv", content, databases_at(database), "another"
     )
     assert with_other_signature.verdicts() == {}
     with_other_signature.remove()
