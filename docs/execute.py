@@ -22,15 +22,19 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n.*?^```\n)?", re.DOTAL
 
 
 def executed(page: str) -> str:
-    """The page with the output of each of its blocks."""
+    """Return a page with the output of each of its blocks."""
     names: dict[str, Any] = {}
 
     def run(block: re.Match[str]) -> str:
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-            exec(compile(block[1], PAGE.name, "exec"), names)
-        lines = "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
-        return f"```python\n{block[1]}```\n" + (f"\n```text\n{lines}```\n" if lines else "")
+        code = block[1]
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
+            exec(compile(code, PAGE.name, "exec"), names)
+        text = f"```python\n{code}```\n"
+        printed = "".join(f"{line.rstrip()}\n" for line in output.getvalue().splitlines())
+        if printed:
+            text += f"\n```text\n{printed}```\n"
+        return text
 
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Fills the parts of the pages that repeat the cards and the declared data sources.
+"""Fills the parts of the pages that repeat the cards, the declared data sources and kept results.
 
 A page marks such a part with ``<!-- generated: KIND ARGUMENTS -->`` and ``<!-- end -->``:
 
@@ -8,7 +8,9 @@ A page marks such a part with ``<!-- generated: KIND ARGUMENTS -->`` and ``<!-- 
 * ``facts NAME``: facets, and what standard errors are clustered by;
 * ``sources [NAME...]``: declared data sources, all if none is named;
 * ``layers``: the packages and what may import what, by the import contract in pyproject.toml;
-* ``effort TASK...``: requests, tokens (counted by ``docs/sizes.py``) and estimated minutes.
+* ``effort TASK...``: requests, tokens (counted by ``docs/sizes.py``) and estimated minutes;
+* ``results TASK METRIC...``: what the models of docs/real_models got, a column for each metric;
+* ``headlines TASK:METRIC...``: the same for metrics of several tasks.
 
 ``python docs/generate.py`` rewrites the pages. With ``--check`` it changes nothing and exits
 with status 1 if a page is out of date.
@@ -21,153 +23,205 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import real_models
 import tomllib
 
 from lm_eval_ext.cards import TaskFacts, cards
 from lm_eval_ext.data import sources
 
 ROOT = Path(__file__).resolve().parents[1]
+
 CODE = r"^ *```.*?^ *```$"
 PART = r"^(<!-- generated: (\w+)([^\n]*?) -->\n).*?^(<!-- end -->)$"
 CODE_OR_PART = re.compile(f"{CODE}|{PART}", re.DOTALL | re.MULTILINE)
 COMMIT = re.compile(r"[0-9a-f]{40}")
+
+KILOBYTE, MEGABYTE = 1e3, 1e6
+DECIMALS_UP_TO = 100 * MEGABYTE
+"""A size from one to a hundred megabytes has a decimal place."""
+
 READ_PER_S, WRITTEN_PER_S = 10_000, 500
 """Tokens that the estimates' machine reads and writes in a second; index.md says which that is."""
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def size(count: int) -> str:
-    """A number of bytes as people write it."""
-    value, unit = (count / 1e3, "kB") if count < 1e6 else (count / 1e6, "MB")  # noqa: PLR2004
-    return f"{value:.{1 if 1e6 <= count < 1e8 else 0}f} {unit}"  # noqa: PLR2004
+def size_text(byte_count: int) -> str:
+    """Return a number of bytes as people write it."""
+    if byte_count < MEGABYTE:
+        return f"{byte_count / KILOBYTE:.0f} kB"
+    megabytes = byte_count / MEGABYTE
+    if byte_count < DECIMALS_UP_TO:
+        return f"{megabytes:.1f} MB"
+    return f"{megabytes:.0f} MB"
 
 
-def paper(name: str) -> str:
-    """Authors, title, venue and link."""
-    cited = cards()[name].paper
-    if cited is None:
+def paper(benchmark: str) -> str:
+    """Return authors, title, venue and link of a benchmark's publication."""
+    publication = cards()[benchmark].paper
+    if publication is None:
         return ""
-    last = cited.url.rstrip("/").rpartition("/")[2]
-    label = f"arXiv {last}" if "arxiv.org" in cited.url else last
-    title = " ".join(cited.title.split())
-    return f"{cited.authors}, *{title}*, {cited.venue}, [{label}]({cited.url}).\n"
+    label = publication.url.rstrip("/").rpartition("/")[2]
+    if "arxiv.org" in publication.url:
+        label = f"arXiv {label}"
+    title = " ".join(publication.title.split())
+    link = f"[{label}]({publication.url})"
+    return f"{publication.authors}, *{title}*, {publication.venue}, {link}.\n"
 
 
-def facts(name: str) -> str:
-    """What the card says about reading the scores."""
-    card = cards()[name]
+def facts(benchmark: str) -> str:
+    """Return what the card says about reading the scores."""
+    card = cards()[benchmark]
     facets = ", ".join(f"`{facet}`" for facet in card.facets)
     return (
         f"Facets: {facets}. Intervals and standard errors are clustered by {card.cluster.unit}.\n"
     )
 
 
-def tasks(name: str, *folds: str) -> str:
-    """The tasks of a benchmark, then its groups."""
-    card = cards()[name]
-    rows: dict[str, dict[str, tuple[str, ...]]] = {}
-    for task, facts in card.tasks.items():
-        asked = (facts.description, _asked([facts]), _data([facts]))
-        rows.setdefault(_folded(task, folds)[0], {})[task] = asked
+def tasks(benchmark: str, *folds: str) -> str:
+    """Return a table of a benchmark's tasks, then its groups.
+
+    Args:
+        benchmark: The name of its card.
+        folds: Fields with their values, ``FIELD=VALUE,VALUE``: tasks whose names differ only in
+            the value of a field make one row.
+    """
+    card = cards()[benchmark]
+    # The cells after the name, by task, of the tasks that make one row.
+    cells_by_row: dict[str, dict[str, tuple[str, ...]]] = {}
+    for task, task_facts in card.tasks.items():
+        cells = (task_facts.description, _documents([task_facts]), _data([task_facts]))
+        cells_by_row.setdefault(_folded(task, folds)[0], {})[task] = cells
     for group, names in card.groups.items():
         members = [card.tasks[member] for member in names]
-        listed = f"Group of {', '.join(f'`{member}`' for member in names)}"
-        asked = (listed, _asked(members), _data(members))
-        rows.setdefault(_folded(group, folds)[0], {})[group] = asked
-    lines = []
-    for place, alike in rows.items():
-        if len(alike) == 1:
-            lines += [(f"`{task}`", *asked) for task, asked in alike.items()]
-            continue
-        if len({asked[1:] for asked in alike.values()}) > 1:
-            sys.exit(f"{place}: these tasks differ in size or data, so they need a row each")
-        values = set().union(*(_folded(task, folds)[1] for task in alike))
-        texts = [_folded(asked[0], folds)[0] for asked in alike.values()]
-        (_, *same), *_ = alike.values()
-        lines.append((f"`{place}`", _shared(texts) + _not_for(values, folds), *same))
-    return table(("task", "description", "documents", "data"), lines)
+        description = f"Group of {', '.join(f'`{member}`' for member in names)}"
+        cells = (description, _documents(members), _data(members))
+        cells_by_row.setdefault(_folded(group, folds)[0], {})[group] = cells
+    lines: list[tuple[str, ...]] = []
+    for row_name, cells_by_task in cells_by_row.items():
+        if len(cells_by_task) == 1:
+            lines += [(f"`{task}`", *cells) for task, cells in cells_by_task.items()]
+        else:
+            lines.append(_folded_row(row_name, cells_by_task, folds))
+    return markdown_table(("task", "description", "documents", "data"), lines)
+
+
+def _folded_row(
+    row_name: str, cells_by_task: Mapping[str, tuple[str, ...]], folds: Iterable[str]
+) -> tuple[str, ...]:
+    """Return the row that several tasks make together."""
+    if len({cells[1:] for cells in cells_by_task.values()}) > 1:
+        sys.exit(f"{row_name}: these tasks differ in size or data, so they need a row each")
+    values = set().union(*(_folded(task, folds)[1] for task in cells_by_task))
+    descriptions = [_folded(cells[0], folds)[0] for cells in cells_by_task.values()]
+    _, *equal_cells = next(iter(cells_by_task.values()))
+    description = _common_clauses(descriptions) + _absent_values(values, folds)
+    return (f"`{row_name}`", description, *equal_cells)
 
 
 def _folded(text: str, folds: Iterable[str]) -> tuple[str, set[str]]:
-    """A text with the first value of each field replaced by ``<FIELD>``; and the values."""
-    found = set()
-    for field, _, values in (fold.partition("=") for fold in folds):
+    """Return a text with the first value of each field as ``<FIELD>``, and these values."""
+    replaced = set()
+    for fold in folds:
+        field, _, values = fold.partition("=")
         for value in values.split(","):
             if value in text:
                 text = text.replace(value, f"<{field}>")
-                found.add(value)
+                replaced.add(value)
                 break
-    return text, found
+    return text, replaced
 
 
-def _shared(texts: Iterable[str]) -> str:
-    """The clauses that are the same in all descriptions; a colon counts where no semicolon is."""
-    clauses = zip(*(text.split("; " if "; " in text else ": ") for text in texts), strict=False)
-    text = "; ".join(found[0] for found in clauses if len(set(found)) == 1)
-    return re.sub(r"(?<![\w`])<\w+>(?![\w`])", r"`\g<0>`", text)
+def _common_clauses(descriptions: Sequence[str]) -> str:
+    """Return the clauses that all descriptions have; a colon divides where no semicolon does."""
+    clauses = [
+        description.split("; " if "; " in description else ": ") for description in descriptions
+    ]
+    common = []
+    for alternatives in zip(*clauses, strict=False):
+        if len(set(alternatives)) == 1:
+            common.append(alternatives[0])
+    return re.sub(r"(?<![\w`])<\w+>(?![\w`])", r"`\g<0>`", "; ".join(common))
 
 
-def _not_for(found: set[str], folds: Iterable[str]) -> str:
-    """Which of the fields' values have no such task."""
-    fields = (fold.partition("=")[2].split(",") for fold in folds)
-    used = (value for values in fields if found & set(values) for value in values)
-    absent = [f"`{value}`" for value in used if value not in found]
+def _absent_values(present: set[str], folds: Iterable[str]) -> str:
+    """Return a remark on the values of the used fields for which there is no task."""
+    absent = []
+    for fold in folds:
+        values = fold.partition("=")[2].split(",")
+        if present & set(values):
+            absent += [f"`{value}`" for value in values if value not in present]
     return f" (not for {', '.join(absent)})" if absent else ""
 
 
-def _asked(members: Sequence[TaskFacts]) -> str:
+def _documents(members: Sequence[TaskFacts]) -> str:
+    """Return the number of documents, with that of requests where it differs."""
     documents, requests = _sizes(members)
     return documents if requests == documents else f"{documents} ({requests} requests)"
 
 
 def _sizes(members: Sequence[TaskFacts]) -> tuple[str, str]:
-    if any(facts.is_user_data for facts in members):
+    """Return the numbers of documents and of requests of some tasks."""
+    if any(task_facts.is_user_data for task_facts in members):
         return "varies", "varies"
-    documents = sum(facts.documents for facts in members)
-    return f"{documents:,}", f"{sum(facts.requests for facts in members):,}"
+    documents = sum(task_facts.documents for task_facts in members)
+    requests = sum(task_facts.requests for task_facts in members)
+    return f"{documents:,}", f"{requests:,}"
 
 
 def _data(members: Sequence[TaskFacts]) -> str:
-    needed = list(dict.fromkeys(source for facts in members for source in facts.sources))
-    if not needed:
-        return "your own" if any(facts.is_user_data for facts in members) else "embedded"
-    return size(sum(sources()[source].size for source in needed))
+    """Return how much some tasks download, or where their data come from."""
+    needed = {source for task_facts in members for source in task_facts.sources}
+    if needed:
+        return size_text(sum(sources()[source].size for source in needed))
+    is_user_data = any(task_facts.is_user_data for task_facts in members)
+    return "your own" if is_user_data else "embedded"
 
 
-def declared(*names: str) -> str:
-    """The declared data sources."""
+def declared_sources(*names: str) -> str:
+    """Return a table of declared data sources, of all if none is named."""
     rows = []
     for name in names or sources():
         source = sources()[name]
         revision = source.revision
         if COMMIT.fullmatch(revision):
             revision = f"`{revision[:10]}`"
-        linked = f"[`{name}`]({source.homepage})"
-        rows.append((linked, size(source.size), revision, source.licence))
-    return table(("source", "size", "revision", "licence"), rows)
+        link = f"[`{name}`]({source.homepage})"
+        rows.append((link, size_text(source.size), revision, source.licence))
+    return markdown_table(("source", "size", "revision", "licence"), rows)
 
 
 def effort(*names: str) -> str:
-    """What an evaluation of these tasks costs."""
-    sizes = json.loads((ROOT / "docs" / "sizes.json").read_text(encoding="utf-8"))
-    known = {task: facts for card in cards().values() for task, facts in card.tasks.items()}
+    """Return a table of what an evaluation of these tasks costs."""
+    counts = json.loads((ROOT / "docs" / "sizes.json").read_text(encoding="utf-8"))
+    facts_by_task = {
+        task: task_facts for card in cards().values() for task, task_facts in card.tasks.items()
+    }
     rows = []
     for name in names:
-        documents, requests = _sizes([known[name]])
-        one, asked = sizes[name], known[name].requests
-        read = asked * one["prompt"]
-        least, most = (
-            (read / READ_PER_S + asked * written / WRITTEN_PER_S) / 60
-            for written in (one["answer"], one["most"])
+        documents, requests = _sizes([facts_by_task[name]])
+        count = counts[name]
+        request_count = facts_by_task[name].requests
+        seconds_to_read = request_count * count["prompt"] / READ_PER_S
+        fewest = seconds_to_read + request_count * count["answer"] / WRITTEN_PER_S
+        most = seconds_to_read + request_count * count["most"] / WRITTEN_PER_S
+        # Both may be the same text.
+        minutes = dict.fromkeys([_minutes(fewest), _minutes(max(fewest, most))])
+        written = f"{count['answer']} (at most {count['most']:,})" if count["most"] else "none"
+        rows.append(
+            (
+                f"`{name}`",
+                documents,
+                requests,
+                f"{count['prompt']:,}",
+                written,
+                " to ".join(minutes),
+            )
         )
-        minutes = " to ".join(dict.fromkeys([_minutes(least), _minutes(max(least, most))]))
-        written = f"{one['answer']} (at most {one['most']:,})" if one["most"] else "none"
-        rows.append((f"`{name}`", documents, requests, f"{one['prompt']:,}", written, minutes))
     head = (
         "task",
         "documents",
@@ -176,68 +230,94 @@ def effort(*names: str) -> str:
         "answer tokens",
         "minutes (estimate)",
     )
-    return table(head, rows)
+    return markdown_table(head, rows)
+
+
+def _minutes(seconds: float) -> str:
+    """Return a time in minutes, as the tables write it."""
+    minutes = seconds / 60
+    return "under 1" if minutes < 1 else f"{minutes:,.0f}"
 
 
 def layers() -> str:
-    """The packages from the top down, by the import contract."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    (found,) = (one for one in contracts["tool"]["importlinter"]["contracts"] if "layers" in one)
-    names = [one.replace("lm_eval_ext.", "").split(" | ") for one in found["layers"]]
-    return "".join(f"1. {', '.join(f'`{name}`' for name in layer)}\n" for layer in names)
+    """Return the packages from the top down, by the import contract."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (layered,) = (contract for contract in contracts if "layers" in contract)
+    lines = []
+    for layer in layered["layers"]:
+        packages = layer.replace("lm_eval_ext.", "").split(" | ")
+        lines.append(f"1. {', '.join(f'`{package}`' for package in packages)}\n")
+    return "".join(lines)
 
 
-def _minutes(value: float) -> str:
-    return "under 1" if value < 1 else f"{value:,.0f}"
+def results(task: str, *metrics: str) -> str:
+    """Return a table of what the models of docs/real_models got in a task, by metric."""
+    return _results_table({(task, metric): f"`{metric}`" for metric in metrics})
+
+
+def headlines(*columns: str) -> str:
+    """Return a table of what these models got in several tasks: each is ``TASK:METRIC``."""
+    heads = {}
+    for column in columns:
+        task, _, metric = column.partition(":")
+        heads[task, metric] = f"`{task}`, {metric.replace('_', ' ')}"
+    return _results_table(heads)
+
+
+def _results_table(heads: Mapping[tuple[str, str], str]) -> str:
+    """Return a table of kept results as Markdown."""
+    head, *rows = real_models.table(heads)
+    return markdown_table(head, rows)
 
 
 KINDS: Mapping[str, Callable[..., str]] = {
-    "paper": paper, "facts": facts, "tasks": tasks, "sources": declared,
-    "effort": effort, "layers": layers,
+    "paper": paper, "facts": facts, "tasks": tasks, "sources": declared_sources,
+    "effort": effort, "layers": layers, "results": results,
+    "headlines": headlines,
 }  # fmt: skip
 
 
-def filled(text: str, place: Path) -> str:
-    """A page with its generated parts renewed; code blocks stay as they are.
+def filled(text: str, page: Path) -> str:
+    """Return a page with its generated parts renewed; code blocks stay as they are.
 
     Raises:
-        SystemExit: If a mark is misspelt or has no end.
+        SystemExit: A mark is misspelt or has no end.
     """
-    marks = re.sub(CODE, "", text, flags=re.DOTALL | re.MULTILINE).count("<!-- generated:")
+    text_without_code = re.sub(CODE, "", text, flags=re.DOTALL | re.MULTILINE)
+    mark_count = text_without_code.count("<!-- generated:")
 
     def fill(match: re.Match[str]) -> str:
-        nonlocal marks
+        nonlocal mark_count
         start, kind, arguments, end = match.groups()
-        if kind is None:
+        if kind is None:  # a code block
             return match.group()
         if kind not in KINDS:
-            sys.exit(f"{place}: {start.strip()}: the kinds are {', '.join(KINDS)}")
-        marks -= 1
+            sys.exit(f"{page}: {start.strip()}: the kinds are {', '.join(KINDS)}")
+        mark_count -= 1
         return f"{start}\n{KINDS[kind](*arguments.split())}\n{end}"
 
-    done = CODE_OR_PART.sub(fill, text)
-    if marks:
-        sys.exit(f"{place}: a generated part has no <!-- end -->, or a mark is not on its own line")
-    return done
+    new_text = CODE_OR_PART.sub(fill, text)
+    if mark_count:
+        sys.exit(f"{page}: a generated part has no <!-- end -->, or a mark is not on its own line")
+    return new_text
 
 
 def main() -> None:
-    """Rewrites the pages, or says which are out of date."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    """Rewrite the pages, or say which are out of date."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="change nothing; status 1 if stale")
-    check = parser.parse_args().check
+    only_checks = parser.parse_args().check
     stale = []
-    pages = {
-        page: filled(page.read_text(encoding="utf-8"), page.relative_to(ROOT))
-        for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-    }
-    for page, new in pages.items():
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        name = page.relative_to(ROOT)
         text = page.read_text(encoding="utf-8")
-        if new != text:
-            stale.append(str(page.relative_to(ROOT)))
-            if not check:
-                page.write_text(new, encoding="utf-8")
-    if check and stale:
+        new_text = filled(text, name)
+        if new_text != text:
+            stale.append(str(name))
+            if not only_checks:
+                page.write_text(new_text, encoding="utf-8")
+    if only_checks and stale:
         sys.exit(f"out of date: {', '.join(stale)}; run: python docs/generate.py")
 
 

@@ -43,42 +43,46 @@ HEAD = ("database", "tables", "keys", "questions", "solved", "drawn", "dropped: 
 
 
 def measured(name: str, questions: int, seed: int) -> list[object]:
-    """Makes questions, as many as are possible, and checks them; returns the row's cells."""
+    """Make questions, as many as are possible, check them, and return the row's cells."""
     with tempfile.TemporaryDirectory() as temporary:
-        where = Path(temporary)
-        path = DATA / "spider_databases" / name / f"{name}.sqlite"
-        path, out = built(name, where) if name in OWN else path, where / "out"
-        began = time.process_time()
+        folder_of_run = Path(temporary)
+        if name in OWN:
+            database = built(name, folder_of_run)
+        else:
+            database = DATA / "spider_databases" / name / f"{name}.sqlite"
+        output = folder_of_run / "out"
+        start = time.process_time()
         try:
-            made, said = folder.generate(
-                path, out, seed=seed, questions=questions, lexicon=lexicon_of(name)
+            made, counts = folder.generate(
+                database, output, seed=seed, questions=questions, lexicon=lexicon_of(name)
             )
         except DataError as error:
             possible = re.search(r"(\d+) questions are possible", str(error))
             if possible is None:
                 raise
             return measured(name, int(possible[1]), seed)
-        seconds = time.process_time() - began
-        with (out / folder.EXAMPLES).open(encoding="utf-8", newline="") as lines:
+        seconds = time.process_time() - start
+        with (output / folder.EXAMPLES).open(encoding="utf-8", newline="") as lines:
             rows = list(csv.DictReader(lines, delimiter="\t"))
-        if lost := refused(out / f"{name}.sqlite", sorted({row["query"] for row in rows})):
+        lost = refused(output / f"{name}.sqlite", sorted({row["query"] for row in rows}))
+        if lost:
             sys.exit(f"{name}: {lost}")
-    found = [made.dropped.get(reason, 0) for reason in REASONS]
+    dropped = [made.dropped.get(reason, 0) for reason in REASONS]
     return [
         name,
         len(made.profile.entities),
         len(made.profile.links),
-        said["questions"],
-        said["support"],
+        counts["questions"],
+        counts["support"],
         made.drawn,
-        *found,
-        sum(made.dropped.values()) - sum(found),
+        *dropped,
+        sum(made.dropped.values()) - sum(dropped),
         round(seconds),
     ]
 
 
 def main() -> None:
-    """Measures, prints the rows, and writes the file if it has all of them."""
+    """Measure, print the rows, and write the file if it has all of them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     sizes = OWN | SPIDER
     parser.add_argument("names", nargs="*", help=f"of {', '.join(sizes)}")
@@ -87,9 +91,12 @@ def main() -> None:
     options = parser.parse_args()
     rows: list[list[object]] = [list(HEAD)]
     with ProcessPoolExecutor(options.jobs) as pool:
-        names = options.names or list(sizes)
-        for work in [pool.submit(measured, one, sizes[one], options.seed) for one in names]:
-            rows.append(work.result())
+        jobs = [
+            pool.submit(measured, name, sizes[name], options.seed)
+            for name in options.names or sizes
+        ]
+        for job in jobs:
+            rows.append(job.result())
             print(*rows[-1], sep=",", flush=True)  # noqa: T201
     if not options.names:
         with atomic_text(FILE) as file:

@@ -38,57 +38,62 @@ TASKS = (
 """What index.md recommends; others that differ in lexicon or form are like one of these."""
 
 
-def tokens(text: str) -> int:
-    """By the rule above."""
+def token_count(text: str) -> int:
+    """Return the number of tokens of a text, by the rule above."""
     return len(TOKEN.findall(text))
 
 
-def counted(name: str) -> dict[str, Any]:
-    """Of one task: mean tokens per request, those of the right answers, and the most allowed.
+def counts_of(name: str) -> dict[str, Any]:
+    """Return a task's version, mean tokens of prompts and of right answers, and the most allowed.
 
     Raises:
-        LmEvalExtError: Its data are not available.
+        LmEvalExtError: The data are not available.
     """
     from lm_eval_ext.api.scoring import load_task
 
     task = load_task(name, {})
     task.build_all_requests(limit=SAMPLE, rank=0, world_size=1)
-    asked, answers, most = [], [], 0
+    prompt_counts = []
+    most = 0
     for request in task.instances:
-        prompt, rest = request.arguments[:2]
-        generates = isinstance(rest, dict)  # LIEDER: a continuation, which is read as well
-        asked.append(tokens(prompt if generates else prompt + rest))
-        most = int(rest["max_gen_toks"]) if generates else 0
+        prompt, settings_or_continuation = request.arguments[:2]
+        if isinstance(settings_or_continuation, dict):
+            most = int(settings_or_continuation["max_gen_toks"])
+        else:  # a continuation, which is read as well
+            prompt += settings_or_continuation
+        prompt_counts.append(token_count(prompt))
+    answer_counts = [0]
     if most:
-        docs = {request.doc_id: request.doc for request in task.instances}
-        answers = [tokens(str(task.doc_to_target(doc))) for doc in docs.values()]
+        documents = {request.doc_id: request.doc for request in task.instances}
+        targets = [str(task.doc_to_target(document)) for document in documents.values()]
+        answer_counts = [token_count(target) for target in targets]
     return {
         "version": str(task.VERSION),
-        "prompt": round(fmean(asked)),
-        "answer": round(fmean(answers or [0])),
+        "prompt": round(fmean(prompt_counts)),
+        "answer": round(fmean(answer_counts)),
         "most": most,
     }
 
 
 def main() -> None:
-    """Counts, or says whose counts have changed."""
+    """Count, or say whose counts have changed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="change nothing; status 1 if stale")
-    check = parser.parse_args().check
+    only_checks = parser.parse_args().check
     os.environ["TQDM_DISABLE"] = "1"
     logging.disable(logging.WARNING)
     before = json.loads(FILE.read_text(encoding="utf-8")) if FILE.is_file() else {}
     after = {}
     for name in TASKS:
         try:
-            after[name] = counted(name)
+            after[name] = counts_of(name)
         except LmEvalExtError as error:
             sys.stderr.write(f"{name}: not counted: {error}\n")
             after[name] = before.get(name)
-    if check and after != before:
+    if only_checks and after != before:
         stale = [name for name in TASKS if after.get(name) != before.get(name)]
         sys.exit(f"out of date: {', '.join(stale)} in docs/{FILE.name}; run: python docs/sizes.py")
-    if not check:
+    if not only_checks:
         with atomic_text(FILE) as file:
             file.write(json.dumps(after, indent=1) + "\n")
 

@@ -1,0 +1,131 @@
+"""Keeps the results of real models for docs/results.md, and makes the tables of that page.
+
+``python docs/real_models.py RESULTS`` copies the results files of ``lm-eval-ext run --output
+RESULTS`` to docs/real_models/MODEL/, as far as ``show`` and ``leaderboard`` read them: values,
+intervals, signatures and settings. The texts of the benchmarks, the models' answers, and the paths
+and facts of the machine are left out.
+
+docs/generate.py asks :func:`table` for the tables.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+import lm_eval_ext
+
+FOLDER = Path(__file__).with_name("real_models")
+
+FILE_KEYS = (
+    "results", "group_subtasks", "versions", "n-shot", "higher_is_better", "n-samples", "run",
+    "weights", "tokens", "date", "transformers_version", "lm_eval_version", "model_source",
+    "system_instruction", "fewshot_as_multiturn", "chat_template_sha",
+    "total_evaluation_time_seconds",
+)  # fmt: skip
+"""What a kept file has of lm-eval's, besides the settings and the tasks' configurations."""
+
+SETTINGS = ("model", "batch_size", "limit", "gen_kwargs", "model_num_parameters", "model_dtype")
+"""What a kept file has of the settings."""
+
+CONFIG_KEYS = ("task", "metric_list", "output_type", "num_fewshot", "repeats")
+"""What a kept file has of a task's configuration, besides its metadata."""
+
+METADATA_KEYS = ("version", "signature", "benchmark", "intervals", "lm_eval_ext")
+"""What a kept file has of a task's metadata."""
+
+
+def kept(content: dict[str, Any], model_name: str) -> dict[str, Any]:
+    """Return the part of a results file that is kept.
+
+    Args:
+        content: The results file.
+        model_name: What stands in the place of the path of the model's folder.
+    """
+    configs = {}
+    for task, config in content["configs"].items():
+        configs[task] = {key: config[key] for key in CONFIG_KEYS if key in config}
+        metadata = config["metadata"]
+        configs[task]["metadata"] = {key: metadata[key] for key in METADATA_KEYS if key in metadata}
+    settings = {key: content["config"].get(key) for key in SETTINGS}
+    settings["model_args"] = content["config"]["model_args"] | {"pretrained": model_name}
+    part = {key: content[key] for key in FILE_KEYS if key in content}
+    # A report says "chat" where a results file has a template; its text is the model's own.
+    template = content.get("chat_template")
+    if template is not None:
+        template = "left out"
+    return {
+        **part,
+        "configs": configs,
+        "config": settings,
+        "model_name": model_name,
+        "chat_template": template,
+    }
+
+
+def keep(results: Path, folder: Path) -> None:
+    """Keep the results of each model in a folder of ``lm-eval-ext run``."""
+    for model_file in sorted(results.glob("*/model.yaml")):
+        model = yaml.safe_load(model_file.read_text(encoding="utf-8"))
+        model_name = Path(model["model_args"]["pretrained"]).name
+        model["model_args"]["pretrained"] = model_name
+        target = folder / model_file.parent.name
+        target.mkdir(parents=True, exist_ok=True)
+        text = yaml.safe_dump(model, sort_keys=False, allow_unicode=True)
+        (target / "model.yaml").write_text(text, encoding="utf-8")
+        for file in sorted(model_file.parent.glob("results_*.json")):
+            content = kept(json.loads(file.read_text(encoding="utf-8")), model_name)
+            text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+            (target / file.name).write_text(text + "\n", encoding="utf-8")
+
+
+def table(columns: Mapping[tuple[str, str], str]) -> list[list[str]]:
+    """Return the rows of a table: a head, then a row for each model that has such a value.
+
+    Args:
+        columns: The head of each column, by task and metric.
+    """
+    figures = lm_eval_ext.load_results([str(FOLDER)]).to_dataframe()
+    rows = [["model", *columns.values()]]
+    for model, of_model in figures.groupby("model", sort=False):
+        by_column = of_model.set_index(["task", "metric"])
+        cells = []
+        for column in columns:
+            cells.append(_value(by_column.loc[column]) if column in by_column.index else "")
+        if any(cells):
+            rows.append([str(model), *cells])
+    return rows
+
+
+def _value(figure: pd.Series) -> str:
+    """Return a value with its interval, if it has one, as the page writes it."""
+    if pd.isna(figure["value"]):
+        return "N/A"
+    text = _number(figure["value"], figure["unit"])
+    if pd.isna(figure["low"]):
+        return text
+    low = _number(figure["low"], figure["unit"])
+    high = _number(figure["high"], figure["unit"])
+    return f"{text} [{low}, {high}]"
+
+
+def _number(value: float, unit: str) -> str:
+    """Return a number in the digits of the tables."""
+    if unit == "share":
+        return f"{value:.3f}".removeprefix("0")
+    return f"{value:.1f}"
+
+
+def main() -> None:
+    """Keep results that were just computed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("results", type=Path, help="the folder of lm-eval-ext run --output")
+    keep(parser.parse_args().results, FOLDER)
+
+
+if __name__ == "__main__":
+    main()
