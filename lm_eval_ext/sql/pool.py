@@ -40,10 +40,17 @@ from lm_eval_ext.sql.worker import EXIT_OUT_OF_MEMORY, verdict_of
 START_S = 60.0
 """Seconds that a worker may take to start; it usually takes 0.1."""
 
-_BOOT = (
-    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); import sys; "
-    "sys.path += sys.argv[1:]; from lm_eval_ext.sql.worker import main; main()"
-)
+_BOOT = """\
+import signal, sys
+for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"):
+    if hasattr(signal, name):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+sys.path += sys.argv[1:]
+from lm_eval_ext.sql.worker import main
+main()
+"""
+"""What a worker runs. The signals are for the parent, with which a worker ends: a terminal or a
+scheduler sends them to every process of a job, and a worker's death would count as its query's."""
 
 
 class Job:

@@ -9,7 +9,6 @@ guard.
 import gc
 import os
 import pickle
-import signal
 import sys
 import threading
 import time
@@ -54,7 +53,6 @@ _STATUS_OF: dict[str, Status] = {
 
 def main() -> None:
     """Run jobs until the parent closes stdin or dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     source = sys.stdin.buffer
     # Output of a stray print must not mix with the messages.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.commands import until
+from support.databases import written
 from support.private_slurm import PrivateSlurm
 
 from lm_eval_ext.errors import OptionError
@@ -15,6 +16,8 @@ from lm_eval_ext.runs import slurm
 from lm_eval_ext.runs.run import Reporter, Work, prepare
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("slurm"), pytest.mark.long]
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
 
 Submitted = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -83,6 +86,58 @@ def test_what_slurm_refuses_is_one_line(
     assert done.returncode == 1
     assert "lm-eval-ext: error: Slurm" in done.stderr.splitlines()[-1]
     assert "partition" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.e2e
+def test_predictions_are_judged_in_parts_and_a_killed_one_is_repeated_alone(
+    cluster: PrivateSlurm, cli: Submitted, tmp_path: Path
+) -> None:
+    """One part ends at once; the other is killed while a query runs to its limit of time."""
+    database = written(
+        tmp_path / "shop.sqlite", "CREATE TABLE item (id); INSERT INTO item VALUES (1)"
+    )
+    rows = ["gold_sql,predicted_sql"]
+    for query in ("SELECT 1", "SELECT 2", "SELECT id FROM item"):
+        rows += [f"SELECT id FROM item,{query}", f"SELECT count(*) FROM item,{query}"]
+    rows.append(f"SELECT id FROM item,{ENDLESS}")
+    predictions = tmp_path / "predictions.csv"
+    predictions.write_text("\n".join(rows) + "\n")
+    undivided, divided = tmp_path / "undivided.csv", tmp_path / "divided.csv"
+
+    def score(out: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+        return cli(
+            "sql-score", "--databases", str(database), "--predictions", str(predictions),
+            "--output", str(out), "--timeout", "10", "--workers", "1", *options, cold=True,
+        )  # fmt: skip
+
+    def score_by_slurm() -> "subprocess.CompletedProcess[str]":
+        return score(divided, "--executor", "slurm", "--parts", "2", "--resources", '{"time": 10}')
+
+    first = score_by_slurm()
+    numbers = re.findall(r"part \d of 2: submitted as job (\d+)", first.stderr)
+    assert (first.returncode, len(numbers)) == (0, 2), first
+
+    def verdicts(part: int) -> int:
+        files = tmp_path.glob(f"divided.csv.*.{part}-of-2.part")
+        return sum(file.read_text().count("{") for file in files)
+
+    until(lambda: verdicts(1) >= 3 and verdicts(2) == 3, "the jobs never come to the endless query")
+    cluster.ask("scancel", "--signal=KILL", "--full", numbers[0])
+    until(lambda: not cluster.ask("squeue", "--noheader"), "the queue is never empty")
+    assert not divided.exists()
+    again = score_by_slurm()
+    assert re.findall(r"part (\d) of 2: submitted", again.stderr) == ["1"], again
+    until(lambda: not cluster.ask("squeue", "--noheader"), "the queue is never empty")
+
+    joined = score_by_slurm()
+    assert (joined.returncode, joined.stdout.splitlines()[0]) == (
+        0, "accuracy: 57.14 % (4 of 7 rows scored)",
+    ), joined  # fmt: skip
+    assert score(undivided).returncode == 0
+    assert divided.read_bytes() == undivided.read_bytes()
+    assert not list(tmp_path.glob("*.part"))
+    once_more = score_by_slurm()
+    assert "divided.csv exists; remove it, or name another output" in once_more.stderr
 
 
 def test_without_slurms_commands_nothing_is_submitted(

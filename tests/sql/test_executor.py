@@ -77,6 +77,28 @@ def test_a_query_whose_workers_die_is_at_fault(
         assert not set(killed) & set(pids(executor))
 
 
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"])
+def test_a_signal_to_all_processes_of_a_job_is_no_verdict(
+    databases: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Slurm signals a job's every process; submitit, its parent, may ignore that for seconds."""
+    signalled: list[int] = []
+    take = WorkerProcess.take
+
+    def take_and_signal(worker: WorkerProcess, message: WorkerMessage) -> None:
+        take(worker, message)
+        signalled.append(worker.pid)
+        os.kill(worker.pid, getattr(signal, name))
+
+    monkeypatch.setattr(WorkerProcess, "take", take_and_signal)
+    with Executor(databases, workers=1, limits=PATIENT) as executor:
+        for _ in range(3):
+            assert score_one(executor, "people", GOLD, "SELECT 6").correct
+            executor._verdicts.clear()
+        assert len(signalled) > 3
+        assert {*signalled} == {*pids(executor)}, "the worker lives on"
+
+
 def test_a_worker_that_dies_while_idle_is_nobodys_fault(databases: Path) -> None:
     with Executor(databases, workers=1, limits=PATIENT) as executor:
         for _ in range(5):
@@ -84,7 +106,7 @@ def test_a_worker_that_dies_while_idle_is_nobodys_fault(databases: Path) -> None
             executor._verdicts.clear()
             (worker,) = executor._pool._workers
             assert worker is not None
-            worker._process.terminate()
+            worker._process.kill()
             worker._process.wait()
             executor.query("people", "SELECT 1")
 
