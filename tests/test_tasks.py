@@ -7,7 +7,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +159,38 @@ def test_it_keeps_lm_evals_contract(task: Any) -> None:
     assert all(isinstance(request.args[0], str) for request in task.instances)
     if isinstance(document.get("context"), list):
         assert all(context in task.doc_to_text(document) for context in document["context"])
+
+
+CONTRACT_DOCUMENTS = 10
+"""Documents that lm-eval's own test of a task looks at."""
+
+
+def test_it_passes_what_lm_eval_tests_of_its_own_tasks(task: Any) -> None:
+    """The checks of lm-eval's tests/test_tasks.py, in our words."""
+    task.download()
+    assert task.dataset is not None
+    for split in ("training", "validation", "test"):
+        has_documents = getattr(task, f"has_{split}_docs")()
+        assert has_documents in (True, False)
+        assert not has_documents or task.config[f"{split}_split"] is not None
+    assert task.has_test_docs() is True
+    assert task.should_decontaminate() is False
+    assert not task.multiple_input, "it would have to return a list of texts"
+    assert task.OUTPUT_TYPE != "multiple_choice", "lm-eval would test its choices and labels"
+    documents = list(islice(task.test_docs(), CONTRACT_DOCUMENTS))
+    assert len(documents) == CONTRACT_DOCUMENTS or task.has_own_documents
+    for document in documents:
+        text = task.doc_to_text(document)
+        assert isinstance(text, str)
+        if task.config.target_delimiter.isspace():
+            assert not text[-1:].isspace(), "the delimiter would follow another space"
+        task.doc_to_target(document)
+        requests = task.construct_requests(doc=document, ctx=text)
+        assert requests
+        if isinstance(document.get("context"), list):
+            assert len(requests) == len(document["context"])
+    task.build_all_requests(limit=CONTRACT_DOCUMENTS, rank=1, world_size=1)
+    assert task.instances is not None
 
 
 def test_it_has_a_version_and_a_signature(task: Any) -> None:

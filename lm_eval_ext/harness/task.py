@@ -465,6 +465,19 @@ class GroupedTask(ExtTask):
         ]
         return "\n\n".join(texts)
 
+    def request_prompts(self, doc: Doc, ctx: str | list[str]) -> list[str]:
+        """Return one prompt for each request.
+
+        Args:
+            doc: The document.
+            ctx: The prompts; or the text of :meth:`doc_to_text`, which lm-eval's own tests of
+                tasks pass, and which stands for the document's contexts.
+        """
+        if not isinstance(ctx, str):
+            return ctx
+        contexts = doc.get(CONTEXT)
+        return contexts if isinstance(contexts, list) else [ctx]
+
     def fewshot_context(self, doc: Doc, *args: Any, **kwargs: Any) -> list[str]:
         """Return one prompt for each context; those of equal contexts are built once."""
         build = super().fewshot_context
@@ -481,7 +494,7 @@ class GroupedLoglikelihoodTask(GroupedTask):
     continuation with the space before it).
     """
 
-    def construct_requests(self, doc: Doc, ctx: list[str], **kwargs: Any) -> list[Instance]:
+    def construct_requests(self, doc: Doc, ctx: str | list[str], **kwargs: Any) -> list[Instance]:
         """Build one loglikelihood request for each pair.
 
         After a chat template the continuation opens the assistant's turn, so it loses the
@@ -491,7 +504,7 @@ class GroupedLoglikelihoodTask(GroupedTask):
         after_template = kwargs.pop("apply_chat_template", False)
         kwargs.pop("chat_template", None)
         requests = []
-        pairs = zip(ctx, doc["continuation"], strict=True)
+        pairs = zip(self.request_prompts(doc, ctx), doc["continuation"], strict=True)
         for index, (prompt, continuation) in enumerate(pairs):
             text = continuation.lstrip(" ") if after_template else continuation
             requests.append(
@@ -509,10 +522,10 @@ class GroupedLoglikelihoodTask(GroupedTask):
 class GroupedGenerationTask(GroupedTask):
     """Each prompt of a document is answered with a text of its own."""
 
-    def construct_requests(self, doc: Doc, ctx: list[str], **kwargs: Any) -> list[Instance]:
+    def construct_requests(self, doc: Doc, ctx: str | list[str], **kwargs: Any) -> list[Instance]:
         """Build one generation request for each prompt."""
         build = super().construct_requests
-        requests = [build(doc, prompt, **kwargs) for prompt in ctx]
+        requests = [build(doc, prompt, **kwargs) for prompt in self.request_prompts(doc, ctx)]
         for index, request in enumerate(requests):
             request.idx = index
         return requests

@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -17,6 +16,9 @@ from lm_eval_ext.text import one_line
 _POLL_S = 0.5
 _TAIL_BYTES = 64_000
 """The end of a log in which an error is looked for."""
+
+_KILLED = 9
+"""The number of SIGKILL, which Python has no name for on Windows."""
 
 _RANK_VARIABLE = re.compile(
     r"(LOCAL_|GROUP_|ROLE_|NODE_)?(RANK|WORLD_SIZE)|ROLE_NAME|MASTER_(ADDR|PORT)|TORCHELASTIC_\w+"
@@ -97,7 +99,7 @@ def reason(log: Path, status: int) -> str:
     """
     # A launcher adds 128 to the signal's number.
     signal_number = -status if status < 0 else status - 128
-    if signal_number == signal.SIGKILL:
+    if signal_number == _KILLED:
         return f"killed by signal {signal_number}, perhaps out of memory"
     problem = _last_error(_last_lines(log))
     if not problem and signal_number > 0:

@@ -1,5 +1,6 @@
 """``lm-eval-ext run`` evaluates models on the tasks that they have no results of yet."""
 
+import errno
 import functools
 import json
 import re
@@ -58,6 +59,12 @@ _RUN_OPTIONS = (
 
 _FILE_NAME = re.compile(r"[\w+.-]{1,80}")
 """Names of tasks that may be the name of a file."""
+
+NO_LOCKS = (
+    "{folder}: this file system has no locks (flock), by which several runs share the work; name "
+    "an --output on another one"
+)
+_NO_LOCKS_ERRORS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 _FULL_BYTES = 100_000
 """Where fewer are free, a disk counts as full."""
@@ -210,12 +217,22 @@ class Job:
             return Outcome(problem, is_waiting=not problem and len(names) < len(missing))
 
     def _lock(self, name: str, locks: ExitStack) -> bool:
-        """Lock a task unless another run has it; the system frees it if the process dies."""
+        """Lock a task unless another run has it; the system frees it if the process dies.
+
+        Raises:
+            OptionError: The file system has no locks.
+        """
         lock = FileLock(self.folder / CACHE / f"{_file_stem(name)}.lock")
         try:
             locks.enter_context(lock.acquire(timeout=0))
         except Timeout:
             return False
+        except NotImplementedError:
+            raise OptionError(NO_LOCKS.format(folder=self.folder)) from None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS_ERRORS:
+                raise
+            raise OptionError(NO_LOCKS.format(folder=self.folder)) from None
         return True
 
     def _evaluate(self, names: Sequence[str], label: str, reporter: Reporter) -> str:

@@ -5,6 +5,7 @@ inner one.
 """
 
 import contextlib
+import functools
 import importlib.util
 import os
 import pickle
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Literal
 
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql.engines.dialects import DIALECTS
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.values import (
@@ -35,7 +37,9 @@ from lm_eval_ext.sql.values import (
     Verdict,
     WorkerMessage,
 )
-from lm_eval_ext.sql.worker import EXIT_OUT_OF_MEMORY, verdict_of
+from lm_eval_ext.sql.worker import EXIT_OUT_OF_MEMORY, can_limit_memory, verdict_of
+
+_log = get_logger(__name__)
 
 START_S = 60.0
 """Seconds that a worker may take to start; it usually takes 0.1."""
@@ -222,6 +226,7 @@ class Pool:
     """
 
     def __init__(self, workers: int, limits: Limits) -> None:
+        _warn_of_unlimited_memory()
         self._limits = limits
         self._workers: list[WorkerProcess | None] = [None for _ in range(workers)]
         self._lanes: list[_Lane] = [{} for _ in range(workers)]
@@ -368,6 +373,17 @@ class Pool:
             self._deadly_golds[job.work.database, job.work.gold] = job.outcome
         else:
             job.outcome = verdict_of(failure)
+
+
+@functools.cache
+def _warn_of_unlimited_memory() -> None:
+    """Say once that this system cannot limit a query's memory, if it cannot."""
+    if not can_limit_memory():
+        _log.warning(
+            "queries of models run without a limit of the system on their memory, which only Linux "
+            "has (this is %s); SQLite's own limit, and those on time and results, hold",
+            sys.platform,
+        )
 
 
 def _take_first(lane: _Lane) -> Job:

@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 from collections import OrderedDict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -37,6 +38,9 @@ from lm_eval_ext.sql.values import (
 EXIT_OUT_OF_MEMORY = 77
 """Exit status of a worker that ran out of memory. It never goes on, since what it has left depends
 on what it ran before: the parent decides by a fresh worker."""
+
+_MEMORY_FILE = Path("/proc/self/statm")
+"""The size of this process's memory in pages, on Linux."""
 
 _MAX_GOLDS = 512
 """Gold results that a worker keeps."""
@@ -213,6 +217,19 @@ def _end_with(parent: int) -> None:
     os._exit(0)
 
 
+def can_limit_memory() -> bool:
+    """Return whether the system can limit the memory of a process as we need it, as Linux can."""
+    return find_spec("resource") is not None and _pages_in_use() is not None
+
+
+def _pages_in_use() -> int | None:
+    """Return the pages of this process's address space; None where the system does not say."""
+    try:
+        return int(_MEMORY_FILE.read_text().split()[0])
+    except (OSError, ValueError):
+        return None
+
+
 def _limit_process(limits: Limits) -> None:
     """Set the system's limits, where available: memory, no file writes, no core dump."""
     try:
@@ -228,8 +245,7 @@ def _limit_process(limits: Limits) -> None:
 
     limit(resource.RLIMIT_CORE, 0)
     limit(resource.RLIMIT_FSIZE, 0)  # pipes are not files
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-    except (OSError, ValueError):
+    pages = _pages_in_use()
+    if pages is None:
         return  # on other systems the address space says nothing about the memory in use
     limit(resource.RLIMIT_AS, pages * resource.getpagesize() + limits.max_memory_bytes)

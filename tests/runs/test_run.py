@@ -1,6 +1,7 @@
 """A run: models' files, selecting tasks, what makes a run the same as before, and the process that
 evaluates a model."""
 
+import errno
 import json
 import os
 import shutil
@@ -424,3 +425,34 @@ def test_the_reason_is_an_error_or_how_the_process_ended(
     assert message in reason
     assert "%" not in reason
     assert ("API_KEY" in reason) is ("API_KEY" in message)
+
+
+def test_a_killed_evaluation_is_named_where_signals_have_no_such_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python on Windows has no SIGKILL."""
+    monkeypatch.setattr("sys.platform", "win32")
+    monkeypatch.delattr("signal.SIGKILL")
+    log = tmp_path / "log"
+    log.write_text("ValueError: no such file\n")
+    assert process.reason(log, 137) == "killed by signal 9, perhaps out of memory"
+    assert process.reason(log, 1) == "ValueError: no such file"
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOLCK, "No locks available"), NotImplementedError()]
+)
+def test_a_file_system_without_locks_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(run.FileLock, "acquire", refuse)
+    (tmp_path / "m.yaml").write_text("model: dummy\n")
+    work = run.Work([tmp_path / "m.yaml"], "lieder_mini", tmp_path / "out")
+    lines: list[str] = []
+    with pytest.raises(LmEvalExtError, match="1 of 1 models failed: m"):
+        run.run(work, run.Reporter(lines.append, lambda _: None))
+    (line,) = lines
+    assert line.startswith(f"m: {tmp_path / 'out' / 'm'}: this file system has no locks (flock)")

@@ -12,7 +12,7 @@ from small_databases import GOLD, PATIENT, SLOW, TIGHT, pids, score_one, wait_fo
 
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql import Databases, Example, Executor, Limits, Place, QueryError, Verdict
-from lm_eval_ext.sql.pool import Job, WorkerProcess
+from lm_eval_ext.sql.pool import Job, WorkerProcess, _warn_of_unlimited_memory
 from lm_eval_ext.sql.values import WorkerMessage
 
 pytestmark = pytest.mark.slow
@@ -109,6 +109,31 @@ def test_a_worker_that_dies_while_idle_is_nobodys_fault(databases: Path) -> None
             worker._process.kill()
             worker._process.wait()
             executor.query("people", "SELECT 1")
+
+
+@pytest.mark.parametrize("missing", ["resource", "/proc"])
+def test_a_system_without_limits_of_memory_is_named_once(
+    databases: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    missing: str,
+) -> None:
+    """Windows has no module `resource`, and macOS no /proc."""
+    platform = {"resource": "win32", "/proc": "darwin"}[missing]
+    monkeypatch.setattr("sys.platform", platform)
+    if missing == "resource":
+        monkeypatch.setitem(sys.modules, "resource", None)
+    else:
+        monkeypatch.setattr("lm_eval_ext.sql.worker._MEMORY_FILE", Path("/no/such/file"))
+    _warn_of_unlimited_memory.cache_clear()
+    try:
+        with Executor(databases), Executor(databases):
+            pass
+    finally:
+        _warn_of_unlimited_memory.cache_clear()
+    (record,) = caplog.records
+    assert "without a limit of the system on their memory" in record.getMessage()
+    assert f"(this is {platform})" in record.getMessage()
 
 
 DEFECT = """
