@@ -38,7 +38,7 @@ class TableDescription:
 
 
 def describe_tables(
-    executor: Executor, place: Place, row_count: int
+    executor: Executor, location: Place, row_count: int
 ) -> tuple[TableDescription, ...]:
     """Describe the tables and views that a query can read, in the order of creation.
 
@@ -46,7 +46,7 @@ def describe_tables(
 
     Args:
         executor: Runs the queries.
-        place: A database of DuckDB or PostgreSQL.
+        location: A database of DuckDB or PostgreSQL.
         row_count: How many rows of each.
 
     Raises:
@@ -54,10 +54,10 @@ def describe_tables(
     """
 
     def run(sql: str) -> _Rows:
-        return executor.query(place, sql).rows
+        return executor.query(location, sql).rows
 
     descriptions = []
-    for table in _CATALOGUES[place.engine](run):
+    for table in _CATALOGUES[location.engine](run):
         texts = ", ".join(f"CAST({quoted(column)} AS text)" for column in table.header)
         try:
             rows = run(f"SELECT {texts} FROM {table.name} LIMIT {row_count}")
@@ -65,7 +65,7 @@ def describe_tables(
             continue
         descriptions.append(replace(table, rows=tuple(rows)))
     if not descriptions:
-        raise DataError(f"{place}: there is no table that can be read")
+        raise DataError(f"{location}: there is no table that can be read")
     return tuple(descriptions)
 
 
@@ -172,26 +172,26 @@ _ROW = "lm_eval_ext_row"
 """An alias that no column has, since it would mean that column."""
 
 
-def digest_text(executor: Executor, place: Place) -> str:
+def digest_text(executor: Executor, location: Place) -> str:
     """Return a text that changes if a table's declaration or rows do, for signatures.
 
     For PostgreSQL alone. Rows are summed up by hashes, in any order. Of a table whose rows take
     longer than the limit of time, the declaration alone decides.
     """
     parts = []
-    for table in describe_tables(executor, place, 0):
+    for table in describe_tables(executor, location, 0):
         parts.append(table.create)
         if table.create.startswith("CREATE TABLE"):
-            parts.append(repr(_row_hashes(executor, place, table.name)))
+            parts.append(repr(_row_hashes(executor, location, table.name)))
     return "\n".join(parts)
 
 
-def _row_hashes(executor: Executor, place: Place, table: str) -> _Rows:
+def _row_hashes(executor: Executor, location: Place, table: str) -> _Rows:
     """Return the number of a table's rows and the sum of their hashes; nothing if unknown."""
     row_hash = f"hashtextextended(CAST({_ROW} AS text), 0)"
     try:
         return executor.query(
-            place, f"SELECT count(*), sum(CAST({row_hash} AS numeric)) FROM {table} {_ROW}"
+            location, f"SELECT count(*), sum(CAST({row_hash} AS numeric)) FROM {table} {_ROW}"
         ).rows
     except QueryError:
         return []

@@ -135,14 +135,14 @@ def explain_with(judge: SqlJudge, prediction: Prediction, title: str) -> Explain
     """
     explanation = judge.explain(prediction)
     verdict = explanation.verdict
-    place = judge.place_of(prediction, verdict.database)
+    location = judge.place_of(prediction, verdict.database)
     smallest = None
-    if place is not None and verdict.status == "wrong":
+    if location is not None and verdict.status == "wrong":
         semantics = judge.semantics
         if verdict.database != ORIGINAL:
             semantics = judge.suite_semantics
-        smallest = smallest_rows(place, prediction, semantics.name)
-    return ExplainedRow(title, prediction, explanation, str(place or ""), smallest)
+        smallest = smallest_rows(location, prediction, semantics.name)
+    return ExplainedRow(title, prediction, explanation, str(location or ""), smallest)
 
 
 def _result(result: Rows | Failure) -> dict[str, object]:

@@ -7,6 +7,7 @@ leaves the node itself unchanged.
 import datetime
 import re
 from collections.abc import Iterator, Mapping
+from itertools import permutations
 from typing import Any
 
 from sqlglot import exp
@@ -53,9 +54,11 @@ def dropped(clause: str, node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 def conjunct_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     if not isinstance(node, exp.Where | exp.Having):
         return
-    parts = conjuncts(node.this)
-    for i in range(len(parts) if len(parts) > 1 else 0):
-        yield with_parts(node, this=all_of([part for j, part in enumerate(parts) if j != i]))
+    conditions = conjuncts(node.this)
+    if len(conditions) == 1:
+        return
+    for i in range(len(conditions)):
+        yield with_parts(node, this=all_of(conditions[:i] + conditions[i + 1 :]))
 
 
 def order_flipped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
@@ -81,9 +84,9 @@ def distinct_added(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 def bound_moved(
-    kind: type[exp.Expr], by: int, lowest: int, node: exp.Expr, schema: Schema
+    node_type: type[exp.Expr], by: int, lowest: int, node: exp.Expr, schema: Schema
 ) -> Iterator[exp.Expr]:
-    if isinstance(node, kind) and isinstance(node.expression, exp.Literal):
+    if isinstance(node, node_type) and isinstance(node.expression, exp.Literal):
         number = str(node.expression.this)
         if number.isdigit() and int(number) + by >= lowest:
             yield with_parts(node, expression=exp.Literal.number(int(number) + by))
@@ -96,9 +99,9 @@ def limit_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 def set_operation_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     if isinstance(node, exp.SetOperation):
-        for kind in (exp.Except, exp.Intersect, exp.Union):
-            if not isinstance(node, kind):
-                yield kind(**{**node.copy().args, "distinct": True})
+        for operation in (exp.Except, exp.Intersect, exp.Union):
+            if not isinstance(node, operation):
+                yield operation(**{**node.copy().args, "distinct": True})
 
 
 def comparison(
@@ -157,30 +160,43 @@ def year_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
         if months:
             yield _month_between(node.this, months)
     elif isinstance(node, exp.Where):
-        parts = conjuncts(node.this)
-        for i, low in enumerate(parts):
-            for j, high in enumerate(parts):
-                if not isinstance(low, exp.GTE) or not isinstance(high, exp.LT | exp.LTE):
-                    continue
-                end = isinstance(high, exp.LTE)
-                months = _months(low.expression, high.expression, include_end=end)
-                if months and to_sql(low.this) == to_sql(high.this):
-                    rest = [part for k, part in enumerate(parts) if k not in (i, j)]
-                    yield with_parts(node, this=all_of([*rest, _month_between(low.this, months)]))
+        yield from _year_dropped_of_bounds(node)
+
+
+def _year_dropped_of_bounds(where: exp.Where) -> Iterator[exp.Expr]:
+    """Yield a WHERE for each two of its conditions that are the bounds of months of one year."""
+    conditions = conjuncts(where.this)
+    for low, high in permutations(conditions, 2):
+        if not isinstance(low, exp.GTE) or not isinstance(high, exp.LT | exp.LTE):
+            continue
+        include_end = isinstance(high, exp.LTE)
+        months = _months(low.expression, high.expression, include_end=include_end)
+        if months and to_sql(low.this) == to_sql(high.this):
+            kept = [
+                condition
+                for condition in conditions
+                if condition is not low and condition is not high
+            ]
+            yield with_parts(where, this=all_of([*kept, _month_between(low.this, months)]))
 
 
 def _months(low: exp.Expr, high: exp.Expr, *, include_end: bool) -> tuple[str, str] | None:
-    """Returns the first and last month of a span of whole months in one year."""
+    """Return the first and last month of a span of whole months in one year."""
     day = datetime.timedelta(days=1)
     try:
-        first, last = (datetime.date.fromisoformat(end.name) for end in (low, high))
-        end = last + day if include_end else last
-        last = end - day
+        first_day = datetime.date.fromisoformat(low.name)
+        end = datetime.date.fromisoformat(high.name)
+        if include_end:
+            end += day
+        last_day = end - day
     except (ValueError, OverflowError):
         return None
-    year = (first.month, last.month) == (1, 12)
-    whole = first.day == end.day == 1 and first.year == last.year and first <= last
-    return (f"{first:%m}", f"{last:%m}") if whole and not year else None
+    in_one_year = first_day.year == last_day.year and first_day <= last_day
+    has_whole_months = first_day.day == end.day == 1
+    is_whole_year = (first_day.month, last_day.month) == (1, 12)
+    if not in_one_year or not has_whole_months or is_whole_year:
+        return None
+    return f"{first_day:%m}", f"{last_day:%m}"
 
 
 def _month_between(date: exp.Expr, months: tuple[str, str]) -> exp.Expr:
@@ -235,9 +251,11 @@ def sign_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 def operands_reversed(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     if isinstance(node, exp.Sub | exp.DPipe):
-        first = in_brackets(node.expression, exp.Binary)
-        second = in_brackets(node.this, exp.Binary)
-        yield exp.Paren(this=type(node)(**{**node.args, "this": first, "expression": second}))
+        reversed_operands = {
+            "this": in_brackets(node.expression, exp.Binary),
+            "expression": in_brackets(node.this, exp.Binary),
+        }
+        yield exp.Paren(this=type(node)(**{**node.args, **reversed_operands}))
 
 
 def number_moved(by: int, node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:

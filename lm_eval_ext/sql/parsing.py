@@ -116,9 +116,9 @@ def applied(tree: exp.Expr, change: Change, schema: Schema) -> Iterator[str]:
 
 def sources(select: exp.Select) -> Iterator[exp.Expr]:
     """Yield the tables and subqueries that a SELECT reads, in the order of FROM and JOIN."""
-    first = select.args.get("from_")
-    if first is not None:
-        yield first.this
+    from_clause = select.args.get("from_")
+    if from_clause is not None:
+        yield from_clause.this
     for join in select.args.get("joins") or ():
         yield join.this
 
@@ -186,10 +186,10 @@ def joins_tables(node: exp.Expr | None) -> bool:
     """Return whether a condition is an equality of columns of two tables."""
     if not isinstance(node, exp.EQ):
         return False
-    first, second = node.this, node.expression
-    if not isinstance(first, exp.Column) or not isinstance(second, exp.Column):
+    column, other_column = node.this, node.expression
+    if not isinstance(column, exp.Column) or not isinstance(other_column, exp.Column):
         return False
-    return bool(first.args.get("table") != second.args.get("table"))
+    return bool(column.args.get("table") != other_column.args.get("table"))
 
 
 def columns_read(select: exp.Select, schema: Schema) -> Iterator[tuple[exp.Column, Column]]:

@@ -121,12 +121,12 @@ def _parse_line(line: str) -> tuple[int, Verdict] | None:
     return row, verdict
 
 
-def _state(place: Place | None) -> list[object]:
+def _state(location: Place | None) -> list[object]:
     """Return what changes if a database's file does; of a server only where it is."""
-    if place is None:
+    if location is None:
         return [None]
-    path = Path(place.address)
+    path = Path(location.address)
     if not path.is_file():
-        return [list(place)]
+        return [list(location)]
     status = path.stat()
-    return [place.engine, str(path.resolve()), status.st_size, status.st_mtime_ns]
+    return [location.engine, str(path.resolve()), status.st_size, status.st_mtime_ns]

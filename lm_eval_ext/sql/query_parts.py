@@ -11,15 +11,15 @@ def with_parts(node: exp.Expr, **args: object) -> exp.Expr:
     return copy
 
 
-def all_of(parts: list[exp.Expr]) -> exp.Expr:
+def all_of(conditions: list[exp.Expr]) -> exp.Expr:
     """Return the conjunction of conditions."""
-    return exp.and_(*(in_brackets(part, exp.Or) for part in parts), copy=False)
+    return exp.and_(*(in_brackets(condition, exp.Or) for condition in conditions), copy=False)
 
 
-def in_brackets(part: exp.Expr, kinds: object) -> exp.Expr:
-    """Return a copy of a part, in parentheses if it is of one of these kinds."""
-    copy = part.copy()
-    return exp.Paren(this=copy) if isinstance(copy, kinds) else copy  # type: ignore[arg-type]
+def in_brackets(node: exp.Expr, node_types: object) -> exp.Expr:
+    """Return a copy of a node, in parentheses if it is of one of these types."""
+    copy = node.copy()
+    return exp.Paren(this=copy) if isinstance(copy, node_types) else copy  # type: ignore[arg-type]
 
 
 def takes_one(select: exp.Expr) -> bool:
@@ -54,9 +54,9 @@ def is_compared_literal(node: exp.Expr) -> bool:
 
 def plain_number(text: str) -> int | float | None:
     """Return the number that a literal writes; None if Python would write it differently."""
-    for kind in (int, float):
+    for number_type in (int, float):
         try:
-            number = kind(text)
+            number = number_type(text)
         except ValueError:
             continue
         # Numbers that Python writes differently (1e5, nan, 1_0) are left unchanged.

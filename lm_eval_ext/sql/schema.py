@@ -2,6 +2,7 @@
 
 import sqlite3
 import string
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -171,13 +172,13 @@ def schema_of(connection: sqlite3.Connection) -> Schema:
             " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid"
         ).fetchall()
         virtual_names = _virtual_names(connection, declarations)
-        for name, kind, _ in declarations:
+        for name, relation, _ in declarations:
             virtual = name in virtual_names
             try:
-                table = read_table(connection, name, view=kind == "view", virtual=virtual)
+                table = read_table(connection, name, view=relation == "view", virtual=virtual)
             except (sqlite3.Error, UnicodeError) as error:
                 reason = one_line(str(error), limit=200)
-                _log.warning("the %s %s is skipped: %s", kind, one_line(name), reason)
+                _log.warning("the %s %s is skipped: %s", relation, one_line(name), reason)
                 continue
             tables.append(table)
     return Schema(tables)
@@ -185,14 +186,14 @@ def schema_of(connection: sqlite3.Connection) -> Schema:
 
 def affinity_of(declared: str) -> Affinity:
     """Return the affinity of a declared type, by SQLite's five rules in their order."""
-    words = fold(declared)
-    if "int" in words:
+    folded = fold(declared)
+    if "int" in folded:
         return "INTEGER"
-    if any(part in words for part in ("char", "clob", "text")):
+    if "char" in folded or "clob" in folded or "text" in folded:
         return "TEXT"
-    if "blob" in words or not words:
+    if "blob" in folded or not folded:
         return "BLOB"
-    if any(part in words for part in ("real", "floa", "doub")):
+    if "real" in folded or "floa" in folded or "doub" in folded:
         return "REAL"
     return "NUMERIC"
 
@@ -212,11 +213,11 @@ def read_table(
         sqlite3.Error: It cannot be read.
     """
     table = quoted(name)
-    declared_columns = [
-        _DeclaredColumn(*row) for row in connection.execute(f"PRAGMA table_xinfo({table})")
-    ]
-    # Columns of virtual tables that ``*`` leaves out.
-    declared_columns = [column for column in declared_columns if column.hidden != 1]
+    declared_columns = []
+    for row in connection.execute(f"PRAGMA table_xinfo({table})"):
+        column = _DeclaredColumn(*row)
+        if column.hidden != 1:  # a column of a virtual table that ``*`` leaves out
+            declared_columns.append(column)
     names = [column.name for column in declared_columns]
     indexes = connection.execute(f"PRAGMA index_list({table})").fetchall()
     by_key_position = sorted(declared_columns, key=lambda column: column.primary_key)
@@ -230,23 +231,9 @@ def read_table(
         contents = dict.fromkeys(names, _Contents(holds_null=False, repeats=False))
     else:
         contents = _read_contents(connection, table, names)
-    columns = tuple(
-        Column(
-            name=column.name,
-            type=column.type,
-            affinity=affinity_of(column.type),
-            not_null=bool(column.not_null)
-            or (column.primary_key > 0 and not contents[column.name].holds_null),
-            primary_key=column.primary_key,
-            generated=column.hidden in (2, 3),
-            holds_null=contents[column.name].holds_null,
-            repeats=contents[column.name].repeats,
-        )
-        for column in declared_columns
-    )
     return Table(
         name=name,
-        columns=columns,
+        columns=tuple(_column(column, contents[column.name]) for column in declared_columns),
         unique_keys=_unique_keys(connection, indexes, alias),
         foreign_keys=_foreign_keys(connection, table),
         view=view,
@@ -274,6 +261,20 @@ class _Contents(NamedTuple):
     repeats: bool
 
 
+def _column(declared: _DeclaredColumn, contents: _Contents) -> Column:
+    in_key_without_null = declared.primary_key > 0 and not contents.holds_null
+    return Column(
+        name=declared.name,
+        type=declared.type,
+        affinity=affinity_of(declared.type),
+        not_null=bool(declared.not_null) or in_key_without_null,
+        primary_key=declared.primary_key,
+        generated=declared.hidden in (2, 3),
+        holds_null=contents.holds_null,
+        repeats=contents.repeats,
+    )
+
+
 def _virtual_names(
     connection: sqlite3.Connection, declarations: Sequence[tuple[str, str, str]]
 ) -> set[str]:
@@ -285,10 +286,10 @@ def _virtual_names(
         return virtual
     listed = connection.execute("PRAGMA table_list").fetchall()
     if listed:
-        shadows = {name for _, name, kind, *_ in listed if kind == "shadow"}
+        shadows = {name for _, name, relation, *_ in listed if relation == "shadow"}
     else:
-        known = {name + ending for name in virtual for ending in _SHADOW_ENDINGS}
-        shadows = {name for name, _, _ in declarations if name in known}
+        possible_shadows = {name + ending for name in virtual for ending in _SHADOW_ENDINGS}
+        shadows = possible_shadows.intersection(name for name, _, _ in declarations)
     return virtual | shadows
 
 
@@ -313,16 +314,16 @@ def _read_contents(
     contents = {}
     step = _EXPRESSIONS // 2
     for start in range(0, len(columns), step):
-        part = columns[start : start + step]
+        chunk = columns[start : start + step]
         try:
-            numbers = _count_values(connection, table, part, "")
+            numbers = _count_values(connection, table, chunk, "")
         except sqlite3.OperationalError as error:
             if "no such collation sequence" not in str(error):
                 raise
             # Only the application knows when two values are equal; here, when their bytes are.
-            numbers = _count_values(connection, table, part, " COLLATE BINARY")
+            numbers = _count_values(connection, table, chunk, " COLLATE BINARY")
         rows, *counts = numbers
-        for column, filled, distinct in zip(part, counts[::2], counts[1::2], strict=True):
+        for column, filled, distinct in zip(chunk, counts[::2], counts[1::2], strict=True):
             contents[column] = _Contents(holds_null=filled < rows, repeats=distinct < filled)
     return contents
 
@@ -350,26 +351,36 @@ def _unique_keys(
     if alias is not None:
         keys.append((alias,))
     for _, index, unique, _, partial in indexes:
-        parts = connection.execute(f"PRAGMA index_info({quoted(index)})").fetchall()
-        if unique and not partial and all(name is not None for _, _, name in parts):
-            keys.append(tuple(name for _, _, name in parts))
+        rows = connection.execute(f"PRAGMA index_info({quoted(index)})").fetchall()
+        # The name of an expression is NULL.
+        columns = tuple(name for _, _, name in rows)
+        if unique and not partial and None not in columns:
+            keys.append(columns)
     return tuple(dict.fromkeys(sorted(keys, key=len)))
 
 
 def _foreign_keys(connection: sqlite3.Connection, table: str) -> tuple[ForeignKey, ...]:
-    parts_by_key: dict[int, list[tuple[str, str, str | None]]] = {}
+    parents: dict[int, str] = {}
+    columns: dict[int, list[str]] = defaultdict(list)
+    targets: dict[int, list[str]] = defaultdict(list)
     for key, _, parent, column, target, *_ in connection.execute(
         f"PRAGMA foreign_key_list({table})"
     ):
-        parts_by_key.setdefault(key, []).append((parent, column, target))
+        parents[key] = parent
+        columns[key].append(column)
+        if target is not None:
+            targets[key].append(target)
     keys = []
-    for _, parts in sorted(parts_by_key.items(), reverse=True):  # SQLite numbers from the last
-        parent = parts[0][0]
-        columns = tuple(column for _, column, _ in parts)
-        targets = tuple(target for _, _, target in parts if target is not None)
-        if not targets:
-            rows = connection.execute(f"PRAGMA table_info({quoted(parent)})").fetchall()
-            primary = sorted((row for row in rows if row[5]), key=lambda row: row[5])
-            targets = tuple(row[1] for row in primary)
-        keys.append(ForeignKey(columns, parent, targets))
+    for key in sorted(parents, reverse=True):  # SQLite numbers from the last
+        parent = parents[key]
+        parent_columns = tuple(targets[key]) or _primary_key(connection, parent)
+        keys.append(ForeignKey(tuple(columns[key]), parent, parent_columns))
     return tuple(keys)
+
+
+def _primary_key(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:
+    positions: dict[str, int] = {}
+    for _, name, _, _, _, position in connection.execute(f"PRAGMA table_info({quoted(table)})"):
+        if position:
+            positions[name] = position
+    return tuple(sorted(positions, key=positions.__getitem__))

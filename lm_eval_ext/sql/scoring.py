@@ -419,9 +419,9 @@ def _engine_name(
 ) -> EngineName:
     """Return the engine of the first database that rows name; SQLite if there is none."""
     for db_id in dict.fromkeys(prediction.db_id for prediction in predictions):
-        place = databases.find(db_id)
-        if place is not None:
-            return place.engine
+        location = databases.find(db_id)
+        if location is not None:
+            return location.engine
     return "sqlite"
 
 
@@ -432,9 +432,9 @@ def engine_of(executor: Executor, databases: Databases | OneDatabase, db_ids: It
         DataError: The first database cannot be used.
     """
     for db_id in dict.fromkeys(db_ids):
-        place = databases.find(db_id)
-        if place is not None:
-            return executor.engine_at(place)
+        location = databases.find(db_id)
+        if location is not None:
+            return executor.engine_at(location)
     return f"sqlite:{sqlite3.sqlite_version}"
 
 

@@ -79,11 +79,11 @@ class SmallestRows:
         return sum(len(table.rows) for table in self.tables)
 
 
-def smallest_rows(place: Place, prediction: Prediction, semantics: str) -> SmallestRows | None:
+def smallest_rows(location: Place, prediction: Prediction, semantics: str) -> SmallestRows | None:
     """Return the smallest rows of a database on which a prediction is wrong.
 
     Args:
-        place: The database, which is only read.
+        location: The database, which is only read.
         prediction: A prediction that is wrong there; its ``db_id`` does not matter.
         semantics: The name of the rule that decides.
 
@@ -91,8 +91,8 @@ def smallest_rows(place: Place, prediction: Prediction, semantics: str) -> Small
         None for another engine than SQLite, a file above :data:`MAX_BYTES`, or one that cannot be
         copied or cut down.
     """
-    path = Path(place.address)
-    if place.engine != "sqlite" or not path.is_file() or path.stat().st_size > MAX_BYTES:
+    path = Path(location.address)
+    if location.engine != "sqlite" or not path.is_file() or path.stat().st_size > MAX_BYTES:
         return None
     with TemporaryDirectory(prefix="lm-eval-ext-") as folder:
         files = _Candidates(Path(folder))

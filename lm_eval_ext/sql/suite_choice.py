@@ -94,11 +94,11 @@ def _originals(
     originals: dict[str, Path] = {}
     other_engines: list[str] = []
     for db_id in dict.fromkeys(prediction.db_id for prediction in predictions):
-        place = databases.find(db_id)
-        if place is None:
+        location = databases.find(db_id)
+        if location is None:
             continue  # the verdict says that there is no such database
-        if place.engine == "sqlite":
-            originals[db_id.casefold()] = Path(place.address)
+        if location.engine == "sqlite":
+            originals[db_id.casefold()] = Path(location.address)
         else:
             other_engines.append(db_id)
     return originals, other_engines

@@ -83,12 +83,12 @@ from lm_eval_ext.answers.reasoning import outside_reasoning
 from lm_eval_ext.answers.tokens import final_channel, remove_invisible, remove_special_tokens
 from lm_eval_ext.answers.turn import Step
 from lm_eval_ext.benchmarks.magnifico.dialect_masks import DialectMasks
-from lm_eval_ext.benchmarks.magnifico.query_places import (
+from lm_eval_ext.benchmarks.magnifico.query_spans import (
     BEGINS,
     QUOTED,
-    english_places,
+    english_spans,
     in_parentheses,
-    places,
+    query_spans,
     without_quotation_marks,
 )
 from lm_eval_ext.benchmarks.magnifico.sql_prose import (
@@ -99,15 +99,15 @@ from lm_eval_ext.benchmarks.magnifico.sql_prose import (
     is_denied,
     reads_as_sql,
 )
-from lm_eval_ext.benchmarks.magnifico.sql_text import Place, parses, query_at
+from lm_eval_ext.benchmarks.magnifico.sql_text import QuerySpan, parses, query_at
 
 MAX_CHARS: Final = 1_000_000
 """Characters that are read of each stretch of an answer outside of its reasoning, its beginning;
 the executor refuses much shorter queries."""
 
-_MAX_PLACES: Final = 200
+_MAX_SPANS: Final = 200
 _MAX_DOUBTFUL: Final = 40
-"""Number of places that are tried, and of those where prose behind a query is looked for."""
+"""Number of spans that are tried, and of those where prose behind a query is looked for."""
 
 _MAX_ROUNDS: Final = 5
 
@@ -186,12 +186,12 @@ class _Turn:
 def _find(answer: str) -> list[Step]:
     """Return the steps to the query in an answer; the last one has it, or ""."""
     turns = list(_turns(answer))
-    doubtful: list[Place] = []
+    doubtful: list[QuerySpan] = []
     tried = 0
     for turn in turns:
-        for place in islice(places(turn.text), _MAX_PLACES - tried):
+        for span in islice(query_spans(turn.text), _MAX_SPANS - tried):
             tried += 1
-            candidate = _candidate(place)
+            candidate = _candidate(span)
             if candidate is None:
                 continue
             if reads_as_sql(candidate):
@@ -206,35 +206,35 @@ def _find(answer: str) -> list[Step]:
     return [_last_resort(turns, doubtful)]
 
 
-def _candidate(place: Place) -> Place | None:
-    """Return a place without parentheses around its query; None if no query can begin there."""
-    inner = in_parentheses(place)
-    if inner is None and place.prose and place.text[place.start] == "(":
+def _candidate(span: QuerySpan) -> QuerySpan | None:
+    """Return a span without parentheses around its query; None if no query can begin there."""
+    inner = in_parentheses(span)
+    if inner is None and span.prose and span.text[span.start] == "(":
         return None
-    candidate = inner or place
+    candidate = inner or span
     return None if is_denied(candidate) else candidate
 
 
-def _last_resort(turns: Sequence[_Turn], doubtful: Sequence[Place]) -> Step:
+def _last_resort(turns: Sequence[_Turn], doubtful: Sequence[QuerySpan]) -> Step:
     """Return the query that prose, English or its own mistakes hide; "" without any.
 
     Args:
         turns: What the answer says.
-        doubtful: The places that do not read as SQL.
+        doubtful: The spans that do not read as SQL.
     """
-    for place in doubtful:
-        shorter = _before_prose(place)
+    for span in doubtful:
+        shorter = _before_prose(span)
         if shorter is not None:
             return _choice(shorter)
-    english = chain.from_iterable(english_places(turn.text) for turn in turns)
-    for place in islice(english, _MAX_DOUBTFUL):
-        query = _among_english(place)
+    english = chain.from_iterable(english_spans(turn.text) for turn in turns)
+    for span in islice(english, _MAX_DOUBTFUL):
+        query = _among_english(span)
         if query:
-            return Step(place.source, query)
-    for place in doubtful:
-        is_broken = is_broken_query(place) or is_broken_continuation(place)
-        if _stands_alone(place) and is_broken:
-            return Step(f"{place.source}, a query with mistakes", query_at(place))
+            return Step(span.source, query)
+    for span in doubtful:
+        is_broken = is_broken_query(span) or is_broken_continuation(span)
+        if _stands_alone(span) and is_broken:
+            return Step(f"{span.source}, a query with mistakes", query_at(span))
     return Step("no query", "")
 
 
@@ -260,34 +260,34 @@ def _turns(answer: str) -> Iterator[_Turn]:
         yield _Turn(text, steps)
 
 
-def _choice(place: Place) -> Step:
-    """Return the step that takes the query at a place, unless another one is offered with it."""
-    if has_alternative(place):
-        return Step(f"{place.source}, several queries", "")
-    return Step(place.source, query_at(place))
+def _choice(span: QuerySpan) -> Step:
+    """Return the step that takes the query in a span, unless another one is offered with it."""
+    if has_alternative(span):
+        return Step(f"{span.source}, several queries", "")
+    return Step(span.source, query_at(span))
 
 
-def _before_prose(place: Place) -> Place | None:
+def _before_prose(span: QuerySpan) -> QuerySpan | None:
     """Return the query before the prose that hides it (rule 7), unless it continues a sentence."""
-    shorter = before_prose(place)
+    shorter = before_prose(span)
     if shorter is None or not reads_as_sql(shorter):
         return None
-    continues_prompt = not BEGINS.match(place.text, place.start)
-    if continues_prompt and place.text[shorter.end] == ".":
+    continues_prompt = not BEGINS.match(span.text, span.start)
+    if continues_prompt and span.text[shorter.end] == ".":
         return None
     return shorter
 
 
-def _among_english(place: Place) -> str | None:
+def _among_english(span: QuerySpan) -> str | None:
     """Return the query that begins with a word of a sentence, if it is no sentence (rule 4e)."""
-    candidate = before_prose(place) or place
+    candidate = before_prose(span) or span
     query = query_at(candidate)
     if not reads_as_sql(candidate) or _DETERMINED.search(QUOTED.sub("", query)):
         return None
     return query if parses(query) else None
 
 
-def _stands_alone(place: Place) -> bool:
-    """Return whether a place is no part of a sentence."""
-    before = place.text[max(0, place.start - 50) : place.start]
-    return not place.prose or _OWN_LINE.search(before) is not None
+def _stands_alone(span: QuerySpan) -> bool:
+    """Return whether a span is no part of a sentence."""
+    before = span.text[max(0, span.start - 50) : span.start]
+    return not span.prose or _OWN_LINE.search(before) is not None

@@ -13,14 +13,14 @@ from lm_eval_ext.benchmarks.magnifico.sql_text import (
     COMPOUND,
     KEYWORDS,
     WIDE_COMMAS,
-    Place,
+    QuerySpan,
     parses,
     query_at,
     tokens,
 )
 
 _MAX_ENDS: Final = 20
-"""Positions per place at which prose may begin; each is one call of SQLite's parser."""
+"""Positions per span at which prose may begin; each is one call of SQLite's parser."""
 
 _BEFORE_SELECT: Final = COMPOUND | {"(", ")"}
 _SIGNS: Final = frozenset("()*+,-./%|&<>=~") | {"!="}
@@ -31,23 +31,23 @@ _GLUED_SELECT = re.compile(r"[^\x00-\x7f](?:SELECT|WITH)\Z")
 """A script without spaces, and a query right behind its last letter."""
 
 
-def reads_as_sql(place: Place) -> bool:  # noqa: PLR0911 (one reason after the other)
-    """Return whether the text at a place is SQL and no prose (rule 5)."""
+def reads_as_sql(span: QuerySpan) -> bool:  # noqa: PLR0911 (one reason after the other)
+    """Return whether the text in a span is SQL and no prose (rule 5)."""
     previous = ""
     words = depth = 0
     certain = has_from = False
-    for token in tokens(place.opening):
+    for token in tokens(span.opening):
         piece = token[0].upper()
         is_keyword = piece in KEYWORDS
         if not previous:
-            certain = not place.prose and token[0] in ("SELECT", "select")
+            certain = not span.prose and token[0] in ("SELECT", "select")
             if piece == "FROM":
                 return False
         elif has_from and (is_keyword or certain):
             return True
         elif piece in ("SELECT", "WITH") and previous not in _BEFORE_SELECT:
             return certain
-        is_apostrophe = piece[0] == "'" and words and place.text[token.start() - 1] > " "
+        is_apostrophe = piece[0] == "'" and words and span.text[token.start() - 1] > " "
         is_wide = token["wide"] and not (certain and piece in WIDE_COMMAS)
         if is_apostrophe or is_wide or (token["sign"] and piece not in _SIGNS):
             return False
@@ -81,22 +81,22 @@ _BROKEN_CONTINUATION = re.compile(
 """Names and signs up to FROM and a table, after which only a query could continue."""
 
 
-def is_broken_continuation(place: Place) -> bool:
+def is_broken_continuation(span: QuerySpan) -> bool:
     """Return whether an answer is a query with mistakes that goes on with the prompt's SELECT."""
-    return not place.prose and _BROKEN_CONTINUATION.match(place.text, place.start) is not None
+    return not span.prose and _BROKEN_CONTINUATION.match(span.text, span.start) is not None
 
 
-def is_broken_query(place: Place) -> bool:
+def is_broken_query(span: QuerySpan) -> bool:
     """Return whether the text is a query that only its mistakes hide (rule 8).
 
     It has SELECT and FROM in the same case, and between them nothing that only a sentence has.
     """
-    remaining = tokens(place.opening)
+    remaining = tokens(span.opening)
     opening = next(remaining, None)
     if opening is None:
         return False
     select = opening[0]
-    if select not in ("SELECT", "select") or (place.prose and select == "select"):
+    if select not in ("SELECT", "select") or (span.prose and select == "select"):
         return False
     words = 0
     for token in remaining:
@@ -156,14 +156,14 @@ _OPENERS: Final = frozenset(("which", "this", "these", "it"))
 _MIN_WORDS: Final = 3
 
 
-def before_prose(place: Place) -> Place | None:
-    """Return the place with the end at which prose goes on behind a query, if it does."""
-    opening = place.opening
+def before_prose(span: QuerySpan) -> QuerySpan | None:
+    """Return the span with the end at which prose goes on behind a query, if it does."""
+    opening = span.opening
     ends = list(islice(_prose_begins(opening), _MAX_ENDS))
     if not ends or parses(query_at(opening)):
         return None
     for end in ends:
-        shorter = replace(place, end=end)
+        shorter = replace(span, end=end)
         query = query_at(shorter)
         if query and parses(query) and not _is_cut_before_from(query, opening, end):
             return shorter
@@ -173,23 +173,23 @@ def before_prose(place: Place) -> Place | None:
 _FROM = re.compile(r"\bFROM\b")
 
 
-def _is_cut_before_from(query: str, place: Place, end: int) -> bool:
+def _is_cut_before_from(query: str, span: QuerySpan, end: int) -> bool:
     """Return whether the FROM of a query stands behind its end, so that no prose begins there.
 
     An unquoted name with spaces looks like prose: "MAX(Days to Harvest) FROM Variety".
     """
-    rest_of_line = place.text[end : place.end].partition("\n")[0]
+    rest_of_line = span.text[end : span.end].partition("\n")[0]
     if not rest_of_line.lstrip().startswith("("):
         return False
     return _FROM.search(query.upper()) is None and _FROM.search(rest_of_line) is not None
 
 
-def _prose_begins(place: Place) -> Iterator[int]:
+def _prose_begins(span: QuerySpan) -> Iterator[int]:
     """Yield positions outside parentheses at which a sentence, label or full stop may be."""
-    text = place.text
+    text = span.text
     depth = 0
-    behind = place.start
-    for token in tokens(place):
+    behind = span.start
+    for token in tokens(span):
         start = token.start()
         piece = token[0]
         if depth <= 0 and is_prose(text, start, new_line="\n" in text[behind:start]):
@@ -266,23 +266,23 @@ _MAX_LEAD: Final = 120
 """Characters before a query among which a denial or an example is looked for."""
 
 
-def is_denied(place: Place) -> bool:
+def is_denied(span: QuerySpan) -> bool:
     """Return whether the words right before a query deny it, or call it an example."""
-    before = place.text[max(0, place.start - _MAX_LEAD) : place.start]
+    before = span.text[max(0, span.start - _MAX_LEAD) : span.start]
     return bool(_DENIED.search(before) or _EXAMPLE.search(before))
 
 
-def has_alternative(place: Place) -> bool:
-    """Return whether the text wavers between the query at a place and another: "could be A or B".
+def has_alternative(span: QuerySpan) -> bool:
+    """Return whether the text wavers between the query in a span and another: "could be A or B".
 
     Two queries that are offered side by side ("use A or B") are no such case: the first counts.
     """
     last: re.Match[str] | None = None
-    for token in tokens(place):
+    for token in tokens(span):
         if last is not None and last[0].upper() == "OR" and token[0].upper() in ("SELECT", "WITH"):
             return True  # no SQL, so it is English
         last = token
-    before = place.text[max(0, place.start - _MAX_LEAD) : place.start]
+    before = span.text[max(0, span.start - _MAX_LEAD) : span.start]
     if last is None or not _WAVERS.search(before):
         return False
-    return _ALTERNATIVE.match(place.text, last.end()) is not None
+    return _ALTERNATIVE.match(span.text, last.end()) is not None

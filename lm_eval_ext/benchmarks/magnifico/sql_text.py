@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 OPENING_CHARS: Final = 20_000
-"""Characters that are checked at each place."""
+"""Characters that are checked of each span."""
 
 KEYWORDS: Final = frozenset(
     re.findall(
@@ -76,15 +76,15 @@ _CONTINUES: Final = frozenset("=<>,(+-/|%&~.")
 
 
 @dataclass(frozen=True)
-class Place:
-    """A place in a text at which a query may begin.
+class QuerySpan:
+    """A stretch of a text in which a query may stand.
 
     Attributes:
         text: The text.
-        start: The position.
+        start: Where the query may begin.
         end: The last possible end of the query.
         prose: Whether sentences stand around it.
-        source: The mark of the place, for a reader.
+        source: What marks it in the text, for a reader.
     """
 
     text: str
@@ -94,18 +94,18 @@ class Place:
     source: str = ""
 
     @property
-    def opening(self) -> "Place":
-        """The first characters, by which the place is judged."""
+    def opening(self) -> "QuerySpan":
+        """The first characters, by which the span is judged."""
         return replace(self, end=min(self.end, self.start + OPENING_CHARS))
 
 
-def tokens(place: Place) -> Iterator[re.Match[str]]:
+def tokens(span: QuerySpan) -> Iterator[re.Match[str]]:
     """Yield a query's tokens up to its end, without spaces and comments (rule 6)."""
-    text = place.text
+    text = span.text
     depth = 0
     previous = ""
     main = first_of_line = False
-    for token in _TOKEN.finditer(text, place.start, place.end):
+    for token in _TOKEN.finditer(text, span.start, span.end):
         piece = token[0].upper()
         may_end = main and depth <= 0 and previous not in COMPOUND
         if token["comment"]:
@@ -117,7 +117,7 @@ def tokens(place: Place) -> Iterator[re.Match[str]]:
             continue
         if may_end and first_of_line and _begins_new_text(text, token.start(), previous):
             return
-        if token["stop"] or (place.prose and _FULL_STOP.match(text, token.start())):
+        if token["stop"] or (span.prose and _FULL_STOP.match(text, token.start())):
             return
         if token["wide"] and _is_wide_end(text, token.start()):
             return
@@ -161,15 +161,15 @@ def _is_wide_end(text: str, position: int) -> bool:
     return text[position] in _WIDE_ENDS or text[max(0, position - 1)].isascii()
 
 
-def query_at(place: Place) -> str:
-    """Return the query at a place, with the prompt's SELECT if it lacks one; "" without any."""
+def query_at(span: QuerySpan) -> str:
+    """Return the query in a span, with the prompt's SELECT if it lacks one; "" without any."""
     first = last = None
-    for token in tokens(place):
+    for token in tokens(span):
         first = first or token
         last = token
     if first is None or last is None:
         return ""
-    query = place.text[first.start() : last.end()]
+    query = span.text[first.start() : last.end()]
     if first[0].upper() in ("SELECT", "WITH"):
         return query
     return f"SELECT {query}"

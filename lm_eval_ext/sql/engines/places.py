@@ -124,10 +124,10 @@ def databases_at(source: str | Path, *, option: str = "databases") -> Databases 
     if not path.exists():
         raise OptionError(f"{option}={str(source)!r} does not exist; {LEGAL}")
     if path.is_file():
-        place = place_of(path)
+        location = place_of(path)
         if kind_of(path) is None and path.stat().st_size:
             raise DataError(f"{path}: neither a SQLite nor a DuckDB database; {LEGAL}")
-        return OneDatabase(path.stem, place)
+        return OneDatabase(path.stem, location)
     databases = Databases(path)
     if len(databases):
         return databases
@@ -175,32 +175,33 @@ def kind_of(path: Path) -> EngineName | None:
     return None
 
 
-def sqlite_path(place: Place) -> Path:
+def sqlite_path(location: Place) -> Path:
     """Return the path of a SQLite file.
 
     Raises:
         OptionError: It is a database of another engine.
     """
-    if place.engine != "sqlite":
+    if location.engine != "sqlite":
+        title = DIALECTS[location.engine].title
         raise OptionError(
-            f"{place}: only SQLite databases can be used here; with {DIALECTS[place.engine].title} "
+            f"{location}: only SQLite databases can be used here; with {title} "
             "work sql-score and the tasks magnifico_own_..."
         )
-    return Path(place.address)
+    return Path(location.address)
 
 
 def _server(url: str) -> OneDatabase:
     """Return the database of a PostgreSQL server that a URL names."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("postgresql", "postgres"):
-        raise OptionError(f"{parts.scheme}://... is no database that can be used; {LEGAL}")
-    parameters = parse_qs(parts.query)
-    if parts.password or "password" in parameters or "sslpassword" in parameters:
+    split_url = urlsplit(url)
+    if split_url.scheme not in ("postgresql", "postgres"):
+        raise OptionError(f"{split_url.scheme}://... is no database that can be used; {LEGAL}")
+    parameters = parse_qs(split_url.query)
+    if split_url.password or "password" in parameters or "sslpassword" in parameters:
         raise OptionError(
             "the URL holds a password, which results would show; leave it out and set PGPASSWORD, "
             "or write it to ~/.pgpass"
         )
-    name = parts.path.strip("/")
+    name = split_url.path.strip("/")
     if not name and "dbname" in parameters:
         name = parameters["dbname"][0]
     if not name:

@@ -12,7 +12,7 @@ from typing import Final
 
 from lm_eval_ext.answers.markdown import closing_brace
 from lm_eval_ext.benchmarks.magnifico.sql_prose import is_prose
-from lm_eval_ext.benchmarks.magnifico.sql_text import OPENING_CHARS, Place, tokens
+from lm_eval_ext.benchmarks.magnifico.sql_text import OPENING_CHARS, QuerySpan, tokens
 
 _MAX_LEVELS: Final = 2
 """JSON, boxes and quotations are read within strings of JSON, as in the arguments of a tool call,
@@ -46,23 +46,23 @@ _LATEX_TEXT = re.compile(r"\s*\\(?:text|texttt|mathrm|mathtt|textbf)\s?\{")
 _LATEX_ESCAPE = re.compile(r"\\([_%&#$])")
 
 
-def places(text: str, level: int = 0) -> Iterator[Place]:
-    """Yield the places of rule 4, (a) to (d).
+def query_spans(text: str, level: int = 0) -> Iterator[QuerySpan]:
+    """Yield the spans of rule 4, (a) to (d).
 
     Args:
         text: The text.
         level: In how many strings of JSON, boxes or quotations it stands.
     """
     if level == 0 or BEGINS.match(text):
-        yield Place(text, 0, len(text), source="start of the answer")
-    yield from _json_places(text, 0, level)
+        yield QuerySpan(text, 0, len(text), source="start of the answer")
+    yield from _json_spans(text, 0, level)
     yield from _blocks(text, level)
     if level < _MAX_LEVELS and ">" in text:
         for quotation in _QUOTATION.finditer(text):
-            yield from places(_QUOTATION_MARK.sub("", quotation[0]), level + 1)
+            yield from query_spans(_QUOTATION_MARK.sub("", quotation[0]), level + 1)
     json_object = _OBJECT.search(text)
     if json_object:
-        yield from _json_places(text, json_object.start(), level)
+        yield from _json_spans(text, json_object.start(), level)
     for begin in _BEGIN.finditer(text):
         start = begin.start()
         before = text[max(0, start - 50) : start]
@@ -70,20 +70,20 @@ def places(text: str, level: int = 0) -> Iterator[Place]:
         if parentheses:
             end = _closing(text, start, parentheses[1] or "")
             start -= len(parentheses[2])
-            yield Place(text, start, end, prose=True, source="prose")
+            yield QuerySpan(text, start, end, prose=True, source="prose")
         elif not _is_english(begin, before) and not _INSIDE_QUERY.search(before):
             end = _closing(text, start, before[-1:])
-            yield Place(text, start, end, prose=True, source="prose")
+            yield QuerySpan(text, start, end, prose=True, source="prose")
 
 
-def english_places(text: str) -> Iterator[Place]:
-    """Yield the places of rule 4e: what (d) leaves out as English."""
+def english_spans(text: str) -> Iterator[QuerySpan]:
+    """Yield the spans of rule 4e: what (d) leaves out as English."""
     for begin in _BEGIN.finditer(text):
         start = begin.start()
         before = text[max(0, start - 50) : start]
         if _is_english(begin, before) and not _INSIDE_QUERY.search(before):
             end = min(len(text), start + OPENING_CHARS)
-            yield Place(text, start, end, prose=True, source="sentence")
+            yield QuerySpan(text, start, end, prose=True, source="sentence")
 
 
 def _is_english(begin: re.Match[str], before: str) -> bool:
@@ -114,8 +114,8 @@ def _closing(text: str, start: int, mark: str) -> int:
     return closing if closing >= 0 else len(text)
 
 
-def _blocks(text: str, level: int) -> Iterator[Place]:
-    """Yield the places in blocks: fences, tags, environments, boxes and triple quotation marks."""
+def _blocks(text: str, level: int) -> Iterator[QuerySpan]:
+    """Yield the spans in blocks: fences, tags, environments, boxes and triple quotation marks."""
     open_mark = ""
     boxes = 0
     for block in _BLOCK.finditer(text):
@@ -126,35 +126,35 @@ def _blocks(text: str, level: int) -> Iterator[Place]:
                 open_mark = ""
                 continue
             open_mark = open_mark or mark
-            yield Place(text, start, len(text), source="fenced block")
-            yield from _json_places(text, start, level)
+            yield QuerySpan(text, start, len(text), source="fenced block")
+            yield from _json_spans(text, start, level)
         elif block["box"]:
             boxes += 1
             if boxes <= _MAX_BOXES:
-                yield from _box_places(text, start, level)
+                yield from _box_spans(text, start, level)
         else:
             yield from _other_block(text, block)
 
 
-def _box_places(text: str, start: int, level: int) -> Iterator[Place]:
-    """Yield the places in a box of LaTeX, unless it is nested too deep or not closed."""
+def _box_spans(text: str, start: int, level: int) -> Iterator[QuerySpan]:
+    """Yield the spans in a box of LaTeX, unless it is nested too deep or not closed."""
     if level >= _MAX_LEVELS:
         return
     end = closing_brace(text, start)
     if end is not None:
-        yield from places(_without_latex(text[start:end]), level + 1)
+        yield from query_spans(_without_latex(text[start:end]), level + 1)
 
 
-def _other_block(text: str, block: re.Match[str]) -> Iterator[Place]:
-    """Yield the place in a tag, an environment or triple quotation marks."""
+def _other_block(text: str, block: re.Match[str]) -> Iterator[QuerySpan]:
+    """Yield the span in a tag, an environment or triple quotation marks."""
     start = block.end()
     if block["quotes"]:
         end = text.find(block["quote_mark"], start)
         if end >= 0:
-            yield Place(text, start, end, source="quotation marks")
+            yield QuerySpan(text, start, end, source="quotation marks")
         return
     source = "tag" if block["tag"] else "environment"
-    yield Place(text, start, len(text), source=source)
+    yield QuerySpan(text, start, len(text), source=source)
 
 
 def _without_latex(text: str) -> str:
@@ -192,12 +192,12 @@ def without_quotation_marks(text: str) -> str:
     return value if isinstance(value, str) else text
 
 
-def _json_places(text: str, start: int, level: int) -> Iterator[Place]:
+def _json_spans(text: str, start: int, level: int) -> Iterator[QuerySpan]:
     if level >= _MAX_LEVELS:
         return
     for string in _strings_of(text, start):
-        for place in places(string, level + 1):
-            yield replace(place, source=f"JSON, {place.source}")
+        for span in query_spans(string, level + 1):
+            yield replace(span, source=f"JSON, {span.source}")
 
 
 def _strings_of(text: str, start: int) -> list[str]:
@@ -232,19 +232,19 @@ _PARENTHESIS = re.compile(r"\s*\(\s*(?=\(|(?:select|with)\b)", re.IGNORECASE)
 _MAX_PARENTHESES: Final = 5
 
 
-def in_parentheses(place: Place) -> Place | None:
-    """Return the query in a pair of parentheses at a place, if only prose stands behind them.
+def in_parentheses(span: QuerySpan) -> QuerySpan | None:
+    """Return the query in a pair of parentheses in a span, if only prose stands behind them.
 
     None if it has a blank line, since outside of parentheses the query would end there.
     """
-    inner = place
+    inner = span
     for _ in range(_MAX_PARENTHESES):
         opened = _PARENTHESIS.match(inner.text, inner.start, inner.end)
         closed = _last_parenthesis(inner) if opened else None
         if not opened or closed is None:
             break
         inner = replace(inner, start=opened.end(), end=closed)
-    if inner is place or _PARENTHESIS.match(inner.text, inner.start):
+    if inner is span or _PARENTHESIS.match(inner.text, inner.start):
         return None
     last = deque(tokens(inner), maxlen=1)
     if not last or inner.text[last[0].end() : inner.end].strip():
@@ -252,14 +252,14 @@ def in_parentheses(place: Place) -> Place | None:
     return inner
 
 
-def _last_parenthesis(place: Place) -> int | None:
+def _last_parenthesis(span: QuerySpan) -> int | None:
     """Return the position of the parenthesis that closes the first one, if it ends the query."""
     depth = 0
     closed: int | None = None
-    for token in tokens(place.opening):
+    for token in tokens(span.opening):
         if closed is not None:
-            new_line = "\n" in place.text[closed : token.start()]
-            return closed if is_prose(place.text, token.start(), new_line=new_line) else None
+            new_line = "\n" in span.text[closed : token.start()]
+            return closed if is_prose(span.text, token.start(), new_line=new_line) else None
         if token[0] == "(":
             depth += 1
         elif token[0] == ")":
