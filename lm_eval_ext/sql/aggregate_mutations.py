@@ -167,9 +167,9 @@ def first_as_extreme(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     table = None if resolved is None else table_of(resolved[1], schema)
     if table is None or table.column(ordered.this.name) is None:
         return
-    kind = exp.Max if ordered.args.get("desc") else exp.Min
+    extreme_type = exp.Max if ordered.args.get("desc") else exp.Min
     name = exp.column(ordered.this.name, quoted=True)
-    extreme = exp.select(kind(this=name)).from_(exp.to_identifier(table.name, quoted=True))
+    extreme = exp.select(extreme_type(this=name)).from_(exp.to_identifier(table.name, quoted=True))
     same = exp.EQ(this=ordered.this.copy(), expression=exp.Subquery(this=extreme))
     copy = node.copy()
     copy.set("order", None)
@@ -254,9 +254,9 @@ def extreme_as_first(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     if isinstance(select, exp.Select) and select.args.get("group") is None:
         extreme = select.selects[0].unalias()
         if isinstance(extreme, exp.Max | exp.Min) and not extreme.expressions:
-            first = exp.Limit(expression=exp.Literal.number(1))
+            one_row = exp.Limit(expression=exp.Literal.number(1))
             yield with_parts(
-                node, this=with_parts(select, expressions=[extreme.this.copy()], limit=first)
+                node, this=with_parts(select, expressions=[extreme.this.copy()], limit=one_row)
             )
 
 
@@ -276,8 +276,8 @@ def mode_as_repeated(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     if not (isinstance(node, exp.Select) and _ranks_groups(node) and takes_one(node)):
         return
     if node.args.get("having") is None and node.args["order"].expressions[0].args.get("desc"):
-        more = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
-        yield with_parts(node, having=exp.Having(this=more), order=None, limit=None)
+        repeated = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
+        yield with_parts(node, having=exp.Having(this=repeated), order=None, limit=None)
 
 
 def ranking_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:

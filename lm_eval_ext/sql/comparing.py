@@ -111,7 +111,7 @@ def compare_files(
         OptionError: An argument is invalid, or the files share no row.
         DataError: A file cannot be read or written.
     """
-    kind = check_output(out) if out is not None else ""
+    out_format = check_output(out) if out is not None else ""
     opened = [read_file(path, options) for path in files]
     check_columns(by, opened[0].columns)
     for file in opened:
@@ -134,7 +134,7 @@ def compare_files(
     remarks += open_judge.remarks
     pairs = _paired(systems[0], systems[1], match, remarks)
     if out is not None:
-        _write_pairs(out, kind, systems[0].file, pairs, names)
+        _write_pairs(out, out_format, systems[0].file, pairs, names)
     for partial in partials:
         partial.remove()
     return Comparison(
@@ -258,14 +258,14 @@ def _by_key(
 
 
 def _write_pairs(
-    out: Path, kind: str, file: OpenFile, pairs: Sequence[PairedRows], names: tuple[str, str]
+    out: Path, out_format: str, file: OpenFile, pairs: Sequence[PairedRows], names: tuple[str, str]
 ) -> None:
     """Write the shared rows: the columns of A's file, then query, status and reason of each."""
     added = list(_pair_columns(names))
     replaced = {*_SYSTEM_COLUMNS, *added}
     shared = [column for column in file.columns if column not in replaced]
     with atomic_text(out, errors="surrogateescape") as handle:
-        writer = RecordWriter(handle, kind, [*shared, *added])
+        writer = RecordWriter(handle, out_format, [*shared, *added])
         for pair in pairs:
             record = pair.row_a.row.record
             kept = {column: record[column] for column in shared if column in record}

@@ -148,8 +148,8 @@ class _Relation:
 def _postgresql_tables(run: _RunQuery) -> Iterator[TableDescription]:
     constraints = run(_CONSTRAINTS)
     relations: dict[int, _Relation] = {}
-    for number, name, kind, query, column, declared, not_null in run(_RELATIONS):
-        relation = relations.setdefault(number, _Relation(name, kind, query))
+    for number, name, relation_type, query, column, declared, not_null in run(_RELATIONS):
+        relation = relations.setdefault(number, _Relation(name, relation_type, query))
         relation.columns.append(column)
         spelled = column if _PLAIN_NAME.fullmatch(column) else quoted(column)
         line = f"{spelled} {declared}"
@@ -178,12 +178,12 @@ def digest_text(executor: Executor, location: Place) -> str:
     For PostgreSQL alone. Rows are summed up by hashes, in any order. Of a table whose rows take
     longer than the limit of time, the declaration alone decides.
     """
-    parts = []
+    texts = []
     for table in describe_tables(executor, location, 0):
-        parts.append(table.create)
+        texts.append(table.create)
         if table.create.startswith("CREATE TABLE"):
-            parts.append(repr(_row_hashes(executor, location, table.name)))
-    return "\n".join(parts)
+            texts.append(repr(_row_hashes(executor, location, table.name)))
+    return "\n".join(texts)
 
 
 def _row_hashes(executor: Executor, location: Place, table: str) -> _Rows:

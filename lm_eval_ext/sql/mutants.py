@@ -36,14 +36,14 @@ def mutants(sql: str, schema: Schema) -> tuple[Mutant, ...]:
     tree = parse(sql, schema)
     gold = to_sql(tree)
     mutants_by_text: dict[str, Mutant] = {}
-    for kind, change in RULES.items():
+    for rule, change in RULES.items():
         texts = dict.fromkeys(
             text
             for text in applied(tree, change, schema)
             if text not in (sql.strip(), gold, *mutants_by_text)
         )
         for text in islice(texts, _MAX_OF_A_KIND):
-            mutants_by_text[text] = Mutant(kind, text)
+            mutants_by_text[text] = Mutant(rule, text)
     return tuple(mutants_by_text.values())
 
 

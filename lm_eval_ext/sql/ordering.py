@@ -68,12 +68,12 @@ def tokens(sql: str) -> list[Token]:
     result: list[Token] = []
     depth = 0
     for match in _TOKEN.finditer(sql):
-        kind, text = match.lastgroup, match.group()
-        if kind == "skip":
+        token_kind, text = match.lastgroup, match.group()
+        if token_kind == "skip":
             continue
         if text == ")":
             depth -= 1
-        result.append(Token(kind, text, match.start(), match.end(), depth))  # type: ignore[arg-type]
+        result.append(Token(token_kind, text, match.start(), match.end(), depth))  # type: ignore[arg-type]
         if text == "(":
             depth += 1
     return result

@@ -77,13 +77,13 @@ class PredictionFile:
             OptionError: The ending of the file's name is unknown.
             DataError: The file cannot be read, or a row is broken; the message names the line.
         """
-        kind = format_of(self.path)
+        file_format = format_of(self.path)
         try:
             with self.path.open("rb") as file:
-                if kind == ".jsonl":
+                if file_format == ".jsonl":
                     yield from self._json_rows(file)
                 else:
-                    yield from self._table_rows(file, DELIMITERS[kind])
+                    yield from self._table_rows(file, DELIMITERS[file_format])
         except OSError as error:
             raise DataError(f"cannot read {self.path}: {error.strerror or error}") from error
         except TableError as error:
@@ -164,8 +164,8 @@ class PredictionFile:
                 f"{self.path}, line {line_number}: no JSON object in UTF-8: {error}"
             ) from error
         if not isinstance(record, dict):
-            kind = type(record).__name__
-            raise DataError(f"{self.path}, line {line_number}: {kind}, not a JSON object")
+            json_type = type(record).__name__
+            raise DataError(f"{self.path}, line {line_number}: {json_type}, not a JSON object")
         # A million rows share the names of their columns.
         return {sys.intern(name): value for name, value in record.items()}
 
@@ -257,11 +257,11 @@ def format_of(path: Path) -> str:
     Raises:
         OptionError: The ending is unknown.
     """
-    kind = path.suffix.lower()
-    if kind not in FORMATS:
+    ending = path.suffix.lower()
+    if ending not in FORMATS:
         legal = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
         raise OptionError(f"{path}: unknown ending {path.suffix!r}; use {legal}")
-    return kind
+    return ending
 
 
 def columns_of(rows: Sequence[PredictionRow]) -> list[str]:
@@ -277,15 +277,15 @@ class RecordWriter:
 
     Args:
         file: An open file.
-        kind: One of :data:`FORMATS`.
+        file_format: One of :data:`FORMATS`.
         columns: The columns of a table, written as its header. A row that lacks one has an empty
             cell there; JSON Lines need no columns.
     """
 
-    def __init__(self, file: TextIO, kind: str, columns: Sequence[str]) -> None:
+    def __init__(self, file: TextIO, file_format: str, columns: Sequence[str]) -> None:
         self._file = file
         self._columns = columns
-        self._delimiter = DELIMITERS.get(kind)
+        self._delimiter = DELIMITERS.get(file_format)
         if self._delimiter is not None:
             self._write_cells([_cell(column) for column in columns])
 

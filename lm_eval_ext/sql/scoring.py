@@ -239,7 +239,7 @@ def score_file(
         OptionError: An argument is invalid.
         DataError: A file cannot be read or written.
     """
-    kind = check_output(out)
+    out_format = check_output(out)
     find_semantics(options.semantics)
     file = read_file(predictions, options)
     check_columns(by, file.columns)
@@ -248,7 +248,7 @@ def score_file(
         started = time.perf_counter()
         rows = judge_rows(file, open_judge, partial, "sql-score")
         seconds = time.perf_counter() - started
-    _write_rows(out, kind, file, rows, options, has_suite=open_judge.has_suite)
+    _write_rows(out, out_format, file, rows, options, has_suite=open_judge.has_suite)
     partial.remove()
     remarks = [*file.remarks(extracted=options.read_query is not None), *open_judge.remarks]
     return summary_of(
@@ -277,12 +277,12 @@ def check_output(out: Path) -> str:
     Raises:
         OptionError: Its ending is unknown, it is a folder, or its folder does not exist.
     """
-    kind = format_of(out)
+    out_format = format_of(out)
     if not out.parent.is_dir():
         raise OptionError(f"{out}: the folder {out.parent} does not exist")
     if out.is_dir():
         raise OptionError(f"{out}: this is a folder; name a file")
-    return kind
+    return out_format
 
 
 def judge_rows(
@@ -374,7 +374,7 @@ def _judged_row(row: PredictionRow, prediction: Prediction, verdict: Verdict) ->
 
 def _write_rows(
     out: Path,
-    kind: str,
+    out_format: str,
     file: OpenFile,
     rows: Sequence[JudgedRow],
     options: JudgeOptions,
@@ -391,7 +391,7 @@ def _write_rows(
         added = (*added, EXTRACTED)
     columns = [*file.columns, *(name for name in added if name not in file.columns)]
     with atomic_text(out, errors="surrogateescape") as handle:
-        writer = RecordWriter(handle, kind, columns)
+        writer = RecordWriter(handle, out_format, columns)
         for row in rows:
             values = {**verdict_record(row.verdict), EXTRACTED: row.judged.predicted}
             writer.write({**row.row.record, **{name: values[name] for name in added}})

@@ -166,10 +166,10 @@ class _Search:
         while rows and size:
             start = 0
             while start < len(rows):
-                part = rows[start : start + size]
+                chunk = rows[start : start + size]
                 if self._is_over():
                     return
-                if self._leave_out(part):
+                if self._leave_out(chunk):
                     rows = rows[:start] + rows[start + size :]
                 else:
                     start += size

@@ -167,7 +167,7 @@ def _built(
         check_id(db_id)
         jobs[db_id] = (path, tuple(sorted(golds_by_id[db_id])))
     folder = source.folder
-    known: dict[str, Suite] = {}
+    kept: dict[str, Suite] = {}
     if source.per_golds:
         content = [[db_id, str(path), golds] for db_id, (path, golds) in sorted(jobs.items())]
         folder /= sha256_of_json([SUITE_VERSION, content])[:_DIGEST_LENGTH]
@@ -175,9 +175,9 @@ def _built(
         for db_id, (path, golds) in jobs.items():
             suite = _suite_to_keep(folder, db_id, path, golds)
             if suite is not None:
-                known[db_id] = suite
-    jobs = {db_id: job for db_id, job in jobs.items() if db_id not in known}
-    return known | populate_all(jobs, folder, workers=min(source.workers, max(1, len(jobs))))
+                kept[db_id] = suite
+    jobs = {db_id: job for db_id, job in jobs.items() if db_id not in kept}
+    return kept | populate_all(jobs, folder, workers=min(source.workers, max(1, len(jobs))))
 
 
 def _suite_to_keep(folder: Path, db_id: str, original: Path, golds: Sequence[str]) -> Suite | None:
@@ -241,7 +241,7 @@ def _uncovered(
 def _listed(db_ids: Sequence[str]) -> str:
     """Return the first ids, and how many there are more."""
     shown = ", ".join(db_ids[:_SHOWN_IDS])
-    more = len(db_ids) - _SHOWN_IDS
-    if more > 0:
-        return f"{shown} and {more:,} more"
+    unshown = len(db_ids) - _SHOWN_IDS
+    if unshown > 0:
+        return f"{shown} and {unshown:,} more"
     return shown

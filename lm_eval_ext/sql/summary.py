@@ -197,10 +197,10 @@ def split(
     """Yield the values of some columns with the rows that share them, in the order of the file."""
     if not by:
         return
-    parts: dict[tuple[str, ...], list[RowT]] = {}
+    rows_by_values: dict[tuple[str, ...], list[RowT]] = {}
     for row in rows:
-        parts.setdefault(row.values_of(by), []).append(row)
-    for values, members in parts.items():
+        rows_by_values.setdefault(row.values_of(by), []).append(row)
+    for values, members in rows_by_values.items():
         yield dict(zip(by, values, strict=True)), members
 
 

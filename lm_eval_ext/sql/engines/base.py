@@ -40,9 +40,9 @@ class UnavailableError(Exception):
     """The database cannot be used at all, whatever the query; the message says what to do."""
 
 
-def failure_of(kind: FailureKind, error: Exception) -> Failure:
+def failure_of(failure_kind: FailureKind, error: Exception) -> Failure:
     """Return a failure that says in one line what an exception says."""
-    return Failure(kind, one_line(str(error), limit=SHOWN))
+    return Failure(failure_kind, one_line(str(error), limit=SHOWN))
 
 
 class Engine(ABC):
@@ -105,9 +105,9 @@ class Engine(ABC):
     def _late(self) -> Failure:
         return Failure("timeout", f"stopped after {self.limits.timeout_s:g} s")
 
-    def _collect(self, rows: list[Row], more: Iterable[Row]) -> None:
+    def _collect(self, rows: list[Row], new_rows: Iterable[Row]) -> None:
         """Add rows one by one, so that none is read after a limit is passed."""
-        for row in more:
+        for row in new_rows:
             rows.append(row)
             if len(rows) > self.limits.max_rows:
                 raise TooLargeError(f"the result has over {self.limits.max_rows:,} rows")

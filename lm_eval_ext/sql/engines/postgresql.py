@@ -156,8 +156,8 @@ class PostgreSQLEngine(Engine):
             return self._late()
         if state == _LOCKED:
             return Failure("unavailable", f"{self._address}: locked by another session ({message})")
-        kind: FailureKind = "too_large" if state.startswith(_TOO_LARGE) else "error"
-        return Failure(kind, message)
+        failure_kind: FailureKind = "too_large" if state.startswith(_TOO_LARGE) else "error"
+        return Failure(failure_kind, message)
 
     def _stop(self, session: Session, times: int) -> None:
         """Cancel the query; if it goes on, terminate the server's process."""
@@ -165,8 +165,8 @@ class PostgreSQLEngine(Engine):
             if times == 0:
                 session.connection.cancel_safe(timeout=_CANCEL_S)
             elif times % _RINGS_BEFORE_TERMINATION == 0:
-                with psycopg.connect(**parameters(self._address, self.limits)) as second:
+                with psycopg.connect(**parameters(self._address, self.limits)) as second_connection:
                     pid = session.connection.info.backend_pid
-                    second.execute("SELECT pg_terminate_backend(%s)", [pid])
+                    second_connection.execute("SELECT pg_terminate_backend(%s)", [pid])
         except psycopg.Error:
             return  # the server's own limit of time remains

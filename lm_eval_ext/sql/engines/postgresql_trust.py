@@ -158,8 +158,8 @@ class RefusedFunctions:
     def from_rows(cls, rows: Iterable[tuple[str, str]]) -> "RefusedFunctions":
         """Return what the result of :data:`FUNCTIONS` says."""
         names: dict[str, list[str]] = {"builtin": [], "field": [], "call": []}
-        for kind, name in rows:
-            names[kind].append(name)
+        for call_form, name in rows:
+            names[call_form].append(name)
         calls = _any_name([*names["field"], *names["call"]])
         fields = _any_name(names["field"])
         return cls(

@@ -56,13 +56,13 @@ def _numeric(text: str, *, declared: bool) -> Value:
     PostgreSQL cuts off quotients after 16 significant digits or more, at a place that depends on
     how they are written: ``100.0 / 3`` is not ``1.0 / 3 * 100``.
     """
-    whole, _, fraction = text.lstrip("-").partition(".")
-    if not whole.isdecimal():  # NaN, Infinity
+    whole_digits, _, fraction = text.lstrip("-").partition(".")
+    if not whole_digits.isdecimal():  # NaN, Infinity
         return float_number(float(text))
-    if len(whole) > _MAX_DIGITS:
+    if len(whole_digits) > _MAX_DIGITS:
         return text
     number = decimal_number(Decimal(text))
-    digits = (whole + fraction).lstrip("0")
+    digits = (whole_digits + fraction).lstrip("0")
     is_quotient = len(fraction) >= _QUOTIENT_PLACES and len(digits) >= _QUOTIENT_DIGITS
     if is_quotient and not declared and isinstance(number, Exact):
         return float(number)

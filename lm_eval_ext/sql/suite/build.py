@@ -69,11 +69,11 @@ class Seed(NamedTuple):
 
     Attributes:
         number: Its number.
-        first: The numbers of the golds that rows are made for; none: all.
+        gold_numbers: The numbers of the golds that rows are made for; none: all.
     """
 
     number: int
-    first: tuple[int, ...] = ()
+    gold_numbers: tuple[int, ...] = ()
 
 
 @dataclass
@@ -151,7 +151,7 @@ def without_rows(gold: str, schema: Schema) -> str | None:
 
 def small_connection(original: Original, seed: Seed) -> sqlite3.Connection:
     """Return a small database in memory, drawn from a seed; see :func:`draw`."""
-    rows = draw(original.source, f"{SUITE_VERSION}/{seed.number}", seed.first)
+    rows = draw(original.source, f"{SUITE_VERSION}/{seed.number}", seed.gold_numbers)
     return original.fill(rows)
 
 
@@ -294,7 +294,7 @@ def _candidates(
         effort = {case.gold: tries[case.gold] * (1 + judge_counts[case.gold]) for case in needy}
         neediest = min(effort, key=lambda gold: (effort[gold], gold))
         tries[neediest] += 1
-        seed = Seed(2 * RANDOM_SEEDS + tries.total(), first=(numbers[neediest],))
+        seed = Seed(2 * RANDOM_SEEDS + tries.total(), gold_numbers=(numbers[neediest],))
         small = _examine(original, seed, needy)
         if small is None:
             continue

@@ -167,8 +167,8 @@ def checks(gold: str, schema: Schema, original: Runner) -> Checks | None:
         for rewrite in applied(tree, rule, schema):
             if original.agrees(expected, rewrite):
                 rewrites.append(rewrite)
-    for kind in (exp.Min, exp.Max):
-        extreme = _extreme_of_any_row(tree, kind)
+    for extreme_type in (exp.Min, exp.Max):
+        extreme = _extreme_of_any_row(tree, extreme_type)
         if extreme is not None:
             rewrites.append(extreme)
     return Checks(
@@ -183,7 +183,7 @@ def checks(gold: str, schema: Schema, original: Runner) -> Checks | None:
 
 def _is_void(result: Rows) -> bool:
     """Return whether a result has nothing but NULLs."""
-    return not any(value is not None for row in result.rows for value in row)
+    return all(set(row) <= {None} for row in result.rows)
 
 
 def _subqueries(tree: exp.Expr) -> list[str]:
@@ -330,27 +330,27 @@ def _keys_of_name(select: exp.Select, name: exp.Column, schema: Schema) -> list[
 
 def set_operations(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     """Yield EXCEPT as NOT IN, INTERSECT as IN."""
-    left = node.this
-    if isinstance(node, (exp.Except, exp.Intersect)) and isinstance(left, exp.Select):
+    select = node.this
+    if isinstance(node, (exp.Except, exp.Intersect)) and isinstance(select, exp.Select):
         right = exp.Subquery(this=node.expression.copy())
-        inside: exp.Expr = exp.In(this=left.selects[0].unalias().copy(), query=right)
+        inside: exp.Expr = exp.In(this=select.selects[0].unalias().copy(), query=right)
         if isinstance(node, exp.Except):
             inside = exp.Not(this=inside)
-        yield left.distinct().where(inside, copy=False)
+        yield select.distinct().where(inside, copy=False)
 
 
 RULES: tuple[Change, ...] = (without_nulls, group_by_key, set_operations)
 """Rules of what people write for the same question; no row of ours may make that wrong."""
 
 
-def _extreme_of_any_row(tree: exp.Expr, kind: type[exp.Expr]) -> str | None:
+def _extreme_of_any_row(tree: exp.Expr, extreme_type: type[exp.Expr]) -> str | None:
     """Return a gold with an extreme for each column that SQLite takes from any row of a group."""
     copy = tree.copy()
     is_changed = False
     for select in copy.find_all(exp.Select):
         for column, clause in _columns_of_any_row(select):
             is_changed = True
-            extreme: exp.Expr = kind(this=column.copy())
+            extreme: exp.Expr = extreme_type(this=column.copy())
             if column is clause:
                 extreme = exp.alias_(extreme, column.name, quoted=True)
             column.replace(extreme)

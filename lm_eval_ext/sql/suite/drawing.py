@@ -8,6 +8,7 @@ rows with several children, one and none.
 import math
 import random
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TypeVar
 
 from lm_eval_ext.atomic import sha256_of_text
@@ -79,7 +80,7 @@ class Draws:
 class _Drawing:
     """A database in the making."""
 
-    def __init__(self, source: DrawingSource, seed: str, first: Sequence[int]) -> None:
+    def __init__(self, source: DrawingSource, seed: str, gold_numbers: Sequence[int]) -> None:
         draws = Draws(seed)
         self._source = source
         self._draws = draws
@@ -100,16 +101,18 @@ class _Drawing:
         self._taken: dict[tuple[str, tuple[str, ...]], dict[tuple[Value, ...], Record]] = {}
         """The rows by table, key and the key's values."""
         self._palettes: dict[ColumnName, list[Value]] = {}
-        if first:
-            self._golds = [source.requirements[number] for number in first] * 4
+        if gold_numbers:
+            self._golds = [source.requirements[number] for number in gold_numbers] * 4
         else:
             self._golds = draws.shuffled(source.requirements)
-        self._size = draws.pick(TARGETED_SIZES if first else RANDOM_SIZES)
+        self._size = draws.pick(TARGETED_SIZES if gold_numbers else RANDOM_SIZES)
         self._palette_size = draws.pick(PALETTE_SIZES)
         self._constant_share = draws.pick(CONSTANT_SHARES)
         self._keeps_unique = draws.chance(0.75)
         self._keeps_numbers_unique = draws.chance(0.5)
-        spellings = {str(text) for domain in source.domains.values() for text in domain.spellings}
+        spellings = set[str]()
+        for domain in source.domains.values():
+            spellings.update(map(str, domain.spellings))
         self._spellings: dict[str, str] = {}
         """The spelling of texts by their case-folded form, where it is not the original's."""
         for text in sorted(spellings):
@@ -118,7 +121,11 @@ class _Drawing:
 
     def run(self) -> None:
         """Draw all rows."""
-        tables_read = {table for gold in self._golds for table in gold.tables}
+        tables_read = set[str]()
+        averaged = set[ColumnName]()
+        for gold in self._golds:
+            tables_read.update(gold.tables)
+            averaged.update(gold.averaged)
         max_rows = {}
         for table in self.rows:
             max_rows[table] = self._size
@@ -136,7 +143,6 @@ class _Drawing:
             row_count = half + self._draws.below(half + 1)
             for _ in range(row_count - len(rows)):
                 self.add_row(table, self._repeated_cells(table))
-        averaged = {name for gold in self._golds for name in gold.averaged}
         for name in sorted(averaged):
             if self._draws.chance(0.4):
                 self._balance(name)
@@ -147,7 +153,7 @@ class _Drawing:
         is_bound = name.column in self._key_columns(name.table) | self._linked_columns[name.table]
         if is_bound or not rows or not self._source.domains[name].is_number:
             return
-        middle = max(1, _whole(rows[0][name.column]))
+        middle = max(1, _whole_part(rows[0][name.column]))
         for row in rows:
             row[name.column] = middle
         for third in range(len(rows) // 3):
@@ -155,7 +161,7 @@ class _Drawing:
             rows[3 * third + 2][name.column] = middle - 1
 
     def _key_columns(self, table: str) -> set[str]:
-        return {column for key in self._source.keys[table] for column in key}
+        return set(chain.from_iterable(self._source.keys[table]))
 
     def _repeated_cells(self, table: str) -> Record:
         """Return a part of an earlier row, so that rows agree in more than chance would give."""
@@ -196,8 +202,8 @@ class _Drawing:
         if is_exact or draws.chance(0.8):
             self._equate(gold, cells)
         for table in sorted(gold.tables, key=self._order.index):
-            wanted = {name.column: cell for name, cell in cells.items() if name.table == table}
-            self.add_row(table, wanted)
+            table_cells = {name.column: cell for name, cell in cells.items() if name.table == table}
+            self.add_row(table, table_cells)
 
     def _cells_of_constant(self, name: ColumnName, value: Value) -> dict[ColumnName, Value]:
         """Return what a row needs to have a value: the value, or the key of the row that has it.
@@ -227,20 +233,20 @@ class _Drawing:
 
     def _equate(self, gold: GoldRequirements, cells: dict[ColumnName, Value]) -> None:
         """Give compared columns the same value."""
-        for first, second in gold.compared:
-            value = cells.get(first, cells.get(second))
-            same_table = first.table == second.table
+        for column, partner in gold.compared:
+            value = cells.get(column, cells.get(partner))
+            same_table = column.table == partner.table
             if value is None or same_table:
-                value = self._shared_value(first, second)
-            for name in (first, second):
+                value = self._shared_value(column, partner)
+            for name in (column, partner):
                 # A row that refers to another one of its table has a key of its own.
                 if not same_table or not self._is_key(name):
                     cells[name] = value
 
-    def _shared_value(self, first: ColumnName, second: ColumnName) -> Value:
+    def _shared_value(self, column: ColumnName, partner: ColumnName) -> Value:
         """Return a value for two columns: of a row that has a key, of one that will, or any."""
-        same_table = first.table == second.table
-        for name in (first, second):
+        same_table = column.table == partner.table
+        for name in (column, partner):
             if not self._is_key(name):
                 continue
             rows = self.rows[name.table]
@@ -249,26 +255,26 @@ class _Drawing:
             if rows:
                 row = rows[-1] if self._draws.chance(0.3) else self._draws.pick(rows)
                 return row[name.column]
-        return self._value(first)
+        return self._value(column)
 
     def _is_key(self, name: ColumnName) -> bool:
         """Return whether a column is a key by itself."""
         return (name.column,) in self._source.keys[name.table]
 
-    def add_row(self, table: str, wanted: Mapping[str, Value], depth: int = 0) -> Record | None:
-        """Add a row with wanted values, and the parents that it needs.
+    def add_row(self, table: str, cells: Mapping[str, Value], depth: int = 0) -> Record | None:
+        """Add a row with these cells, and the parents that it needs.
 
         Returns:
             The row, the row that has its key already, or None if there is no place for it.
         """
         if depth > _MAX_DEPTH:
             return None
-        wanted = {column: self._spelled(value) for column, value in wanted.items()}
-        namesake = self._row_with_key(table, wanted)
+        cells = {column: self._spelled(value) for column, value in cells.items()}
+        namesake = self._row_with_key(table, cells)
         if namesake is not None:
             return namesake
         for _ in range(_ROW_TRIES):
-            record = {**wanted}
+            record = {**cells}
             self._fill_keys(table, record)
             self.rows[table].append(record)  # so that it may refer to itself, and its parents to it
             for link in self._source.links[table]:
@@ -284,11 +290,12 @@ class _Drawing:
     def _row_with_key(self, table: str, cells: Mapping[str, Value]) -> Record | None:
         """Return the row that has the values of a key already; None if no row has."""
         for key in self._source.keys[table]:
-            if all(column in cells for column in key):
-                values = tuple(cells[column] for column in key)
-                row = self._taken.get((table, key), {}).get(values)
-                if row is not None:
-                    return row
+            if not cells.keys() >= set(key):
+                continue
+            values = tuple(cells[column] for column in key)
+            row = self._taken.get((table, key), {}).get(values)
+            if row is not None:
+                return row
         return None
 
     def _fill_keys(self, table: str, record: Record) -> None:
@@ -324,28 +331,27 @@ class _Drawing:
         return True
 
     def _link(self, table: str, record: Record, link: ForeignKey, depth: int) -> None:
-        """Fill a foreign key from a parent, which is added if none has the wanted values."""
+        """Fill a foreign key from a parent, which is added if none has the values asked for."""
         parent = fold(link.parent)
         children = [fold(column) for column in link.columns]
         targets = [fold(column) for column in link.parent_columns]
         pairs = list(zip(children, targets, strict=True))
-        wanted = {target: record[child] for child, target in pairs if child in record}
-        if None in wanted.values():
+        target_values = {target: record[child] for child, target in pairs if child in record}
+        if None in target_values.values():
             return
-        if not wanted and self._may_be_null(table, children) and self._draws.chance(0.07):
+        if not target_values and self._may_be_null(table, children) and self._draws.chance(0.07):
             record.update(dict.fromkeys(children))
             return
-        parents = [row for row in self.rows[parent] if _can_be_parent(row, targets, wanted)]
+        parents = [row for row in self.rows[parent] if _can_be_parent(row, targets, target_values)]
         if parents:
             row: Record | None = self._draws.early(parents)
         else:
-            row = self.add_row(parent, wanted, depth + 1)
+            row = self.add_row(parent, target_values, depth + 1)
         if row is not None:
             record.update({child: row[target] for child, target in pairs})
 
     def _may_be_null(self, table: str, columns: Sequence[str]) -> bool:
-        domains = [self._source.domains[ColumnName(table, column)] for column in columns]
-        return all(domain.has_nulls for domain in domains)
+        return all(self._source.domains[ColumnName(table, column)].has_nulls for column in columns)
 
     def _fresh_key(self, name: ColumnName) -> Value:
         """Return a value for a key, usually one that the original has."""
@@ -388,7 +394,7 @@ class _Drawing:
         constants = self._draw_constants(name)
         if domain.is_number and draws.chance(0.3):
             # Numbers at equal distances: a mean may be one of them, and so may a difference.
-            number = _whole(draws.pick([*constants, *chosen] or [1]))
+            number = _whole_part(draws.pick([*constants, *chosen] or [1]))
             chosen = [number, number + 1, max(number - 1, domain.lowest)]
         else:
             chosen += constants
@@ -415,34 +421,34 @@ class _Drawing:
         return [value for value in constants if self._draws.chance(self._constant_share)]
 
 
-def _can_be_parent(row: Record, targets: Sequence[str], wanted: Mapping[str, Value]) -> bool:
-    """Return whether a row has the wanted values, and some value in the other columns."""
+def _can_be_parent(row: Record, targets: Sequence[str], target_values: Mapping[str, Value]) -> bool:
+    """Return whether a row has the target values, and some value in the other columns."""
     for target in targets:
         value = row.get(target)
-        if value is None or value != wanted.get(target, value):
+        if value is None or value != target_values.get(target, value):
             return False
     return True
 
 
-def _whole(number: Value) -> int:
+def _whole_part(number: Value) -> int:
     """Return the whole part of a number that can be counted on from; 1 of what is too large."""
     if not isinstance(number, (int, float)) or not math.isfinite(number):
         return 1 if number else 0
-    whole = int(number)
-    return whole if is_storable(whole - 1) and is_storable(whole + 1) else 1
+    whole_part = int(number)
+    return whole_part if is_storable(whole_part - 1) and is_storable(whole_part + 1) else 1
 
 
 def draw(
-    source: DrawingSource, seed: str, first: Sequence[int] = ()
+    source: DrawingSource, seed: str, gold_numbers: Sequence[int] = ()
 ) -> dict[str, list[tuple[Value, ...]]]:
     """Draw a database: rows by folded table names, without generated columns.
 
     Args:
         source: What it is drawn from.
         seed: The same text gives the same rows.
-        first: Numbers in ``source.requirements`` of the golds that it is made for; none: all.
+        gold_numbers: Numbers in ``source.requirements`` of golds that it is made for; none: all.
     """
-    drawing = _Drawing(source, seed, first)
+    drawing = _Drawing(source, seed, gold_numbers)
     drawing.run()
     rows = {}
     for table, records in drawing.rows.items():

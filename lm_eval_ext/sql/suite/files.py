@@ -110,7 +110,7 @@ def read(folder: Path, db_id: str) -> Suite:
 
 
 def _read_seeds(records: Sequence[tuple[int, Sequence[int]]]) -> list[Seed]:
-    return [Seed(number, tuple(first)) for number, first in records]
+    return [Seed(number, tuple(gold_numbers)) for number, gold_numbers in records]
 
 
 def content_hash(connection: sqlite3.Connection, schema: Schema) -> str:

@@ -80,10 +80,10 @@ class Original:
         with any_text(self.connection):
             declarations = self.connection.execute(_DECLARATIONS).fetchall()
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as trial:
-            for kind, name, sql in declarations:
+            for relation, name, sql in declarations:
                 # Texts that are not UTF-8 can only stand in comments, defaults and conditions.
                 statement = sql.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-                if kind == "table":
+                if relation == "table":
                     problem = self._table_problem(trial, name, statement)
                     if problem:
                         self.excluded[name] = problem

@@ -186,8 +186,8 @@ def _compared_columns(
     """Return the pairs of columns that golds compare, both ways."""
     pairs = set()
     for gold in requirements:
-        for first, second in gold.compared:
-            pairs |= {(first, second), (second, first)}
+        for column, partner in gold.compared:
+            pairs |= {(column, partner), (partner, column)}
     return sorted(pairs)
 
 
@@ -198,10 +198,10 @@ def _columns_of_one_name(
     by_name: dict[str, list[ColumnName]] = {}
     for column in domains:
         by_name.setdefault(column.column, []).append(column)
-    for first in domains:
-        for second in by_name[first.column]:
-            if first != second:
-                yield first, second
+    for column in domains:
+        for namesake in by_name[column.column]:
+            if column != namesake:
+                yield column, namesake
 
 
 def _keys(name: str, table: Table, domains: Mapping[ColumnName, Domain]) -> list[tuple[str, ...]]:
@@ -260,11 +260,11 @@ def _read_comparison(
 ) -> None:
     """Add what one comparison or set operation asks of rows."""
     right = node.args.get("expression") or node.args.get("query")
-    for first_output, second_output in zip(_outputs(node.this), _outputs(right), strict=False):
-        first = _column_name(first_output, schema, domains)
-        second = _column_name(second_output, schema, domains)
-        if first and second and first != second:
-            requirements.compared.append((first, second))
+    for output, partner_output in zip(_outputs(node.this), _outputs(right), strict=False):
+        name = _column_name(output, schema, domains)
+        partner = _column_name(partner_output, schema, domains)
+        if name and partner and name != partner:
+            requirements.compared.append((name, partner))
     if node.find(exp.Select) is not None:
         return
     values = [_literal_value(literal) for literal in node.find_all(exp.Literal)]
