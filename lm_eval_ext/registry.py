@@ -27,11 +27,14 @@ class Benchmark:
             (:mod:`lm_eval_ext.results.samples`).
         has_recipes: Whether its folder ``recipes`` has recipes of trainings
             (:mod:`lm_eval_ext.training`).
+        has_recordings: Whether its module ``recordings`` converts what its authors recorded of
+            models (:mod:`lm_eval_ext.data.recordings`).
     """
 
     name: str
     has_view: bool = False
     has_recipes: bool = False
+    has_recordings: bool = False
 
     @property
     def task_file(self) -> Path:
@@ -54,14 +57,20 @@ class Benchmark:
             return None
         return import_module(f"lm_eval_ext.benchmarks.{self.name}.view")
 
+    def recordings(self) -> ModuleType | None:
+        """Import and return the module that converts recordings; None if there is none."""
+        if not self.has_recordings:
+            return None
+        return import_module(f"lm_eval_ext.benchmarks.{self.name}.recordings")
+
 
 _ALL = (
     Benchmark("cogs", has_view=True, has_recipes=True),
     Benchmark("conceptual", has_view=True, has_recipes=True),
     Benchmark("diner", has_view=True, has_recipes=True),
-    Benchmark("discourse_entities"),
-    Benchmark("lieder", has_view=True),
-    Benchmark("magnifico", has_view=True),
+    Benchmark("discourse_entities", has_recordings=True),
+    Benchmark("lieder", has_view=True, has_recordings=True),
+    Benchmark("magnifico", has_view=True, has_recordings=True),
     Benchmark("slog", has_recipes=True),
 )
 

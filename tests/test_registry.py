@@ -29,6 +29,10 @@ def test_its_parts_are_where_it_says(benchmark: Benchmark) -> None:
     assert benchmark.figures_file.is_file()
     assert benchmark.has_view == (benchmark.folder / "view.py").is_file()
     assert benchmark.has_recipes == any((benchmark.folder / "recipes").glob("*.yaml"))
+    assert benchmark.has_recordings == (benchmark.folder / "recordings.py").is_file()
+    recordings = benchmark.recordings()
+    if recordings is not None:
+        assert callable(recordings.convert)
     view = benchmark.view()
     if view is not None:
         assert callable(view.documents)

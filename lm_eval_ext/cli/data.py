@@ -1,17 +1,25 @@
 """``lm-eval-ext data``: list, fetch and verify the data files."""
 
 import json
+import shlex
 from collections.abc import Iterator
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lm_eval_ext import data
 from lm_eval_ext.data import Source, find_source
-from lm_eval_ext.errors import DataError
-from lm_eval_ext.text import one_line
+from lm_eval_ext.errors import DataError, OptionError, nearest
+from lm_eval_ext.registry import BENCHMARKS
+from lm_eval_ext.text import counted, one_line
 
-app = typer.Typer(help="List, fetch and verify the data files.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from lm_eval_ext.data.recordings import Recordings
+
+app = typer.Typer(
+    help="List, fetch and verify the data files; convert recorded responses.", no_args_is_help=True
+)
 
 _FAULTS_SHOWN = 10
 NamesArgument = Annotated[
@@ -67,6 +75,64 @@ def verify_files(names: NamesArgument = None) -> None:
         count = sum(fault_counts.values())
         subject = "1 file is" if count == 1 else f"{count:,} files are"
         raise DataError(f"{subject} missing or broken; {_remedy(list(fault_counts))}")
+
+
+@app.command("recorded")
+def convert_recordings(
+    benchmark: Annotated[
+        str, typer.Argument(metavar="BENCHMARK", help="lieder, magnifico or discourse_entities.")
+    ],
+    clone: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[CLONE]",
+            help="A clone of the authors' repository. Default: the files that `data fetch` has.",
+        ),
+    ] = None,
+    *,
+    out: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The folder to write.")
+    ],
+) -> None:
+    """Convert what a benchmark's authors recorded of models into files for --model recorded.
+
+    DIR gets a model's file for each system, for `lm-eval-ext run`, and its responses.
+    """
+    from lm_eval_ext.data.recordings import write
+
+    with_recordings = [name for name, listed in BENCHMARKS.items() if listed.has_recordings]
+    if benchmark not in with_recordings:
+        hint = nearest(benchmark, with_recordings) or f"; use {', '.join(with_recordings)}"
+        raise OptionError(f"no recordings of {benchmark!r}{hint}")
+    module = BENCHMARKS[benchmark].recordings()
+    assert module is not None
+    recordings: Recordings = module.convert(clone)
+    write(recordings, out)
+    responses = sum(len(system.rows) for system in recordings.systems)
+    systems = counted(len(recordings.systems), "system")
+    typer.echo(f"{benchmark}: {responses:,} responses of {systems} in {out}")
+    for remark in recordings.remarks:
+        typer.echo(remark)
+    _echo_commands(recordings, out)
+
+
+def _echo_commands(recordings: "Recordings", out: Path) -> None:
+    """Print the commands that score what was converted."""
+    from lm_eval_ext.data.recordings import MODELS_FOLDER, PREDICTIONS_FILE
+
+    models = shlex.quote(str(out / MODELS_FOLDER))
+    results = shlex.quote(str(out / "results"))
+    tasks = ",".join(recordings.tasks)
+    typer.echo(f"lm-eval-ext run --models {models} --tasks {tasks} --output {results}")
+    typer.echo(f"lm-eval-ext show {results}")
+    if recordings.predictions:
+        databases = shlex.quote(str(data.folder_of("spider_databases")))
+        predictions = shlex.quote(str(out / PREDICTIONS_FILE))
+        scored = shlex.quote(str(out / "scored.tsv"))
+        typer.echo(
+            f"lm-eval-ext sql-score --databases {databases} --predictions {predictions} "
+            f"--output {scored}"
+        )
 
 
 def size_of(source: Source) -> str:

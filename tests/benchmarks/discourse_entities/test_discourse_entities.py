@@ -4,7 +4,7 @@ import csv
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval_ext.benchmarks.discourse_entities import load, score
+from lm_eval_ext.benchmarks.discourse_entities import load, recordings, score
 from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.stats.measures import Question
@@ -53,55 +53,14 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-RecordedKey = tuple[str, str | None, bool]
-"""A context's id, the continuation's subject or order of nouns, and whether it is expected."""
-
-
-def recorded_logprobs(
-    folder: Path, experiment: str, model: str, *, relabelled: bool
-) -> dict[RecordedKey, float]:
-    """Read a model's recorded log-probabilities; ``relabelled`` exchanges the labels of item 15."""
-    logprobs = {}
-    for row in read_csv(folder / f"recorded/{experiment}.{model}.csv"):
-        expected = row.get("expected") == "1"
-        if relabelled and model != "gpt2" and row["id"].startswith("15_"):
-            expected = not expected
-        continuation = row.get("pronoun", row.get("order"))
-        logprobs[row["id"], continuation, expected] = float(row["continuation_log_prob"])
-    return logprobs
-
-
-def keys_of_single(doc: Mapping[str, Any]) -> list[RecordedKey]:
-    """Return the keys of a document of the first experiment, in the order of its requests."""
-    keys: list[RecordedKey] = []
-    for context_type in load.SINGLE[doc["pair"]]:
-        for subject in ("it", "subj"):
-            keys.append((f"{doc['item']}_{context_type}", subject, False))
-    return keys
-
-
-def keys_of_pairs(doc: Mapping[str, Any]) -> list[RecordedKey]:
-    """Return the keys of a document of the second experiment, in the order of its requests."""
-    ending = "ref" if doc["kind"] == "coref" else "nonref"
-    first, second = load.PAIRS[doc["pair"]]
-    context_types = {"first": first, "second": second}
-    keys: list[RecordedKey] = []
-    for clauses, nouns in zip(doc["clauses"], doc["nouns"], strict=True):
-        context = f"{doc['item']}_{context_types[clauses]}_{ending}"
-        for expected in (True, False):
-            keys.append((context, nouns, expected))
-    return keys
-
-
-def recorded_rows(folder: Path, experiment: str, model: str, *, relabelled: bool) -> list[ScoreRow]:
-    """Score a recorded run with the scoring function of the tasks."""
-    logprobs = recorded_logprobs(folder, experiment, model, relabelled=relabelled)
-    keys_of = keys_of_single if experiment == "single" else keys_of_pairs
-    rows: list[ScoreRow] = []
+def score_recordings(rows: Sequence[Mapping[str, Any]], experiment: str) -> list[ScoreRow]:
+    """Score converted recordings with the scoring function of the tasks."""
+    responses = {(row["doc"]["id"], row["idx"]): row["response"] for row in rows}
+    scores: list[ScoreRow] = []
     for doc in load.dataset(discourse_entities_set=experiment)["test"]:
-        responses = [(logprobs[key], False) for key in keys_of(doc)]
-        rows.extend(score.process_results(doc, responses))
-    return rows
+        answers = [responses[doc["id"], index] for index in range(len(doc["context"]))]
+        scores.extend(score.process_results(doc, answers))
+    return scores
 
 
 @dataclass(frozen=True)
@@ -192,9 +151,13 @@ def test_recorded_runs_have_the_authors_counts(folder: Path, source: str, count:
     expected = expected_rows(folder, source)
     assert len(expected) == count
 
+    systems = {system.name: system.rows for system in recordings.convert(None).systems}
+
     @cache
     def run(experiment: str, model: str) -> list[ScoreRow]:
-        return recorded_rows(folder, experiment, model, relabelled="relabelled" in source)
+        exchanged = f"{model}-item15-exchanged"
+        name = exchanged if "relabelled" in source and exchanged in systems else model
+        return score_recordings(systems[name], experiment)
 
     for row in expected:
         facets = {}

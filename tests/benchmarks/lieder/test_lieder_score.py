@@ -4,6 +4,7 @@ import csv
 import json
 import math
 from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.asking import pick
 
-from lm_eval_ext.benchmarks.lieder import load, score
+from lm_eval_ext.benchmarks.lieder import load, recordings, score
 from lm_eval_ext.benchmarks.lieder.records import (
     FAMILIES,
     FOUR_CONTEXTS,
@@ -54,29 +55,32 @@ def test_thirty_three_comparisons_prefer_the_felicitous_condition() -> None:
             assert comparison.worse not in FELICITOUS, comparison
 
 
-def recorded(folder: Path, experiment: Any, model: str) -> list[tuple[Any, list[Any]]]:
-    """Return the documents of an experiment, each with the rows of a model's recorded answers."""
-    responses = {}
-    responses_file = folder / f"lieder/recorded/{experiment}_{model}.responses.jsonl"
-    for line in responses_file.read_text().splitlines():
-        record = json.loads(line)
-        responses[tuple(record["arguments"])] = record["response"]
-    groups = load.read(folder / f"lieder/stimuli/{experiment}_stimuli.jsonl", experiment)
-    scored = []
-    for doc in load.to_documents(groups, experiment):
-        requests = zip(doc["context"], doc["continuation"], strict=True)
-        answers = [responses[request] for request in requests]
-        scored.append((doc, score.process_results(doc, answers)))
-    return scored
+@pytest.fixture
+def recorded_runs(real_data: Path) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """Return the converted recordings of the authors, by model."""
+    return {system.name: system.rows for system in recordings.convert(None).systems}
 
 
 @pytest.mark.parametrize("model", ["gpt2", "llama2_7B", "babbage-002"])
 @pytest.mark.parametrize("experiment", ["base", "diff", "two"])
-def test_recorded_accuracies(real_data: Path, experiment: str, model: str) -> None:
+def test_recorded_accuracies(
+    real_data: Path,
+    recorded_runs: Mapping[str, Sequence[Mapping[str, Any]]],
+    experiment: Any,
+    model: str,
+) -> None:
     """Each comparison has as many right documents as the authors' results, 16 in each family."""
+    responses = {}
+    for row in recorded_runs[model]:
+        document = row["doc"]
+        key = (document["experiment"], document["item"], document["family"], row["idx"])
+        responses[key] = row["response"]
+    groups = load.read(real_data / f"lieder/stimuli/{experiment}_stimuli.jsonl", experiment)
     rows = []
-    for _, document_rows in recorded(real_data, experiment, model):
-        rows.extend(document_rows)
+    for doc in load.to_documents(groups, experiment):
+        key = (experiment, doc["item"], doc["family"])
+        answers = [responses[(*key, index)] for index in range(len(doc["context"]))]
+        rows.extend(score.process_results(doc, answers))
     for metric in score.metrics_of(experiment):
         file = real_data / f"lieder/recorded/{experiment}_{model}.expected_{metric}.json"
         for name, figures in json.loads(file.read_text()).items():

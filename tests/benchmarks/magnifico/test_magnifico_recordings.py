@@ -1,0 +1,85 @@
+"""Recordings of MAGNIFICo: queries with the authors' verdicts, in the authors' form."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lm_eval_ext.benchmarks.magnifico import recordings
+from lm_eval_ext.errors import DataError
+
+HEADER = "Question\tPredicted Parse\tGold Parse\tResult\n"
+ROW = (
+    '"yard: which masts, at noon: tall or ""old"", are lofty? | mast : name , height"\t'
+    "SELECT name\n  FROM mast\tselect name from mast where height > 30\t0\n"
+).replace("\n  ", "  ")
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """Return a clone with a run in each folder, and a file that is none."""
+    for version, names in {
+        "old_outputs": ["plausible_fewshot_tall_big"],
+        "outputs": ["nonsense_direct_tall_big", "og_big_100", "original_direct_tall_big"],
+    }.items():
+        folder = tmp_path / "spider" / version
+        folder.mkdir(parents=True)
+        for name in names:
+            (folder / f"{name}.tsv").write_text(HEADER + ROW)
+    return tmp_path
+
+
+def test_rows_become_predictions(clone: Path) -> None:
+    """Questions lose database and schema; what is no run is left out by name."""
+    converted = recordings.convert(clone)
+    assert [(row["version"], row["form"], row["prompt"]) for row in converted.predictions] == [
+        ("old_outputs", "plausible", "fewshot"),
+        ("outputs", "nonsense", "direct"),
+        ("outputs", "original", "direct"),
+    ]
+    first = converted.predictions[0]
+    assert first["db_id"] == "yard"
+    assert first["question"] == 'which masts, at noon: tall or "old", are lofty?'
+    assert first["predicted_sql"] == "SELECT name  FROM mast"
+    assert first["recorded_correct"] == "0"
+    assert converted.remarks == ["left out: outputs/og_big_100.tsv, not a run of a word"]
+
+
+def test_runs_that_a_task_repeats_become_answers(clone: Path) -> None:
+    """Only newer runs of the direct prompt, in forms that are asked; others are left out."""
+    (system,) = recordings.convert(clone).systems
+    assert (system.name, system.is_partial) == ("big", True)
+    (row,) = system.rows
+    assert row["doc"] == {
+        "db_id": "yard",
+        "question": 'which masts, at noon: tall or "old", are lofty?',
+        "form": "foreign",
+    }
+
+
+def test_a_question_without_database_is_refused(clone: Path) -> None:
+    """The line names the file and the row."""
+    path = clone / "spider/outputs/nonsense_direct_tall_big.tsv"
+    path.write_text(f"{HEADER}which masts are lofty?\tselect 1\tselect 1\t1\n")
+    with pytest.raises(DataError, match=r"big.tsv:2: the question does not begin with a database"):
+        recordings.convert(clone)
+
+
+def test_the_command_writes_predictions_for_sql_score(
+    clone: Path, tmp_path: Path, cli: Callable[..., Any]
+) -> None:
+    """The file is one that sql-score reads, with the authors' verdict as a column."""
+    printed = cli("data", "recorded", "magnifico", str(clone), "--output", "recorded").stdout
+    assert "lm-eval-ext sql-score" in printed
+    lines = (tmp_path / "recorded/predictions.tsv").read_text().splitlines()
+    assert lines[0].split("\t")[-1] == "recorded_correct"
+    assert len(lines) == 4
+
+
+def test_all_recorded_predictions_are_converted(shared_data: Path, real_data: Path) -> None:
+    """The declared table has 5,923 rows, in the same order, and models with answers."""
+    converted = recordings.convert(None)
+    assert len(converted.predictions) == 5_923
+    counts = {system.name: len(system.rows) for system in converted.systems}
+    assert counts == {"davinci": 1_203, "t3": 1_720}
