@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lm_eval_ext.atomic import sha256_of, sha256_of_json
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import DataError, OptionError, writing
 from lm_eval_ext.sql.engines.places import Databases, OneDatabase, check_id
 from lm_eval_ext.sql.suite import SUITE_VERSION, Suite, gold_id, populate_all, read
 from lm_eval_ext.sql.suite.files import key_of
@@ -159,6 +159,8 @@ def _check_original(suite: Suite, original: Path) -> None:
 def _built(
     source: SuiteSource, originals: Mapping[str, Path], predictions: Sequence[Prediction]
 ) -> dict[str, Suite]:
+    from filelock import FileLock
+
     golds_by_id: dict[str, set[str]] = defaultdict(set)
     for prediction in predictions:
         golds_by_id[prediction.db_id.casefold()].add(prediction.gold)
@@ -167,17 +169,37 @@ def _built(
         check_id(db_id)
         jobs[db_id] = (path, tuple(sorted(golds_by_id[db_id])))
     folder = source.folder
-    kept: dict[str, Suite] = {}
     if source.per_golds:
         content = [[db_id, str(path), golds] for db_id, (path, golds) in sorted(jobs.items())]
         folder /= sha256_of_json([SUITE_VERSION, content])[:_DIGEST_LENGTH]
     else:
-        for db_id, (path, golds) in jobs.items():
-            suite = _suite_to_keep(folder, db_id, path, golds)
-            if suite is not None:
-                kept[db_id] = suite
-    jobs = {db_id: job for db_id, job in jobs.items() if db_id not in kept}
-    return kept | populate_all(jobs, folder, workers=min(source.workers, max(1, len(jobs))))
+        kept = _suites_to_keep(folder, jobs)
+        if len(kept) == len(jobs):
+            return kept
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".lock").acquire()
+    with lock:  # a command for another part of the file may have built them meanwhile
+        kept = {} if source.per_golds else _suites_to_keep(folder, jobs)
+        missing = {db_id: job for db_id, job in jobs.items() if db_id not in kept}
+        workers = min(source.workers, max(1, len(missing)))
+        return kept | populate_all(missing, folder, workers=workers)
+
+
+def _suites_to_keep(
+    folder: Path, jobs: Mapping[str, tuple[Path, Sequence[str]]]
+) -> dict[str, Suite]:
+    """Return the suites of a folder that know all golds of their database.
+
+    Raises:
+        OptionError: As :func:`_suite_to_keep`.
+    """
+    suites: dict[str, Suite] = {}
+    for db_id, (path, golds) in jobs.items():
+        suite = _suite_to_keep(folder, db_id, path, golds)
+        if suite is not None:
+            suites[db_id] = suite
+    return suites
 
 
 def _suite_to_keep(folder: Path, db_id: str, original: Path, golds: Sequence[str]) -> Suite | None:

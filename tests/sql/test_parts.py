@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from lm_eval_ext.cli.sql_score import sql_score
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.runs.run import Reporter
 from lm_eval_ext.runs.sql_parts import PartsWork, submit_parts, with_absolute_paths
-from lm_eval_ext.sql import Executor
+from lm_eval_ext.sql import Executor, suite_choice
 from lm_eval_ext.sql.part_scoring import plan_parts, score_part
 from lm_eval_ext.sql.parts import Part, parse_part
 from lm_eval_ext.sql.predictions import read_predictions
@@ -168,6 +169,31 @@ def test_a_killed_part_is_repeated_alone_and_what_is_judged_is_kept(
     assert finished.read_bytes() == finished_content
     summary = score_part(path, options, out, Part(2, 2))
     assert (summary.rows, summary.judged_before) == (4, 4)
+
+
+def test_parts_that_begin_at_once_build_a_suite_once(
+    database: Path, predictions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would replace the suite of the other while that judges on it."""
+    built: list[str] = []
+    populate_all = suite_choice.populate_all
+
+    def populate_and_note(jobs: Any, *arguments: Any, **options: Any) -> Any:
+        built.extend(jobs)
+        return populate_all(jobs, *arguments, **options)
+
+    monkeypatch.setattr(suite_choice, "populate_all", populate_and_note)
+    source = SuiteSource(tmp_path / "suites", build=True)
+    options = JudgeOptions(database, semantics="strict", suite=source, workers=1)
+    with ThreadPoolExecutor(PARTS) as pool:
+        parts = [Part(number, PARTS) for number in range(1, PARTS + 1)]
+        summaries = [
+            pool.submit(score_part, predictions, options, tmp_path / "out.csv", part)
+            for part in parts
+        ]
+    rows = [summary.result().rows for summary in summaries]
+    assert sum(rows) == len(QUERIES) * len(GOLDS)
+    assert built == ["people"]
 
 
 def test_a_machine_with_other_verdicts_says_so(
