@@ -1,4 +1,4 @@
-"""The commands of the guide in docs/sql.md do what the page shows."""
+"""The commands of the guide in docs/sql_score.md do what the page shows."""
 
 import re
 import shlex
@@ -37,7 +37,7 @@ def test_the_guide_shows_what_its_commands_print(
         connection.executescript((tmp_path / "shop.sql").read_text(encoding="utf-8"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LM_EVAL_EXT_CACHE", str(tmp_path / "cache"))
-    page = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "sql_score.md").read_text(encoding="utf-8")
     section = page.partition(SECTION)[2].partition("\n## ")[0]
     blocks = BLOCK.findall(section)
     assert [command.split()[0] for command, _ in blocks] == ["sql-score", "sql"]

@@ -12,8 +12,8 @@ from lm_eval_ext.sql.values import EngineName, Place
 SUFFIXES: Final = (".sqlite", ".sqlite3", ".db", ".duckdb")
 
 LEGAL: Final = (
-    "name a SQLite or DuckDB file (docs/sql.md makes one of Parquet or CSV files), a folder with "
-    "<db_id>/<db_id>.sqlite or <db_id>.sqlite (or .duckdb), or postgresql://user@host/database"
+    "name a SQLite or DuckDB file (docs/sql_score.md makes one of Parquet or CSV files), a folder "
+    "with <db_id>/<db_id>.sqlite or <db_id>.sqlite (or .duckdb), or postgresql://user@host/database"
 )
 """How a user can name one database or several."""
 

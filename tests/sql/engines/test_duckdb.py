@@ -268,7 +268,7 @@ def test_what_cannot_be_used_is_one_line(people: Path, tmp_path: Path) -> None:
     cases: dict[str, str] = {
         "nowhere.duckdb": "does not exist",
         "empty": "no database in the folder",
-        "tables": "docs/sql.md makes one of Parquet or CSV files",
+        "tables": "docs/sql_score.md makes one of Parquet or CSV files",
         "text.duckdb": "neither a SQLite nor a DuckDB database",
         "log.duckdb": "unmerged changes in log.duckdb.wal",
         "mysql://me@host/db": "mysql://... is no database that can be used",
