@@ -49,7 +49,7 @@ def test_a_document_is_scored_under_all_selections_and_templates() -> None:
 
 
 ScoresOfDocuments = Sequence[Sequence[float]]
-"""Of each document, its score under each selection; the last selections may lack."""
+"""Each document's score under each selection; the last selections may lack."""
 
 
 def documents(**templates: ScoresOfDocuments) -> list[Scored]:
@@ -73,6 +73,7 @@ def documents(**templates: ScoresOfDocuments) -> list[Scored]:
 
 
 def value(scored: Sequence[Scored], metric: str, of: str = "rouge_l", **where: str) -> float | None:
+    """Return a metric of scored documents, computed from one of their scores."""
     figure: float | None = ask("conceptual", scored, metric, value=of, **where).value
     return figure
 
@@ -98,7 +99,7 @@ def test_figures_of_a_concept_are_of_its_documents() -> None:
 
 
 def test_without_error_there_is_no_change_of_it() -> None:
-    """Where random demonstrations make no error, its relative change is undefined."""
+    """Its relative change is undefined if random demonstrations make no error."""
     scored = documents(options=[(1.0, 1.0), (1.0, 0.5), (1.0, 1.0), (1.0, 0.0)])
     assert value(scored, "relative_error_change") is None
     assert value(scored, "relative_error_change_100x200") is None
@@ -456,7 +457,7 @@ def test_each_family_of_a_chat_without_options(
 )
 @pytest.mark.parametrize(("gold", "template"), [("warm water", "options"), ("B", "letter")])
 def test_labels_are_read_like_texts(response: str, gold: str, template: str) -> None:
-    """Where the answer is a text, its label is right, and where it is a label, its text is."""
+    """If the answer is a text, its label is right, and if it is a label, its text is."""
     answer = reader_for(tuple(WATER), template).read(response)
     assert is_right(answer, gold, WATER, "B", labels_shown=True), answer
 

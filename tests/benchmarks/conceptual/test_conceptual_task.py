@@ -115,10 +115,11 @@ def test_more_demonstrations_than_any_sample_has_are_refused() -> None:
 
 def test_long_contexts_are_left_out_of_both_and_counted() -> None:
     """Samples with a prompt of too many different words are not asked, and are named."""
-    longest = {}
+    longest: dict[str, int] = {}
     for name, prompts in prompts_of(mini()).items():
-        lengths = [len(set(prompt.replace("Input: ", "").split())) for prompt in prompts]
-        longest[name] = max(lengths)
+        for prompt in prompts:
+            different_words = set(prompt.replace("Input: ", "").split())
+            longest[name] = max(longest.get(name, 0), len(different_words))
     task = mini(conceptual_max_words=sorted(longest.values())[18] + 1)
     excluded = task.chosen.excluded[TOO_LONG]
     assert 0 < len(excluded) < 36
@@ -185,6 +186,7 @@ def test_all_templates_ask_what_each_asks_alone() -> None:
 
 
 def signature_of(**options: Any) -> dict[str, str]:
+    """Return the signature of conceptual_mini under these options."""
     signature: dict[str, str] = mini(**options).dump_config()["metadata"]["signature"]
     return signature
 
@@ -281,6 +283,7 @@ def scored(task: Any, answer_rule: AnswerRule) -> list[Scored]:
 
 
 def value(table: list[Scored], metric: str, of: str = "rouge_l", **where: str) -> float | None:
+    """Return a metric of scored documents, computed from one of their scores."""
     figure: float | None = ask("conceptual", table, metric, value=of, **where).value
     return figure
 
@@ -326,12 +329,9 @@ def test_the_copiers_scores_are_in_every_run_and_on_the_card(
         copied = value(table, metric, f"rouge_l_{copier}")
         assert copied == pytest.approx(value(table, metric))
     label = f"{copier.replace('_', ' ')} (no model)"
-    (figures,) = [
-        reference.figures
-        for reference in cards()["conceptual"].references
-        if reference.label == label
-    ]
-    for metric, published in figures.items():
+    references = cards()["conceptual"].references
+    (reference,) = [reference for reference in references if reference.label == label]
+    for metric, published in reference.figures.items():
         assert published == round(ask("conceptual", table, metric).value or 0, 3), metric
 
 
@@ -341,14 +341,12 @@ def test_the_control_has_the_labels_and_no_part_of_the_concept(real_data: Path) 
     task = load_task("conceptual_glue")
     rows = {row["id"]: row for row in task.dataset["test"]}
     for doc in task.eval_docs:
-        control = [rows[name] for name in doc["same_labels_demonstrations"]]
-        sharing = [rows[name] for name in doc["concept_demonstrations"]]
-        assert [row["answer"] for row in control] == [row["answer"] for row in sharing]
-        concepts = set()
-        for row in control:
-            concepts.update(row["concept"].split(";"))
-        assert concepts.isdisjoint(doc["concept"].split(";"))
-        assert doc["id"] not in doc["same_labels_demonstrations"]
+        control = doc["same_labels_demonstrations"]
+        assert doc["id"] not in control
+        for name, sharing in zip(control, doc["concept_demonstrations"], strict=True):
+            assert rows[name]["answer"] == rows[sharing]["answer"], doc["id"]
+            concepts = set(rows[name]["concept"].split(";"))
+            assert concepts.isdisjoint(doc["concept"].split(";")), doc["id"]
 
 
 @pytest.mark.slow
@@ -357,8 +355,9 @@ def test_without_a_control_the_papers_selections_are_the_same(real_data: Path) -
     task = load_task("conceptual_glue")
     without = load_task("conceptual_glue", conceptual_control="none")
     for column in ("id", "random_demonstrations", "concept_demonstrations"):
-        assert task.eval_docs[column] == without.eval_docs[column]
-    assert all(len(without.prompts(doc)) == 2 for doc in without.eval_docs)
+        assert task.eval_docs[column] == without.eval_docs[column], column
+    for doc in without.eval_docs:
+        assert len(without.prompts(doc)) == 2, doc["id"]
     assert "score/same_labels" not in {entry["metric"] for entry in without.config.metric_list}
 
 

@@ -108,10 +108,15 @@ def test_the_name_after_components(answer: str) -> None:
     assert name_of(name_after_components(answer)) == CASES["lines"][answer]
 
 
-RECIPES = [
-    Recipe(f"test-{number}", instruction, name)
-    for number, (name, instruction) in enumerate(diner_own.TEST)
-]
+def recipes_to_ask() -> list[Recipe]:
+    """Return the test recipes of our own corpus, as the loader numbers them."""
+    recipes = []
+    for number, (name, instruction) in enumerate(diner_own.TEST):
+        recipes.append(Recipe(f"test-{number}", instruction, name))
+    return recipes
+
+
+RECIPES = recipes_to_ask()
 INSTRUCTIONS = {recipe.id: recipe.instruction for recipe in RECIPES}
 
 
@@ -219,23 +224,26 @@ def test_an_answer_names_a_dish(answer: str, name: str) -> None:
 
 
 def test_real_names_and_words_come_back_as_they_are(
-    diner_names: list[str], published: Glossary
+    real_titles: list[str], published: Glossary
 ) -> None:
     """A name alone is read as itself, in a sentence too; so is each word of the glossary."""
     names = []
-    for title in diner_names:
+    for title in real_titles:
         name = clean_name(title)
         if name and published.parse(name):
             names.append(name)
     assert len(names) > 500
-    words = [word for of_kind in published.as_dict().values() for word in of_kind]
-    assert [name for name in (*names, *words) if name_of(name) != name] == []
-    assert [name for name in names if name_of(f"这个菜谱的菜名是“{name}”。") != name] == []
+    for name in names:
+        assert name_of(name) == name
+        assert name_of(f"这个菜谱的菜名是“{name}”。") == name
+    for words in published.as_dict().values():
+        for word in words:
+            assert name_of(word) == word
 
 
 CHAT = yaml.safe_load(Path(__file__).with_name("diner_chat_cases.yaml").read_text("utf-8"))
-READ_FORMS = [form for forms in CHAT["right"].values() for form in forms]
-NEAR_FORMS = [form for forms in CHAT["wrong"].values() for form in forms]
+READ_FORMS = list(itertools.chain(*CHAT["right"].values()))
+NEAR_FORMS = list(itertools.chain(*CHAT["wrong"].values()))
 
 
 @pytest.mark.parametrize("form", READ_FORMS)
@@ -255,8 +263,8 @@ def test_near_forms_are_not_read(form: str) -> None:
 def names_to_read(titles: Iterable[str]) -> set[str]:
     """Return the names of mini, a tenth of real names, and two with words of announcements."""
     names = {"叫花鸡", "可乐鸡翅"}
-    for part in mini.split("tmcd").values():
-        names.update(part["names"])
+    for recipes in mini.split("tmcd").values():
+        names.update(recipes["names"])
     for title in titles:
         name = clean_name(title)
         if name_of(name) == name:
@@ -265,9 +273,9 @@ def names_to_read(titles: Iterable[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("family", CASES["found"])
-def test_every_form_of_a_family_gives_every_name(family: str, diner_names: list[str]) -> None:
+def test_every_form_of_a_family_gives_every_name(family: str, real_titles: list[str]) -> None:
     """Announcements are read around any name."""
-    names = names_to_read(diner_names[::10])
+    names = names_to_read(real_titles[::10])
     assert len(names) > 100
     for form, name in itertools.product(CASES["found"][family], names):
         assert name_of(form.format(name)) == name, form
@@ -328,27 +336,29 @@ def test_a_seed_changes_generated_recipes_only() -> None:
 
 
 def test_component_questions_are_about_the_same_recipes() -> None:
-    """Instead of each question for a name there are three, whose answers make up the name."""
+    """Three questions replace each one for a name, and their answers make up the name."""
     about_names = prepare(MINI, 0).train
     about_components = prepare(MINI | {"ask": "components"}, 0).train
     assert len(about_components) == 3 * len(about_names)
     remaining = iter(about_components)
     for name_question, name in about_names:
         words: list[str] = []
-        for kind in QUESTIONS:
+        for topic in QUESTIONS:
             question, answer = next(remaining)
-            assert question == name_question.replace("菜名", kind)
+            assert question == name_question.replace("菜名", topic)
             words.extend(filter(None, answer.split(",")))
         assert sorted(words) == sorted(mini.glossary().words_in(name) or ())
 
 
 def test_a_smaller_share_is_a_part_of_a_larger_one() -> None:
     """The model file says which share was trained on."""
-    fifth, most, whole = (prepare({"corpus": "mini", "share": share}, 0) for share in (0.2, 0.6, 1))
+    fifth = prepare({"corpus": "mini", "share": 0.2}, 0)
+    three_fifths = prepare({"corpus": "mini", "share": 0.6}, 0)
+    all_recipes = prepare({"corpus": "mini", "share": 1}, 0)
     assert len(fifth.train) == 7
-    assert len(most.train) == 20
-    assert len(whole.train) == 34
-    assert set(fifth.train) < set(most.train) < set(whole.train)
+    assert len(three_fifths.train) == 20
+    assert len(all_recipes.train) == 34
+    assert set(fifth.train) < set(three_fifths.train) < set(all_recipes.train)
     assert fifth.model_file == {"training_share": 0.2}
 
 
@@ -396,9 +406,9 @@ def answer_as_folder(model: Path, prompts: Iterable[str], *, max_gen_toks: int) 
     assert max_gen_toks == 16
     answers = {"主要操作": model.name, "主要风味": "", "主要食材": "土豆, 鱼"}
     responses = []
-    for text in prompts:
-        (kind,) = [kind for kind in answers if f"{kind}是什么" in text]
-        responses.append(answers[kind])
+    for prompt_text in prompts:
+        (topic,) = [topic for topic in answers if f"{topic}是什么" in prompt_text]
+        responses.append(answers[topic])
     return responses
 
 
@@ -421,7 +431,9 @@ STATED = "这个菜谱的主要操作是aux,这个菜谱的主要食材是土豆
 """The end of a prompt with the predictions of the stand-in in the folder ``aux``."""
 
 
-def test_predictions_stand_before_the_question_in_training_and_in_the_task(trained: Any) -> None:
+def test_predictions_stand_before_the_question_in_training_and_in_the_task(
+    trained: Callable[..., str],
+) -> None:
     """The task has the prompts that were trained."""
     material = prepare(MINI | {"ask": "cp", "auxiliary": trained("aux")}, 0)
     for text, _ in (*material.train, *material.gates["dev"]):
@@ -432,7 +444,7 @@ def test_predictions_stand_before_the_question_in_training_and_in_the_task(train
         assert doc["input"].endswith(f"” {STATED}")
 
 
-def test_predictions_are_kept(trained: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predictions_are_kept(trained: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The auxiliary model is not asked a second time."""
     data = MINI | {"ask": "cp", "auxiliary": trained("aux")}
     material = prepare(data, 0)
@@ -465,7 +477,7 @@ def test_options_that_do_not_fit_are_refused(data: dict[str, Any], message: str)
     ids=str,
 )
 def test_an_auxiliary_model_of_another_training_is_refused(
-    trained: Any, trained_with: dict[str, Any], message: str
+    trained: Callable[..., str], trained_with: dict[str, Any], message: str
 ) -> None:
     """It must have been trained on the same recipes, and on questions about components."""
     folder = trained("other", **trained_with)

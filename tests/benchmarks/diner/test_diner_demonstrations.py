@@ -40,7 +40,9 @@ GLOSSARY = Glossary(diner_own.GLOSSARY)
 
 def random_names(rng: random.Random) -> list[str]:
     """Return names that the glossary's words make, in a random order."""
-    words = [word for kind in diner_own.GLOSSARY.values() for word in kind]
+    words: list[str] = []
+    for classes in diner_own.GLOSSARY.values():
+        words.extend(classes)
     drawn = {"".join(rng.sample(words, rng.randint(1, 3))) for _ in range(25)}
     names = [name for name in sorted(drawn) if GLOSSARY.parse(name)]
     rng.shuffle(names)
@@ -65,6 +67,7 @@ def random_split(seed: int) -> Split:
 
 
 def shown(split: Split, choice: Choice) -> list[Recipe]:
+    """Return the recipes that a choice shows, in their order."""
     return [split.by_id[name] for name in choice.ids]
 
 
@@ -84,8 +87,8 @@ def test_order_and_other_samples_change_no_choice(
     choices = choose(split, split.test, how, 2, seed=1).by_sample
     assert choices.keys() == {recipe.id for recipe in split.test}
     reversed_split = replace(split, train=split.train[::-1])
-    few = choose(reversed_split, split.test[7:3:-1], how, 2, seed=1).by_sample
-    assert few == {sample.id: choices[sample.id] for sample in split.test[4:8]}
+    of_four_samples = choose(reversed_split, split.test[7:3:-1], how, 2, seed=1).by_sample
+    assert of_four_samples == {sample.id: choices[sample.id] for sample in split.test[4:8]}
 
 
 @pytest.mark.parametrize("name", ["tmcd", "random"])
@@ -96,8 +99,8 @@ def test_the_oracle_shows_different_names_and_never_the_gold_one(
     split, *_ = load.Recipes(corpus="mini", split=name).read()
     choices = choose(split, split.test, ORACLE, 2, seed=1).by_sample
     for sample in split.test:
-        names = {recipe.name for recipe in shown(split, choices[sample.id])}
-        assert len(names | {sample.name}) == 3
+        names = [recipe.name for recipe in shown(split, choices[sample.id])]
+        assert len({sample.name, *names}) == 3, sample
 
 
 @settings(max_examples=15)
@@ -119,8 +122,8 @@ def test_only_the_oracle_looks_at_the_gold_name(how: str, is_same: bool) -> None
     """Exchanging the gold names of samples changes the oracle's choices only."""
     split = random_split(0)
     renamed = []
-    for sample, other in zip(split.test, split.test[::-1], strict=True):
-        renamed.append(replace(sample, name=other.name))
+    for sample, last_sample in zip(split.test, split.test[::-1], strict=True):
+        renamed.append(replace(sample, name=last_sample.name))
     chosen = choose(split, split.test, how, 2, seed=1)
     assert (chosen == choose(split, renamed, how, 2, seed=1)) == is_same
 
@@ -146,8 +149,8 @@ def test_the_oracle_follows_the_paper(seed: int) -> None:
         for recipe in shown(split, choices.by_sample[sample.id]):
             to_cover = uncovered & trained_components or gold
             assert f1(recipe.name, to_cover) == max(f1(name, to_cover) for name in names)
-            same_name = [other for other in split.train if other.name == recipe.name]
-            assert all_scores[recipe] == max(all_scores[other] for other in same_name)
+            of_this_name = [each for each in split.train if each.name == recipe.name]
+            assert all_scores[recipe] == max(all_scores[each] for each in of_this_name)
             uncovered = uncovered - parsed[recipe.name]
             names = names - {recipe.name}
 
@@ -178,7 +181,7 @@ def test_the_oracle_passes_over_components_that_training_lacks() -> None:
 
 @pytest.mark.parametrize("how", SELECTIONS)
 def test_copies_are_never_shown_and_too_few_are_counted(how: str) -> None:
-    """Of ten training recipes, nine are the sample but for punctuation."""
+    """Nine of ten training recipes are the sample but for punctuation."""
     train = []
     for number in range(9):
         train.append(Recipe(f"{number}", "土豆切丝，热锅下油！" + "。" * number, "炒土豆"))
@@ -191,9 +194,8 @@ def test_copies_are_never_shown_and_too_few_are_counted(how: str) -> None:
 
 def test_words_are_words() -> None:
     """Text is segmented; punctuation and space are no words, and case does not count."""
-    assert words_of("把土豆切成丝，放入锅中。 180度烤20分钟！") == [
-        "把", "土豆", "切成", "丝", "放入", "锅中", "180", "度", "烤", "20", "分钟",
-    ]  # fmt: skip
+    words = words_of("把土豆切成丝，放入锅中。 180度烤20分钟！")
+    assert "|".join(words) == "把|土豆|切成|丝|放入|锅中|180|度|烤|20|分钟"
     assert words_of("，。！ \n") == []
     assert words_of("Oven") == ["oven"]
 

@@ -21,12 +21,13 @@ from support.asking import pick
 from lm_eval_ext.benchmarks.diner import load, mini, score
 from lm_eval_ext.benchmarks.diner.answers import name_of
 from lm_eval_ext.benchmarks.diner.glossary import KINDS, Component, Glossary, clean_name
-from lm_eval_ext.benchmarks.diner.records import CATEGORIES, PARTS, Categories, Recipe
+from lm_eval_ext.benchmarks.diner.records import CATEGORIES, Categories, Recipe
 from lm_eval_ext.data import sources
 from lm_eval_ext.errors import DataError, OptionError
 
 
 def documents(folder: Path, **options: Any) -> list[dict[str, Any]]:
+    """Return the documents of a folder under these options."""
     return list(load.dataset(diner_dir=str(folder), **options)["test"])
 
 
@@ -67,8 +68,8 @@ def test_scripts_do_not_make_an_answer_wrong(tmp_path: Path, sides: str) -> None
     to_traditional = opencc.OpenCC("s2t").convert
     changed = diner_own.content()
     if "names" in sides:
-        for part in changed.values():
-            part["names"] = [to_traditional(name) for name in part["names"]]
+        for recipes in changed.values():
+            recipes["names"] = list(map(to_traditional, recipes["names"]))
     folder = diner_own.write(tmp_path, changed=changed)
     if "words" in sides:
         file = folder / "glossary.json"
@@ -111,7 +112,7 @@ def test_without_a_number_or_with_a_large_one_all_are_drawn(per_dish: int) -> No
 
 
 def test_dishes_are_mixed() -> None:
-    """That is so without a number, too, since --limit takes the first recipes."""
+    """Recipes that are not drawn but taken whole are mixed, too, since --limit takes the first."""
     assert len({recipe.name for recipe in load.drawn(SEVENTY, 0, 0)[:9]}) > 3
 
 
@@ -207,7 +208,7 @@ def test_the_published_file_is_the_declared_one(
 
 
 EMPTY: dict[str, dict[str, str]] = {"food": {}, "action": {}, "flavour": {}}
-OWN = {
+SMALL_GLOSSARY = {
     "food": {
         "鸡": "鸡",
         "鸡肉": "鸡",
@@ -228,7 +229,7 @@ PARSES = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner_parsing.csv"
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("鸡肉", "鸡肉"),  # the longer word, not 鸡 and a rest
+        ("鸡肉", "鸡肉"),  # the longer word, not 鸡 and a remainder
         ("香辣鸡", "香辣 鸡"),
         ("小炒鸡蛋", "小炒 鸡蛋"),
         ("鸡鸡", "鸡 鸡"),  # repeats are kept
@@ -239,9 +240,9 @@ PARSES = Path(__file__).parents[3] / "docs" / "benchmarks" / "diner_parsing.csv"
 )
 def test_matching_takes_the_longest_word_from_the_left(name: str, words: str) -> None:
     """A name is divided into words of the glossary, and each is its class's component."""
-    glossary = Glossary(OWN)
+    glossary = Glossary(SMALL_GLOSSARY)
     component_of = {}
-    for kind, classes in OWN.items():
+    for kind, classes in SMALL_GLOSSARY.items():
         for word, class_name in classes.items():
             component_of[word] = Component(kind, class_name)
     assert glossary.words_in(name) == tuple(words.split())
@@ -251,28 +252,29 @@ def test_matching_takes_the_longest_word_from_the_left(name: str, words: str) ->
 @pytest.mark.parametrize("name", ["豆沙拉", "鸡蛋花", "香鸡", "饼", "炒 鸡"])
 def test_nothing_is_given_back_and_a_class_is_no_word(name: str) -> None:
     """A name with a remainder does not parse, even if shorter words would leave none."""
-    glossary = Glossary(OWN)
+    glossary = Glossary(SMALL_GLOSSARY)
     assert glossary.words_in(name) is None
     assert glossary.parse(name) is None
 
 
 def test_words_of_a_class_are_one_component() -> None:
     """A component has its words, in its own kind only."""
-    glossary = Glossary(OWN)
+    glossary = Glossary(SMALL_GLOSSARY)
     assert glossary.parse("鸡肉") == (Component("food", "鸡"),)
     assert glossary.parse("鸡") == (Component("food", "鸡"),)
-    words = {kind: glossary.words(Component(kind, "鸡")) for kind in KINDS}
-    assert words == {"food": ("鸡", "鸡肉"), "action": (), "flavour": ()}
+    assert glossary.words(Component("food", "鸡")) == ("鸡", "鸡肉")
+    assert glossary.words(Component("action", "鸡")) == ()
+    assert glossary.words(Component("flavour", "鸡")) == ()
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     """Neither its order counts nor a byte order mark, which some editors write."""
     file = tmp_path / "glossary.json"
-    reordered = {kind: dict(reversed(OWN[kind].items())) for kind in reversed(KINDS)}
+    reordered = {kind: dict(reversed(SMALL_GLOSSARY[kind].items())) for kind in reversed(KINDS)}
     file.write_text(json.dumps(reordered), encoding="utf-8-sig")
     glossary = Glossary.read(file)
-    assert glossary.as_dict() == OWN
-    assert glossary.digest == Glossary(OWN).digest
+    assert glossary.as_dict() == SMALL_GLOSSARY
+    assert glossary.digest == Glossary(SMALL_GLOSSARY).digest
 
 
 def test_words_that_differ_in_script_only_are_one_word() -> None:
@@ -283,8 +285,8 @@ def test_words_that_differ_in_script_only_are_one_word() -> None:
 
 def test_a_digest_depends_on_classes() -> None:
     """The same words in other classes are another glossary."""
-    changed = OWN | {"flavour": {"辣": "香辣", "香辣": "香辣"}}
-    assert Glossary(changed).digest != Glossary(OWN).digest
+    changed = SMALL_GLOSSARY | {"flavour": {"辣": "香辣", "香辣": "香辣"}}
+    assert Glossary(changed).digest != Glossary(SMALL_GLOSSARY).digest
 
 
 @pytest.mark.parametrize("title", TITLES)
@@ -315,9 +317,12 @@ def test_the_page_shows_what_the_published_glossary_does(published: Glossary) ->
 def test_the_published_glossary_has_the_papers_sizes(published: Glossary) -> None:
     """Each kind has its number of words and classes; 40 classes are called by no word."""
     content = published.as_dict()
-    sizes = {kind: (len(words), len(set(words.values()))) for kind, words in content.items()}
+    sizes = {}
+    all_words: set[str] = set()
+    for kind, words in content.items():
+        sizes[kind] = (len(words), len(set(words.values())))
+        all_words.update(words)
     assert sizes == {"food": (535, 413), "action": (40, 31), "flavour": (35, 35)}
-    all_words = set().union(*content.values())
     without_word = set()
     for kind, words in content.items():
         for class_name in words.values():
@@ -333,32 +338,46 @@ def chinese_outside_round_brackets(title: str) -> str:
 
 
 def test_as_many_real_names_parse_as_the_fact_sheet_says(
-    published: Glossary, thousand: list[str], how_to_cook: list[str]
+    published: Glossary, thousand_titles: list[str], how_to_cook_titles: list[str]
 ) -> None:
-    """Of both files, titles as they are, cleaned by the paper's rule, and cleaned by ours."""
+    """The counts are of titles as they are, cleaned by the paper's rule, and cleaned by ours."""
 
     def count_parsing(names: Iterable[str]) -> int:
         return sum(bool(published.parse(name)) for name in names)
 
-    assert len(thousand) == 1000
-    assert count_parsing(thousand) == 269
-    assert count_parsing(map(chinese_outside_round_brackets, thousand)) == 309
-    assert count_parsing(map(clean_name, thousand)) == 314
-    assert len(how_to_cook) == 368
-    assert count_parsing(how_to_cook) == 190
-    assert count_parsing(map(clean_name, how_to_cook)) == 191
+    assert len(thousand_titles) == 1000
+    assert count_parsing(thousand_titles) == 269
+    assert count_parsing(map(chinese_outside_round_brackets, thousand_titles)) == 309
+    assert count_parsing(map(clean_name, thousand_titles)) == 314
+    assert len(how_to_cook_titles) == 368
+    assert count_parsing(how_to_cook_titles) == 190
+    assert count_parsing(map(clean_name, how_to_cook_titles)) == 191
 
 
 def test_trying_again_would_parse_one_name_more(
-    published: Glossary, diner_names: list[str]
+    published: Glossary, real_titles: list[str]
 ) -> None:
-    """Of 554 names that words can cover, the longest word from the left covers 553."""
-    words = [word for of_kind in published.as_dict().values() for word in of_kind]
+    """The longest word from the left covers 553 of 554 names that words can cover."""
+    words: list[str] = []
+    for classes in published.as_dict().values():
+        words.extend(classes)
     covered = re.compile(f"(?:{'|'.join(words)})+")
-    names = {clean_name(title) for title in diner_names}
-    coverable = [name for name in names if covered.fullmatch(name)]
+    coverable = set()
+    for title in real_titles:
+        name = clean_name(title)
+        if covered.fullmatch(name):
+            coverable.add(name)
     assert len(coverable) == 554
-    assert len([name for name in coverable if published.parse(name)]) == 553
+    assert sum(bool(published.parse(name)) for name in coverable) == 553
+
+
+def check_that_glossary_is_refused(file: Path, text: str, message: str) -> None:
+    """Write a glossary and check the error of reading it."""
+    file.write_text(text, "utf-8")
+    with pytest.raises(DataError, match=re.escape(message)) as error:
+        Glossary.read(file)
+    assert str(file) in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -371,63 +390,74 @@ def test_trying_again_would_parse_one_name_more(
         (EMPTY | {"food": {"鸡 肉": "鸡"}}, "food.鸡 肉.[key]: String should match"),
         (EMPTY | {"food": {"卤": "卤"}, "action": {"卤": "卤"}}, "'卤' as food '卤' and as action"),
         (EMPTY | {"food": {"麵": "面", "面": "粉"}}, "has '面' as food '面' and as food '粉'"),
+    ],
+)
+def test_a_glossary_of_another_form_is_refused(
+    content: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    """The error names the file and the key or word, in one line."""
+    check_that_glossary_is_refused(tmp_path / "glossary.json", json.dumps(content), message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
         ("{", "not valid YAML"),
         ('{"food": {"鸡": "鸡", "鸡": "肉"}, "action": {}, "flavour": {}}', "'鸡' is repeated"),
     ],
+    ids=["cut off", "a repeated key"],
 )
-def test_a_file_that_is_no_glossary_is_refused(content: Any, message: str, tmp_path: Path) -> None:
-    """The error names the file and the key or word, in one line."""
-    file = tmp_path / "glossary.json"
-    file.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
-    with pytest.raises(DataError, match=re.escape(message)) as error:
-        Glossary.read(file)
-    assert str(file) in str(error.value)
-    assert "\n" not in str(error.value)
+def test_a_file_that_is_no_glossary_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    """The error names the file and what is wrong, in one line."""
+    check_that_glossary_is_refused(tmp_path / "glossary.json", text, message)
 
 
 GLOSSARY = mini.glossary()
 
 
-def pairs(split: str, *parts: str) -> list[tuple[str, str]]:
+def pairs(split: str, *part_names: str) -> list[tuple[str, str]]:
     """Return instructions with their names, of all parts if none is named."""
     content = mini.split(split)
-    of_parts: list[tuple[str, str]] = []
-    for part in parts or content:
-        recipes = content[part]
-        of_parts.extend(zip(recipes["instructions"], recipes["names"], strict=True))
-    return of_parts
+    all_pairs: list[tuple[str, str]] = []
+    for part_name in part_names or content:
+        recipes = content[part_name]
+        all_pairs.extend(zip(recipes["instructions"], recipes["names"], strict=True))
+    return all_pairs
+
+
+def names_in(split: str, part_name: str) -> list[str]:
+    """Return the names of a part, with repeats."""
+    return [name for _, name in pairs(split, part_name)]
 
 
 @pytest.mark.parametrize(("split", "divides_dishes"), [("tmcd", True), ("random", False)])
 def test_both_splits_divide_the_same_recipes(split: str, divides_dishes: bool) -> None:
     """They have the same sizes, and only the TMCD split tests names that are not trained on."""
     assert sorted(pairs(split)) == sorted(pairs("tmcd"))
-    assert {part: len(pairs(split, part)) for part in PARTS} == {
-        "train": 34,
-        "valid": 8,
-        "test": 24,
-    }
-    trained_names = {name for _, name in pairs(split, "train")}
-    tested_names = {name for _, name in pairs(split, "test")}
-    assert trained_names.isdisjoint(tested_names) == divides_dishes
+    assert len(pairs(split, "train")) == 34
+    assert len(pairs(split, "valid")) == 8
+    assert len(pairs(split, "test")) == 24
+    trained_names = set(names_in(split, "train"))
+    assert trained_names.isdisjoint(names_in(split, "test")) == divides_dishes
 
 
 @pytest.mark.parametrize("split", ["tmcd", "random"])
 def test_every_component_to_be_recognised_occurs_in_training(split: str) -> None:
     """All names outside of training parse into its components."""
-    known: set[Component] = set()
-    for _, name in pairs(split, "train"):
-        known.update(GLOSSARY.parse(name) or ())
-    for _, name in pairs(split, "valid", "test"):
+    trained_components: set[Component] = set()
+    for name in names_in(split, "train"):
+        trained_components.update(GLOSSARY.parse(name) or ())
+    for name in (*names_in(split, "valid"), *names_in(split, "test")):
         components = GLOSSARY.parse(name)
         assert components, name
-        assert known.issuperset(components), name
+        assert trained_components.issuperset(components), name
 
 
 def test_the_tmcd_split_tests_all_categories() -> None:
     """Each way in which training names can combine is in the test set."""
-    categories = Categories([GLOSSARY.parse(name) or () for _, name in pairs("tmcd", "train")])
-    tested = {categories.of(GLOSSARY.parse(name) or ()) for _, name in pairs("tmcd", "test")}
+    trained = [GLOSSARY.parse(name) or () for name in names_in("tmcd", "train")]
+    categories = Categories(trained)
+    tested = {categories.of(GLOSSARY.parse(name) or ()) for name in names_in("tmcd", "test")}
     assert tested == set(CATEGORIES)
 
 
@@ -435,4 +465,4 @@ def test_no_instruction_has_its_name() -> None:
     """Names are clean, and the text does not give them away."""
     for instruction, name in pairs("tmcd"):
         assert name not in instruction
-        assert clean_name(name) == name
+        assert clean_name(name) == name, instruction

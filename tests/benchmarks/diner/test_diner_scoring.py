@@ -89,31 +89,36 @@ GOLD = st.sampled_from([case["gold"] for case in CASES["scores"]])
 
 
 @given(GOLD, ANY | GOLD)
-def test_bounds(gold: str, prediction: str) -> None:
+def test_counts_keep_their_bounds(gold: str, prediction: str) -> None:
     """The gold name is right; hits are no more than either side; kinds add up to all."""
     assert counts(gold, gold, GLOSSARY).f1 == 1
     counted = counts(gold, prediction, GLOSSARY)
     assert 0 <= counted.hits <= min(counted.gold, counted.predicted)
-    by_kind = [counts(gold, prediction, GLOSSARY, [kind]) for kind in KINDS]
-    assert sum(of_kind.hits for of_kind in by_kind) == counted.hits
-    assert sum(of_kind.gold for of_kind in by_kind) == counted.gold
+    hits, gold_size = Fraction(0), Fraction(0)
+    for kind in KINDS:
+        of_kind = counts(gold, prediction, GLOSSARY, [kind])
+        hits += of_kind.hits
+        gold_size += of_kind.gold
+    assert hits == counted.hits
+    assert gold_size == counted.gold
 
 
 @pytest.mark.parametrize("case", named(CASES["categories"], "train", "name"))
-def test_categories(case: Mapping[str, Any]) -> None:
-    """A test name's category says how training names combine to it, if they do."""
+def test_a_name_has_the_category_by_which_training_names_combine(case: Mapping[str, Any]) -> None:
+    """If they do not combine to it, it has none."""
     train = [name.split() for name in case["train"].split(",")]
     assert Categories(train).of(case["name"].split()) == case["category"]
 
 
 def exhaustive(train: list[frozenset[str]], name: frozenset[str]) -> str | None:
     """Apply the page's definitions, word by word, to all pairs and triples of names."""
-    if not name or any(name <= known for known in train):
+    if not name or any(name <= trained for trained in train):
         return None
     if len(name) == 2 and set(map(frozenset, name)) <= set(train):
         return "CombTwo"
-    for base, other in product(train, repeat=2):
-        if len(base) >= 2 and base < name and len(name - base) == 1 and name - base <= other:
+    for base, source in product(train, repeat=2):
+        added = name - base
+        if len(base) >= 2 and base < name and len(added) == 1 and added <= source:
             return "AddOne"
     for size, category in ((2, "RecoTwo"), (3, "RecoThree")):
         for names in combinations(train, size):
@@ -135,7 +140,7 @@ def test_an_exhaustive_check_agrees(train: list[frozenset[str]], name: frozenset
     assert expected is None or expected in CATEGORIES
 
 
-OWN = Glossary(diner_own.GLOSSARY)
+OWN_GLOSSARY = Glossary(diner_own.GLOSSARY)
 
 
 def figures(answers: Sequence[tuple[str, str, str]]) -> Old:
@@ -143,7 +148,7 @@ def figures(answers: Sequence[tuple[str, str, str]]) -> Old:
     documents = []
     for number, (gold, category, answer) in enumerate(answers):
         doc = {"answer": gold, "category": category}
-        rows = score.by_glossary(doc, answer.split("|"), glossary=OWN)
+        rows = score.by_glossary(doc, answer.split("|"), glossary=OWN_GLOSSARY)
         documents.append((f"{number}", f"{number}", (gold,), rows))
     return Old("diner", documents)
 
@@ -214,15 +219,15 @@ def test_where_nothing_was_asked_for_nothing_is_right() -> None:
     assert values["micro_f1"] == 1
 
 
-@pytest.mark.parametrize("kind", ["name", "name_random", "cp", "icl", "icl_oracle"])
-def test_gold_answers_reach_one(kind: str) -> None:
+@pytest.mark.parametrize("prompt", ["name", "name_random", "cp", "icl", "icl_oracle"])
+def test_gold_answers_reach_one(prompt: str) -> None:
     """All documents of a task are right if they are answered with the gold name."""
-    task = load_task(f"diner_mini_{kind}")
+    task = load_task(f"diner_mini_{prompt}")
     for doc in task.eval_docs:
         row, *_ = task.process_results(doc, [doc["answer"]])["rows"]
-        assert row["hits"] == row["predicted"] == row["gold"]
-        assert row["f1"] == 1
-        assert row["exact_match"] == 1
+        assert row["hits"] == row["predicted"] == row["gold"], doc["id"]
+        assert row["f1"] == 1, doc["id"]
+        assert row["exact_match"] == 1, doc["id"]
 
 
 def test_in_context_prompts_hold_two_recipes_and_the_question() -> None:
@@ -245,7 +250,7 @@ def load_own_task(folder: Path, content: dict[str, Any] | None = None) -> Any:
     return load_task("diner_name_random", diner_dir=str(written))
 
 
-def test_an_own_folder_signs_its_content_and_not_its_place(tmp_path: Path) -> None:
+def test_a_users_folder_signs_its_content_and_not_its_place(tmp_path: Path) -> None:
     """The same recipes elsewhere have the same signature, other recipes another checksum."""
     changed = diner_own.content()
     changed["test"]["names"][1] = "宫保鸡丁"

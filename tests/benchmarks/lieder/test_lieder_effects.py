@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_lieder_score import recorded
+from support.lieder_recordings import scored_documents
 
 from lm_eval_ext.benchmarks.lieder import score
 from lm_eval_ext.benchmarks.lieder.effects import (
@@ -44,8 +44,10 @@ def recorded_runs(folder: Path) -> RunTables:
         runs[model] = {}
         for experiment in ("base", "diff"):
             documents: list[Scored] = []
-            for number, (doc, rows) in enumerate(recorded(folder, experiment, model)):
-                documents.append((str(number), str(number), (doc["item"],), rows))
+            scored = scored_documents(folder, experiment, model)
+            for number, document in enumerate(scored):
+                item = document.doc["item"]
+                documents.append((str(number), str(number), (item,), document.rows))
             runs[model][f"lieder_{experiment}"] = frame(documents)
     return runs
 
@@ -149,7 +151,7 @@ def test_an_effect_on_fresh_items_compares_the_fresh_tasks() -> None:
 
 @pytest.mark.parametrize("effect", EFFECTS)
 def test_no_difference_is_no_effect(effect: str) -> None:
-    """Where an item has the same verdict in all conditions, the estimate is zero and p high."""
+    """If an item has the same verdict in all conditions, the estimate is zero and p high."""
 
     def is_right(task: str, item: int, comparison: str) -> bool:
         return item % 2 == 0

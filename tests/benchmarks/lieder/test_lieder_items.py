@@ -1,8 +1,11 @@
 """Items of our own have the published design, none of its words, and no unfit words."""
 
 import hashlib
+import itertools
 import json
 import re
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from lm_eval_ext.benchmarks.lieder.records import (
     NONREFERENTIAL,
     Experiment,
     Group,
+    Sentence,
 )
 from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import OptionError
@@ -24,46 +28,6 @@ from lm_eval_ext.stats.statistics import estimate
 from lm_eval_ext.stats.table import frame
 
 EXPERIMENTS: tuple[Experiment, ...] = ("base", "diff", "two")
-
-PUBLISHED_ITEMS = {
-    "1_dog": Item(
-        article="a",
-        noun="dog",
-        plural="dogs",
-        owners=("John", "Mark"),
-        base="own _",
-        finite="owns _",
-        auxiliary="does",
-        attempt="adopt _",
-        predicate_singular="is very cute",
-        predicate_plural="are very cute",
-    ),
-    "7_beer": Item(
-        article="a",
-        noun="beer",
-        plural="beers",
-        owners=("Sam", "Kate"),
-        base="order _ at the bar",
-        finite="ordered _ at the bar",
-        auxiliary="did",
-        attempt="order _ at the bar",
-        predicate_singular="was warm",
-        predicate_plural="were warm",
-    ),
-    "13_bed": Item(
-        article="a",
-        noun="bed",
-        plural="beds",
-        owners=("Luke", "Rachel"),
-        base="buy _",
-        finite="bought _",
-        auxiliary="did",
-        attempt="buy _",
-        predicate_singular="was delivered the next day",
-        predicate_plural="were delivered the next day",
-    ),
-}
-"""Three of the published items, written as ours are."""
 
 MINI_DIGEST = "8c2707e9233513d7"
 
@@ -76,7 +40,8 @@ DIGESTS: dict[Experiment, str] = {
 scores incomparable: raise the tasks' versions, then renew it."""
 
 
-def digest(groups: list[Group] | tuple[Group, ...]) -> str:
+def digest(groups: Sequence[Group]) -> str:
+    """Return a digest of the groups' names and sentences."""
     content = []
     for group in groups:
         content.append([group.item, group.family, [list(each) for each in group.sentences]])
@@ -104,29 +69,100 @@ def test_fresh_items_differ_from_those_of_the_seed() -> None:
     assert fresh["item"] != seeded["item"]
 
 
+NOUNS_OF_TWO_WORDS = {6, 14}
+"""The numbers of the published items with such a noun, which :func:`parsed` does not understand."""
+
+CLAUSES = re.compile(
+    r"(?P<owner>\w+) (?P<finite>.+) "
+    r"but (?P<other_owner>\w+) (?P<auxiliary>does|did)n't (?P<base>.+)\."
+)
+MANAGED = re.compile(r"\w+ managed to (?P<attempt>.+) but .+\.")
+
+
+def sentence_of(group: Group, condition: str) -> Sentence:
+    """Return the sentence of a group under a condition."""
+    (sentence,) = [each for each in group.sentences if each.condition == condition]
+    return sentence
+
+
+def match(pattern: re.Pattern[str], text: str) -> dict[str, str]:
+    """Return the named groups of a pattern that a whole text must match."""
+    matched = pattern.fullmatch(text)
+    assert matched is not None, text
+    return matched.groupdict()
+
+
+def parsed(affirmative_negation: Group, managed_failed: Group) -> Item:
+    """Read an item as ours are written out of its sentences in two families."""
+    singular = sentence_of(affirmative_negation, "pos_neg_s")
+    plural = sentence_of(affirmative_negation, "pos_neg_p")
+    managed = sentence_of(managed_failed, "pos_neg_s")
+    clauses = match(CLAUSES, singular.context)
+    attempt = match(MANAGED, managed.context)["attempt"]
+    noun, _, predicate_singular = subject_and_predicate(singular).partition(" ")
+    plural_noun, _, predicate_plural = subject_and_predicate(plural).partition(" ")
+    an_entity = f"a {noun}"
+    return Item(
+        article="a",
+        noun=noun,
+        plural=plural_noun,
+        owners=(clauses["owner"], clauses["other_owner"]),
+        base=clauses["base"].replace(an_entity, "_"),
+        finite=clauses["finite"].replace(an_entity, "_"),
+        auxiliary=clauses["auxiliary"],
+        attempt=attempt.replace(an_entity, "_"),
+        predicate_singular=predicate_singular,
+        predicate_plural=predicate_plural,
+    )
+
+
+def subject_and_predicate(sentence: Sentence) -> str:
+    """Return a continuation such as " The dog barks." without article and period."""
+    return sentence.continuation.removeprefix(" The ").removesuffix(".")
+
+
+@pytest.fixture
+def published(real_data: Path) -> dict[Experiment, dict[str, list[Group]]]:
+    """Return the published groups by experiment and item, but for nouns of two words."""
+    by_experiment: dict[Experiment, dict[str, list[Group]]] = {}
+    for experiment in EXPERIMENTS:
+        by_item: dict[str, list[Group]] = defaultdict(list)
+        file = real_data / f"lieder/stimuli/{experiment}_stimuli.jsonl"
+        for group in load.read(file, experiment):
+            number, _, _ = group.item.partition("_")
+            if int(number) not in NOUNS_OF_TWO_WORDS:
+                by_item[group.item].append(group)
+        by_experiment[experiment] = by_item
+    return by_experiment
+
+
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_published_items_come_out_as_published(
-    real_data: Path, experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+    published: dict[Experiment, dict[str, list[Group]]],
+    experiment: Experiment,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All contexts, continuations and judgments; the non-referential sentence is our own."""
+    assert len(published[experiment]) == 14
+    for name, groups in published[experiment].items():
+        assert [group.family for group in groups] == list(FAMILIES), name
+        affirmative_negation, _, managed_failed = published["base"][name]
+        item = parsed(affirmative_negation, managed_failed)
+        monkeypatch.setattr(items, "draw", lambda count, seed, item=item: [item])
+        our_groups = items.drawn(1, "", experiment)
+        assert [group.family for group in our_groups] == list(FAMILIES)
+        for our_group, group in zip(our_groups, groups, strict=True):
+            check_sentences(our_group, group)
 
-    def draw_published(count: int, seed: str) -> list[Item]:
-        return list(PUBLISHED_ITEMS.values())[:count]
 
-    monkeypatch.setattr(items, "draw", draw_published)
-    our_groups = items.drawn(3, "", experiment)
-    stimuli = load.read(real_data / f"lieder/stimuli/{experiment}_stimuli.jsonl", experiment)
-    published_groups = [group for group in stimuli if group.item in PUBLISHED_ITEMS]
-    assert len(published_groups) == len(our_groups) == 9
-    for ours, published in zip(our_groups, published_groups, strict=True):
-        assert ours.family == published.family
-        for our_sentence, sentence in zip(ours.sentences, published.sentences, strict=True):
-            if our_sentence.condition.endswith(NONREFERENTIAL):
-                assert our_sentence != sentence
-            else:
-                assert our_sentence == sentence
-            our_context = our_sentence._replace(continuation="")
-            assert our_context == sentence._replace(continuation="")
+def check_sentences(our_group: Group, published_group: Group) -> None:
+    """Check that the sentences are the same, but for those that refer to no entity."""
+    for ours, sentence in zip(our_group.sentences, published_group.sentences, strict=True):
+        if ours.condition.endswith(NONREFERENTIAL):
+            assert ours.continuation != sentence.continuation
+            assert ours == sentence._replace(continuation=ours.continuation)
+        else:
+            assert ours == sentence
 
 
 def test_mini_has_the_design_of_experiment_1() -> None:
@@ -134,14 +170,16 @@ def test_mini_has_the_design_of_experiment_1() -> None:
     groups = items.mini()
     names = list(dict.fromkeys(group.item for group in groups))
     assert len(names) >= 16
-    crossed = [(name, family) for name in names for family in items.words("mini")["families"]]
+    crossed = list(itertools.product(names, items.words("mini")["families"]))
     assert [(group.item, group.family) for group in groups] == crossed
-    endings = ("s", "p", NONREFERENTIAL)
-    conditions = [f"{context}_{ending}" for context in FOUR_CONTEXTS for ending in endings]
+    conditions = []
+    for context in FOUR_CONTEXTS:
+        for ending in ("s", "p", NONREFERENTIAL):
+            conditions.append(f"{context}_{ending}")
     for group in groups:
-        felicitous = {each.condition for each in group.sentences if each.felicitous}
-        assert [sentence.condition for sentence in group.sentences] == conditions
-        assert felicitous == FELICITOUS & set(conditions)
+        assert [sentence.condition for sentence in group.sentences] == conditions, group.item
+        for sentence in group.sentences:
+            assert bool(sentence.felicitous) == (sentence.condition in FELICITOUS), group.item
 
 
 def test_mini_is_well_written() -> None:
@@ -157,27 +195,33 @@ def test_mini_is_well_written() -> None:
     assert len(texts) == len(set(texts))
 
 
-def test_nothing_is_taken_from_lieder(shared_data: Path) -> None:
-    """None of mini's words is published, so none of its sentences, and no noun that is drawn."""
-    stimuli: list[dict[str, str]] = []
+@pytest.fixture
+def published_words(shared_data: Path) -> set[str]:
+    """Return all words of the published sentences."""
+    words: set[str] = set()
     for experiment in EXPERIMENTS:
         file = shared_data / f"lieder/stimuli/{experiment}_stimuli.jsonl"
-        stimuli.extend(json.loads(line) for line in file.read_text().splitlines())
-    published_words = set(re.findall(r"\w+", " ".join(row["sent"] for row in stimuli)))
+        for line in file.read_text().splitlines():
+            words.update(re.findall(r"\w+", json.loads(line)["sent"]))
+    return words
+
+
+def test_no_word_of_mini_is_published(published_words: set[str]) -> None:
+    """So none of its sentences is."""
     for item in items.mini_items():
         words = {item.noun, item.plural, *item.owners, item.base, item.finite, item.attempt}
-        assert not words & published_words
+        assert not words & published_words, item
 
-    published_nouns = {row["id"].split("_")[1] for row in stimuli} | {"tonic"}
-    assert len(published_nouns) == 17
-    drawn_words = set()
+
+def test_no_noun_that_is_drawn_is_published(published_words: set[str]) -> None:
+    """No published sentence has one, even as another word."""
     for noun_class in items.classes().values():
         for noun in noun_class.nouns:
-            drawn_words.update(noun.noun.split())
-    assert not published_nouns & drawn_words
+            assert not set(noun.noun.split()) & published_words, noun
 
 
 def unfit_words() -> dict[str, set[str]]:
+    """Return the words that the lexicon refuses, by reason."""
     return {reason: set(words) for reason, words in items.words("lexicon")["unfit"].items()}
 
 
@@ -273,17 +317,17 @@ def test_a_perfect_reader_is_right_everywhere(experiment: Experiment) -> None:
         responses.append((perfect_logprob(condition, doc["felicitous"]), False))
     table = frame([("a", "a", (doc["item"],), score.process_results(doc, responses))])
     card = cards()["lieder"]
-    values = {}
-    for metric in card.metrics:
-        values[metric] = estimate(table, card.question_of(metric)).value
-    del values["direct/distance"]
-    assert values.pop("undefined") == 0.0
-    without_value = {metric for metric, value in values.items() if value is None}
+    without_value = {"comparisons_with_two"}
     if experiment == "two":
-        assert without_value == {"relative", "relative/affirmative_negation"}
-    else:
-        assert without_value == {"comparisons_with_two"}
-    assert {values[metric] for metric in values.keys() - without_value} == {1.0}
+        without_value = {"relative", "relative/affirmative_negation"}
+    for metric in card.metrics:
+        value = estimate(table, card.question_of(metric)).value
+        if metric in without_value:
+            assert value is None, metric
+        elif metric == "undefined":
+            assert value == 0.0
+        elif metric != "direct/distance":
+            assert value == 1.0, metric
 
 
 @pytest.mark.parametrize(
@@ -295,7 +339,7 @@ def test_a_perfect_reader_is_right_everywhere(experiment: Experiment) -> None:
     ],
     ids=["no items", "too many items", "unknown experiment"],
 )
-def test_bad_options(options: dict[str, Any], message: str) -> None:
+def test_illegal_options_are_refused(options: dict[str, Any], message: str) -> None:
     """The error names the option, its value and the legal values."""
     with pytest.raises(OptionError, match=re.escape(message)):
         load.drawn(**options)

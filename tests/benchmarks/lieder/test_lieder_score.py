@@ -1,22 +1,24 @@
 """The metrics: by hand, by properties, and against the authors' recorded results."""
 
 import csv
+import itertools
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from statistics import fmean
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.asking import pick
+from support.asking import Row, pick
+from support.lieder_recordings import scored_documents
 
-from lm_eval_ext.benchmarks.lieder import load, recordings, score
+from lm_eval_ext.benchmarks.lieder import score
 from lm_eval_ext.benchmarks.lieder.records import (
     FAMILIES,
     FOUR_CONTEXTS,
+    Experiment,
 )
 from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.stats.measures import Question
@@ -25,7 +27,9 @@ JUDGED = ("affirmative_negation", "managed_failed")
 """The families that people judged (appendix B)."""
 
 NONREFERENTIAL = [f"{context}_nonref" for context in FOUR_CONTEXTS]
-REFERENTIAL = [f"{context}_{number}" for context in FOUR_CONTEXTS for number in "sp"]
+SINGULAR = [f"{context}_s" for context in FOUR_CONTEXTS]
+PLURAL = [f"{context}_p" for context in FOUR_CONTEXTS]
+REFERENTIAL = SINGULAR + PLURAL
 CONDITIONS = REFERENTIAL + NONREFERENTIAL
 REQUIREMENTS = ("existence", "uniqueness+novelty", "plurality", "existence+plurality")
 
@@ -34,10 +38,9 @@ FELICITOUS = {"pos_neg_s", "neg_pos_s", "pos_pos_p", "two_neg_p", "neg_two_p"}
 
 def test_fifteen_comparisons_are_the_papers() -> None:
     """Each felicitous condition of four contexts is compared once with each infelicitous one."""
-    pairs = set()
-    for better in FELICITOUS & set(REFERENTIAL):
-        for worse in set(REFERENTIAL) - FELICITOUS:
-            pairs.add((better, worse))
+    felicitous = FELICITOUS & set(REFERENTIAL)
+    infelicitous = set(REFERENTIAL) - FELICITOUS
+    pairs = set(itertools.product(felicitous, infelicitous))
     assert {(comparison.better, comparison.worse) for comparison in score.FIFTEEN} == pairs
     assert len(score.FIFTEEN) == 15
     assert len(score.SEVENTEEN) == 17
@@ -55,48 +58,32 @@ def test_thirty_three_comparisons_prefer_the_felicitous_condition() -> None:
             assert comparison.worse not in FELICITOUS, comparison
 
 
-@pytest.fixture
-def recorded_runs(real_data: Path) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """Return the converted recordings of the authors, by model."""
-    return {system.name: system.rows for system in recordings.convert(None).systems}
-
-
 @pytest.mark.parametrize("model", ["gpt2", "llama2_7B", "babbage-002"])
 @pytest.mark.parametrize("experiment", ["base", "diff", "two"])
-def test_recorded_accuracies(
-    real_data: Path,
-    recorded_runs: Mapping[str, Sequence[Mapping[str, Any]]],
-    experiment: Any,
-    model: str,
+def test_recorded_accuracies_are_those_of_the_authors(
+    real_data: Path, experiment: Experiment, model: str
 ) -> None:
     """Each comparison has as many right documents as the authors' results, 16 in each family."""
-    responses = {}
-    for row in recorded_runs[model]:
-        document = row["doc"]
-        key = (document["experiment"], document["item"], document["family"], row["idx"])
-        responses[key] = row["response"]
-    groups = load.read(real_data / f"lieder/stimuli/{experiment}_stimuli.jsonl", experiment)
-    rows = []
-    for doc in load.to_documents(groups, experiment):
-        key = (experiment, doc["item"], doc["family"])
-        answers = [responses[(*key, index)] for index in range(len(doc["context"]))]
-        rows.extend(score.process_results(doc, answers))
+    rows: list[Row] = []
+    for document in scored_documents(real_data, experiment, model):
+        rows.extend(document.rows)
     for metric in score.metrics_of(experiment):
         file = real_data / f"lieder/recorded/{experiment}_{model}.expected_{metric}.json"
         for name, figures in json.loads(file.read_text()).items():
             facets = {"metric": metric, "comparison": name}
             compared = [row for row in rows if facets.items() <= row.items()]
             assert len(compared) == 48, name
+            by_family = Counter(row["family"] for row in compared)
+            assert by_family == dict.fromkeys(FAMILIES, 16), name
             assert sum(row["correct"] for row in compared) == figures["correct"], name
-            assert Counter(row["family"] for row in compared) == dict.fromkeys(FAMILIES, 16), name
 
 
-def mean(values: list[float]) -> float:
-    return sum(values) / len(values)
+REQUIREMENT_OF = {comparison.name: comparison.requirement for comparison in score.SEVENTEEN}
 
 
-def test_human_figures_are_those_of_the_authors_file(shared_data: Path) -> None:
-    """The card's figures of comparisons, requirements and families are means of the judgments."""
+@pytest.fixture
+def human_shares(shared_data: Path) -> dict[tuple[str, str], float]:
+    """Return how many of 16 people preferred the better sentence, by family and comparison."""
     with (shared_data / "lieder/human/human_accuracy.csv").open(newline="") as file:
         judgments = list(csv.DictReader(file))
     assert len(judgments) == 544
@@ -105,27 +92,50 @@ def test_human_figures_are_those_of_the_authors_file(shared_data: Path) -> None:
         prefers_the_better = float(judgment["good_rating"]) > float(judgment["bad_rating"])
         assert prefers_the_better is (judgment["correct"] == "1")
         verdicts[judgment["sent_type"], judgment["type"]].append(int(judgment["correct"]))
+    shares = {}
+    for key, correct in verdicts.items():
+        assert len(correct) == 16, key
+        shares[key] = sum(correct) / 16
+    return shares
 
+
+def test_human_figures_of_comparisons_are_those_of_the_authors_file(
+    human_shares: dict[tuple[str, str], float],
+) -> None:
+    """The card has the share of each comparison in both families that people judged."""
     card = cards()["lieder"]
-    assert {family for family, _ in verdicts} == set(JUDGED)
-    requirements = {comparison.name: comparison.requirement for comparison in score.SEVENTEEN}
+    assert {family for family, _ in human_shares} == set(JUDGED)
+    for (family, comparison), share in human_shares.items():
+        requirement = REQUIREMENT_OF[comparison]
+        figure = published_human_figure(card, family, comparison, requirement)
+        assert figure == share, (family, comparison)
+
+
+def test_human_figures_of_requirements_are_means_over_comparisons(
+    human_shares: dict[tuple[str, str], float],
+) -> None:
+    """A comparison has one requirement."""
+    card = cards()["lieder"]
     shares_by_requirement: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for (family, comparison), correct in verdicts.items():
-        assert len(correct) == 16
-        share = sum(correct) / 16
-        requirement = requirements[comparison]
-        assert published_human_figure(card, family, comparison, requirement) == share
-        shares_by_requirement[family, requirement].append(share)
+    for (family, comparison), share in human_shares.items():
+        shares_by_requirement[family, REQUIREMENT_OF[comparison]].append(share)
     for (family, requirement), shares in shares_by_requirement.items():
         figure = published_human_figure(card, family, None, requirement)
-        assert figure == pytest.approx(mean(shares), abs=5e-5)
-    for family in JUDGED:
-        fifteen = []
-        for requirement in REQUIREMENTS:
-            fifteen.extend(shares_by_requirement[family, requirement])
-        assert len(fifteen) == 15
-        figure = published_human_figure(card, family, None, None)
-        assert figure == pytest.approx(mean(fifteen), abs=5e-5)
+        assert figure == pytest.approx(fmean(shares), abs=5e-5), (family, requirement)
+
+
+@pytest.mark.parametrize("family", JUDGED)
+def test_a_human_figure_of_a_family_is_the_mean_over_fifteen_comparisons(
+    human_shares: dict[tuple[str, str], float], family: str
+) -> None:
+    """Those of distance do not count."""
+    fifteen = []
+    for (family_of_share, comparison), share in human_shares.items():
+        if family_of_share == family and REQUIREMENT_OF[comparison] in REQUIREMENTS:
+            fifteen.append(share)
+    assert len(fifteen) == 15
+    figure = published_human_figure(cards()["lieder"], family, None, None)
+    assert figure == pytest.approx(fmean(fifteen), abs=5e-5)
 
 
 def published_human_figure(
@@ -160,7 +170,7 @@ def test_relative_is_the_authors_formula(logprobs: dict[str, float]) -> None:
 
 
 def test_ties_are_not_right() -> None:
-    """Where all log-probabilities are equal, no comparison is right, and none is undefined."""
+    """If all log-probabilities are equal, no comparison is right, and none is undefined."""
     rows = score.score(dict.fromkeys(CONDITIONS, -3.0), "base")
     assert {row["correct"] for row in rows if "correct" in row} == {0.0}
     assert pick(rows, "undefined") == 0.0

@@ -16,7 +16,10 @@ from lm_eval_ext.benchmarks.slog.answers import READERS
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.training.recipe import prepare
 
-COGS = "* bed ( x _ 6 ) ; see . agent ( x _ 1 , Mia ) AND see . theme ( x _ 1 , x _ 3 ) AND dog ( x _ 3 ) AND dog . nmod . on ( x _ 3 , x _ 6 )"  # noqa: E501
+COGS = (
+    "* bed ( x _ 6 ) ; see . agent ( x _ 1 , Mia ) AND see . theme ( x _ 1 , x _ 3 ) "
+    "AND dog ( x _ 3 ) AND dog . nmod . on ( x _ 3 , x _ 6 )"
+)
 VARFREE = "see ( agent = Mia , theme = dog ( nmod . on = * bed ) )"
 
 
@@ -32,58 +35,109 @@ def folder(real_data: Path) -> Path:
     return files
 
 
+def check_scores(gold: str, answer: str, expected: dict[str, int]) -> None:
+    """Score an answer in the notation of the gold."""
+    notation = "cogs" if gold == COGS else "varfree"
+    assert score.score(answer, gold, notation) == expected
+
+
+SAME = {"exact_match": 1, "closed": 1, "equivalent": 1}
+EQUIVALENT = {"exact_match": 0, "closed": 0, "equivalent": 1}
+CLOSED = {"exact_match": 0, "closed": 1, "equivalent": 0}
+WRONG = {"exact_match": 0, "closed": 0, "equivalent": 0}
+
+
 @pytest.mark.parametrize(
-    ("gold", "answer", "exact", "closed", "equivalent"),
+    ("answer", "expected"),
     [
-        # The same form.
-        (VARFREE, VARFREE, 1, 1, 1),
-        (VARFREE, " see ( agent=Mia, theme = dog ( nmod.on = * bed ) )  ", 1, 1, 1),
-        (VARFREE, VARFREE.removesuffix(" ) )"), 0, 1, 0),
-        (VARFREE, "see(agent = Mia , theme = dog(nmod . on = *bed))", 0, 0, 1),
-        (VARFREE, "see ( theme = dog ( nmod . on = * bed ) , agent = Mia )", 0, 0, 1),
-        (COGS, COGS, 1, 1, 1),
-        (COGS, COGS.replace("x _ 3", "x _ 17"), 0, 0, 1),
-        (COGS, COGS.replace("dog ( x _ 3 ) AND ", "") + " AND dog ( x _ 3 )", 0, 0, 1),
-        ("Mia", "Mia", 1, 1, 1),
-        # Another one.
-        (VARFREE, "see ( theme = Mia , agent = dog ( nmod . on = * bed ) )", 0, 0, 0),
-        (VARFREE, "see ( agent = Mia , theme = dog ) ( nmod . on = * bed )", 0, 0, 0),
-        (VARFREE, "see ( agent = Mia ( nmod . on = * bed ) , theme = dog )", 0, 0, 0),
-        (VARFREE, "see ( agent = Mia , theme = * dog ( nmod . on = bed ) )", 0, 0, 0),
-        (VARFREE, VARFREE + " )", 0, 0, 0),
-        (VARFREE, "( " * 40_000, 0, 0, 0),
-        (VARFREE, "", 0, 0, 0),
-        (COGS, COGS.replace("x _ 6 )", "x _ 3 )"), 0, 0, 0),
-        (COGS, COGS.replace("agent", "theme"), 0, 0, 0),
-        (COGS, COGS.replace("; ", "AND "), 0, 0, 0),
-        (COGS, "see . agent ( x _ 1 , Mia", 0, 0, 0),
+        pytest.param(VARFREE, SAME, id="the gold"),
+        pytest.param(
+            " see ( agent=Mia, theme = dog ( nmod.on = * bed ) )  ", SAME, id="other spaces"
+        ),
+        pytest.param(VARFREE.removesuffix(" ) )"), CLOSED, id="open brackets"),
+        pytest.param(
+            "see(agent = Mia , theme = dog(nmod . on = *bed))", EQUIVALENT, id="no spaces"
+        ),
+        pytest.param(
+            "see ( theme = dog ( nmod . on = * bed ) , agent = Mia )", EQUIVALENT, id="other order"
+        ),
+        pytest.param(
+            "see ( theme = Mia , agent = dog ( nmod . on = * bed ) )", WRONG, id="other roles"
+        ),
+        pytest.param(
+            "see ( agent = Mia , theme = dog ) ( nmod . on = * bed )", WRONG, id="modifier outside"
+        ),
+        pytest.param(
+            "see ( agent = Mia ( nmod . on = * bed ) , theme = dog )", WRONG, id="other modified"
+        ),
+        pytest.param(
+            "see ( agent = Mia , theme = * dog ( nmod . on = bed ) )", WRONG, id="other definite"
+        ),
+        pytest.param(VARFREE + " )", WRONG, id="a bracket too many"),
+        pytest.param("( " * 40_000, WRONG, id="brackets only"),
+        pytest.param("", WRONG, id="empty"),
     ],
 )
-def test_scores(gold: str, answer: str, exact: int, closed: int, equivalent: int) -> None:
+def test_an_answer_without_variables_is_compared(answer: str, expected: dict[str, int]) -> None:
     """The exact match knows spaces, the closed form brackets, and equivalence what forms mean."""
-    notation = "cogs" if gold == COGS else "varfree"
-    assert score.score(answer, gold, notation) == {
-        "exact_match": exact, "closed": closed, "equivalent": equivalent,
-    }  # fmt: skip
+    check_scores(VARFREE, answer, expected)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param(COGS, SAME, id="the gold"),
+        pytest.param(COGS.replace("x _ 3", "x _ 17"), EQUIVALENT, id="other variable"),
+        pytest.param(
+            COGS.replace("dog ( x _ 3 ) AND ", "") + " AND dog ( x _ 3 )",
+            EQUIVALENT,
+            id="other order",
+        ),
+        pytest.param(COGS.replace("x _ 6 )", "x _ 3 )"), WRONG, id="variables that are one"),
+        pytest.param(COGS.replace("agent", "theme"), WRONG, id="other role"),
+        pytest.param(COGS.replace("; ", "AND "), WRONG, id="no definite noun first"),
+        pytest.param("see . agent ( x _ 1 , Mia", WRONG, id="cut off"),
+    ],
+)
+def test_an_answer_in_cogs_notation_is_compared(answer: str, expected: dict[str, int]) -> None:
+    """Names of variables and order count for the exact match only."""
+    check_scores(COGS, answer, expected)
+
+
+def test_a_name_is_a_form() -> None:
+    """A primitive has no brackets."""
+    check_scores("Mia", "Mia", SAME)
 
 
 @pytest.mark.parametrize(
     ("answer", "form"),
     [
-        (f"### Input: Mia saw a dog . ### Output:\n{VARFREE}", VARFREE),
-        (f"```\n{VARFREE}\n```", VARFREE),
-        (f"Here it is:\n\n```text\n{COGS}\n```\nGood luck!", COGS),
-        (f"<think>see (\n\n{COGS}\n</think>\n`{VARFREE}`", VARFREE),
-        (f"{VARFREE}\n\nSentence: Who ran ?\nrun ( agent = ? )", VARFREE),
-        (f"Logical form: {VARFREE}", VARFREE),
-        (f"{VARFREE} ### Input: Who ran ? ### Output: run ( agent = ? )", VARFREE),
-        ("Mia", "Mia"),
-        ("I cannot do that (yet).\nSorry", "I cannot do that (yet).\nSorry"),
-        ("", ""),
-        (ENDLESS, ENDLESS),  # in linear time
+        pytest.param(
+            f"### Input: Mia saw a dog . ### Output:\n{VARFREE}", VARFREE, id="the prompt again"
+        ),
+        pytest.param(f"```\n{VARFREE}\n```", VARFREE, id="fenced"),
+        pytest.param(
+            f"Here it is:\n\n```text\n{COGS}\n```\nGood luck!", COGS, id="fenced in prose"
+        ),
+        pytest.param(f"<think>see (\n\n{COGS}\n</think>\n`{VARFREE}`", VARFREE, id="thoughts"),
+        pytest.param(
+            f"{VARFREE}\n\nSentence: Who ran ?\nrun ( agent = ? )", VARFREE, id="a next example"
+        ),
+        pytest.param(f"Logical form: {VARFREE}", VARFREE, id="label"),
+        pytest.param(
+            f"{VARFREE} ### Input: Who ran ? ### Output: run ( agent = ? )",
+            VARFREE,
+            id="a next prompt",
+        ),
+        pytest.param("Mia", "Mia", id="name"),
+        pytest.param(
+            "I cannot do that (yet).\nSorry", "I cannot do that (yet).\nSorry", id="refusal"
+        ),
+        pytest.param("", "", id="empty"),
+        pytest.param(ENDLESS, ENDLESS, id="endless, in linear time"),
     ],
 )
-def test_the_form_in_an_answer(answer: str, form: str) -> None:
+def test_the_form_is_read_out_of_an_answer(answer: str, form: str) -> None:
     """Markup, thoughts, labels and further examples are no part of the form."""
     notation = "cogs" if form == COGS else "varfree"
     assert READERS[notation].read(answer) == form
@@ -116,11 +170,13 @@ def reordered(form: str, rng: random.Random) -> str:
 
 
 def other_role(form: str, rng: random.Random) -> str:
+    """Return a form in which the first argument of a role has another role."""
     old, new = rng.sample(("agent", "theme", "recipient"), 2)
     return re.sub(rf"\b{old}\b", new, form, count=1)
 
 
 def moved_bracket(form: str, rng: random.Random) -> str:
+    """Return a form in which a closing bracket stands elsewhere."""
     tokens = form.split()
     closing = [index for index, token in enumerate(tokens) if token == ")"]
     del tokens[rng.choice(closing)]
@@ -131,8 +187,8 @@ def moved_bracket(form: str, rng: random.Random) -> str:
 @pytest.mark.parametrize(
     ("change", "right"), [(reordered, True), (other_role, False), (moved_bracket, False)]
 )
-def test_rates_on_gold_forms(folder: Path, change: Change, right: bool) -> None:
-    """All changed golds of 500 are judged right by `equivalent`, or all wrong.
+def test_all_changed_golds_have_the_same_verdict(folder: Path, change: Change, right: bool) -> None:
+    """All of 500 are judged right by `equivalent`, or all wrong.
 
     Those in COGS's notation are in tests/test_logical_forms.py.
     """
@@ -155,24 +211,24 @@ def test_golds_of_gen_are_right(folder: Path, form: str) -> None:
     assert set(Counter(doc["type"] for doc in docs).values()) == {1000}
     for doc in docs[::20]:
         (row,) = score.process_results(doc, [doc["form"]], 256)
-        assert row["exact_match"] == 1.0
-        assert row["closed"] == 1.0
-        assert row["equivalent"] == 1.0
-        assert row["too_long"] == (len(doc["form"].split()) > 256)
+        assert row["exact_match"] == 1.0, doc
+        assert row["closed"] == 1.0, doc
+        assert row["equivalent"] == 1.0, doc
+        assert row["too_long"] == (len(doc["form"].split()) > 256), doc
 
 
 @pytest.mark.parametrize("form", ["cogs", "varfree"])
 def test_golds_of_other_documents_are_wrong(folder: Path, form: str) -> None:
     """Without a limit, none is too long."""
     docs = load.dataset(slog_form=form)["test"].to_list()
-    for doc, other in itertools.pairwise(docs[::50]):
-        (row,) = score.process_results(doc, [other["form"]])
-        assert row["equivalent"] == 0
-        assert row["too_long"] == 0
+    for doc, next_doc in itertools.pairwise(docs[::50]):
+        (row,) = score.process_results(doc, [next_doc["form"]])
+        assert row["equivalent"] == 0, doc
+        assert row["too_long"] == 0, doc
 
 
-def test_the_authors_prompt(folder: Path) -> None:
-    """The second prompt is the authors' input."""
+def test_the_second_prompt_is_the_authors(folder: Path) -> None:
+    """It has the marks of their input."""
     authors_prompt = list(load.PROMPTS)[1]
     doc = load.dataset(slog_split="test", slog_prompt=authors_prompt)["test"][0]
     assert doc["input"] == f"### Input: {doc['sentence']} ### Output:\n"

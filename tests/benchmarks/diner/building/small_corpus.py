@@ -6,18 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-KINDS = {
-    kind: words.split()
-    for kind, words in {
-        "food": """
-            猪肉 牛肉 羊肉 鸡肉 鸭肉 鱼 虾 蟹 鸡蛋 豆腐 白菜 菠菜 芹菜 韭菜 萝卜 土豆 番茄 茄子 黄瓜
-            南瓜 豆角 蘑菇 木耳 海带 莲藕 山药 芋头 红薯 玉米 花生 糯米 面条 米饭 粥 馒头 饺子 饼
-            蛋糕 面包 汤 排骨 牛腩 鸡翅 香肠 火腿 培根 洋葱 大蒜 香菇 粉丝 年糕 牛奶 草莓 苹果 柠檬
-            绿豆 芝麻 蜂蜜""",
-        "action": "红烧 清蒸 油炸 爆炒 凉拌 水煮 烤 炖 焖 煎 卤 烩 煲 熏 干煸",
-        "flavour": "麻辣 酸辣 糖醋 蒜香 五香 咖喱 椒盐 香辣 孜然 鱼香 甜 酸 奶香 酱香",
-    }.items()
-}
+FOODS = """
+    猪肉 牛肉 羊肉 鸡肉 鸭肉 鱼 虾 蟹 鸡蛋 豆腐 白菜 菠菜 芹菜 韭菜 萝卜 土豆 番茄 茄子 黄瓜
+    南瓜 豆角 蘑菇 木耳 海带 莲藕 山药 芋头 红薯 玉米 花生 糯米 面条 米饭 粥 馒头 饺子 饼
+    蛋糕 面包 汤 排骨 牛腩 鸡翅 香肠 火腿 培根 洋葱 大蒜 香菇 粉丝 年糕 牛奶 草莓 苹果 柠檬
+    绿豆 芝麻 蜂蜜"""
+ACTIONS = "红烧 清蒸 油炸 爆炒 凉拌 水煮 烤 炖 焖 煎 卤 烩 煲 熏 干煸"
+FLAVOURS = "麻辣 酸辣 糖醋 蒜香 五香 咖喱 椒盐 香辣 孜然 鱼香 甜 酸 奶香 酱香"
+KINDS = {"food": FOODS.split(), "action": ACTIONS.split(), "flavour": FLAVOURS.split()}
 FORMS = ("food food", "food food food", "food action food", "action food", "flavour food",
          "flavour food food", "action food food", "flavour action food", "food")  # fmt: skip
 GLOSSARY = {kind: dict(zip(words, words, strict=True)) for kind, words in KINDS.items()}

@@ -45,6 +45,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(folder: Path, name: str = "report.json") -> Any:
+    """Return the content of a file that a build wrote."""
     return json.loads((folder / name).read_text(encoding="utf-8"))
 
 
@@ -76,13 +77,13 @@ def test_files_with_other_options_are_those_of_every_version_so_far(
 Pairs = list[tuple[str, str]]
 
 
-def pairs(split: dict[str, Any], *parts: str) -> Pairs:
+def pairs(split: dict[str, Any], *part_names: str) -> Pairs:
     """Return names with their instructions, of all parts if none is named."""
-    of_parts: Pairs = []
-    for part in parts or split:
-        content = split[part]
-        of_parts.extend(zip(content["names"], content["instructions"], strict=True))
-    return of_parts
+    all_pairs: Pairs = []
+    for part_name in part_names or split:
+        recipes = split[part_name]
+        all_pairs.extend(zip(recipes["names"], recipes["instructions"], strict=True))
+    return all_pairs
 
 
 def test_counts_are_those_that_were_planted(built: Path) -> None:
@@ -149,8 +150,10 @@ def test_both_splits_divide_the_same_recipes(built: Path) -> None:
     recipes = sorted(pairs(tmcd))
     assert recipes == sorted(set(recipes))
     assert recipes == sorted(pairs(mixed))
-    sizes = {part: len(pairs(tmcd, part)) for part in tmcd}
-    assert sizes == {part: len(pairs(mixed, part)) for part in mixed}
+    assert tmcd.keys() == mixed.keys()
+    sizes = {name: len(pairs(tmcd, name)) for name in tmcd}
+    for name, size in sizes.items():
+        assert size == len(pairs(mixed, name)), name
     assert sizes["valid"] == round(0.2 * (sizes["train"] + sizes["valid"]))
 
 
@@ -295,16 +298,8 @@ def test_a_build_from_the_command_line(
     cli: Callable[..., Any], built: Path, tmp_path: Path
 ) -> None:
     """It prints a table beside the paper's, and no progress where there is no terminal."""
-    completed = cli(
-        "diner",
-        "build",
-        "--corpus",
-        str(built / "corpus.jsonl"),
-        "--glossary",
-        str(built / "words.json"),
-        "-o",
-        str(tmp_path / "out"),
-    )
+    files = ["--corpus", str(built / "corpus.jsonl"), "--glossary", str(built / "words.json")]
+    completed = cli("diner", "build", *files, "-o", str(tmp_path / "out"))
     assert completed.returncode == 0, completed.stderr
     assert completed.stderr == ""
     assert re.search(r"training recipes, valid included +187,520 ", completed.stdout)
@@ -335,6 +330,7 @@ def test_the_report_says_what_the_files_hold(built: Path) -> None:
         (b"[1, 2]", "should be an object"),
         (b'{"recipeInstructions": "..."}', "recipeInstructions: Input should be a valid array"),
     ],
+    ids=["cut off", "half a character", "no UTF-8", "a list", "no list of steps"],
 )
 def test_the_wrong_line_is_named(tmp_path: Path, line: bytes, message: str) -> None:
     """The error has the line's number, and what is wrong in it."""
@@ -352,6 +348,7 @@ def test_the_wrong_line_is_named(tmp_path: Path, line: bytes, message: str) -> N
         ({"glossary": Path("nowhere.json")}, "nowhere.json: cannot be read"),
         ({"out": Path(__file__) / "out"}, "cannot write .*out: Not a directory"),
     ],
+    ids=["no corpus", "no number", "no such compounds", "no glossary", "no folder"],
 )
 def test_wrong_options_are_one_line(
     built: Path, tmp_path: Path, options: dict[str, Any], message: str
@@ -389,35 +386,40 @@ def random_names(rng: random.Random, count: int, components: int) -> Names:
     return names
 
 
-def compound_shares(names: Names, which: str) -> dict[tuple[Any, ...], float]:
+def compound_shares(names: Names, compound_type: str) -> dict[tuple[Any, ...], float]:
     """Return each compound's share of all compounds of some names."""
     counts: Counter[tuple[Any, ...]] = Counter()
     for components in names.values():
-        counts.update(compounds(components, which))
+        counts.update(compounds(components, compound_type))
     return {compound: count / counts.total() for compound, count in counts.items()}
 
 
-def divergence_by_definition(train: Names, test: Names, which: str) -> float:
-    train_shares = compound_shares(train, which)
-    test_shares = compound_shares(test, which)
-    in_both = train_shares.keys() & test_shares.keys()
-    return 1 - math.fsum(train_shares[each] ** 0.1 * test_shares[each] ** 0.9 for each in in_both)
+def divergence_by_definition(train: Names, test: Names, compound_type: str) -> float:
+    """Return one minus the Chernoff coefficient of the compounds' shares, as the paper has it."""
+    train_shares = compound_shares(train, compound_type)
+    test_shares = compound_shares(test, compound_type)
+    products = []
+    for compound in train_shares.keys() & test_shares.keys():
+        products.append(train_shares[compound] ** 0.1 * test_shares[compound] ** 0.9)
+    return 1 - math.fsum(products)
 
 
 def check_split(
-    names: Names, tested: list[str], course: list[float], target: float, which: str
+    names: Names, tested: list[str], course: list[float], target: float, compound_type: str
 ) -> None:
     """Check what must hold of every split."""
     test = {name: names[name] for name in tested}
     train = {name: components for name, components in names.items() if name not in test}
     assert tested == sorted(test)
     assert set().union(*test.values()) <= set().union(*train.values())
-    assert all(len(set(components)) > 1 for components in test.values())
+    for name, components in test.items():
+        assert len(set(components)) > 1, name
     assert len(test) <= round(len(names) / 5.5)
     assert course == sorted(set(course))
-    divergence = divergence_by_definition(train, test, which)
+    divergence = divergence_by_definition(train, test, compound_type)
     assert course[-1] == pytest.approx(divergence, abs=1e-12, rel=0)
-    assert all(before < target for before in course[:-1])
+    for divergence_before in course[:-1]:
+        assert divergence_before < target
 
 
 def test_compounds_of_three_components() -> None:
@@ -427,11 +429,11 @@ def test_compounds_of_three_components() -> None:
     assert compounds("cabc", "subsets") == subsets
 
 
-@pytest.mark.parametrize("which", ["whole", "subsets"])
-def test_compounds_of_fewer_components(which: str) -> None:
+@pytest.mark.parametrize("compound_type", ["whole", "subsets"])
+def test_compounds_of_fewer_components(compound_type: str) -> None:
     """One component twice makes no compound; two make one."""
-    assert compounds("bb", which) == []
-    assert compounds("ba", which) == [("a", "b")]
+    assert compounds("bb", compound_type) == []
+    assert compounds("ba", compound_type) == [("a", "b")]
 
 
 @settings(max_examples=12)
@@ -442,39 +444,39 @@ def test_compounds_of_fewer_components(which: str) -> None:
     st.sampled_from(["whole", "subsets"]),
 )
 def test_any_names_are_split_as_they_should(
-    seed: int, count: int, target: float, which: str
+    seed: int, count: int, target: float, compound_type: str
 ) -> None:
     """All that must hold does, and the order of names changes nothing."""
     names = random_names(random.Random(seed), count, 20)
-    tested, course = search(names, target=target, compounds=which, seed=seed)
-    check_split(names, tested, course, target, which)
+    tested, course = search(names, target=target, compounds=compound_type, seed=seed)
+    check_split(names, tested, course, target, compound_type)
     backwards = dict(reversed(list(names.items())))
-    of_backwards = search(backwards, target=target, compounds=which, seed=seed)
+    of_backwards = search(backwards, target=target, compounds=compound_type, seed=seed)
     assert of_backwards == (tested, course)
 
 
-@pytest.mark.parametrize(("which", "distance"), [("whole", 0.39), ("subsets", 0.53)])
+@pytest.mark.parametrize(("compound_type", "distance"), [("whole", 0.39), ("subsets", 0.53)])
 def test_whole_sets_come_nearest_to_the_papers_figures(
-    diner_names: list[str], published: Glossary, which: str, distance: float
+    real_titles: list[str], published: Glossary, compound_type: str, distance: float
 ) -> None:
     """The mix of categories (table 2) is nearer to the paper's, the reason for the default."""
     names = {}
-    for title in diner_names:
+    for title in real_titles:
         name = clean_name(title)
         components = published.parse(name)
         if components:
             names[name] = components
-    tested, course = search(names, target=0.98, compounds=which, seed=0)
-    check_split(names, tested, course, 0.98, which)
+    tested, course = search(names, target=0.98, compounds=compound_type, seed=0)
+    check_split(names, tested, course, 0.98, compound_type)
     assert course[-1] >= 0.98
     assert len(tested) == round(len(names) / 5.5)
     train = [components for name, components in names.items() if name not in tested]
     categories = Categories(train)
     mix = Counter(categories.of(names[name]) or "none" for name in tested)
-    differences = [
-        abs(mix[category] / len(tested) - count / 694) for category, count in MIX.items()
-    ]
-    assert round(sum(differences) / 2, 2) == distance
+    differences = 0.0
+    for category, count in MIX.items():
+        differences += abs(mix[category] / len(tested) - count / 694)
+    assert round(differences / 2, 2) == distance
 
 
 def search_subsets(names: Names, target: float) -> tuple[list[str], list[float]]:
