@@ -174,7 +174,7 @@ def run_cache() -> Path:
 
     names = ("sql", "data", "benchmarks/magnifico", "benchmarks/diner")
     sources = [*sorted(kept.PACKAGE.glob("*.py")), *(kept.PACKAGE / name for name in names)]
-    return kept.folder("cache", kept.key(sources, ["sqlglot"]))
+    return kept.folder_for("cache", kept.key_of(sources, ["sqlglot"]))
 
 
 @pytest.fixture
@@ -213,11 +213,11 @@ def tiny_models() -> Path:
     from support import families, kept
 
     def make(folder: Path) -> None:
-        for kind in families.KINDS:
-            families.make_large(kind, folder / kind)
+        for model_type in families.MODEL_TYPES:
+            families.make_large(model_type, folder / model_type)
 
-    key = kept.key([Path(str(families.__file__))], ["torch", "transformers", "tokenizers"])
-    return kept.made("tiny-models", key, make)
+    key = kept.key_of([Path(str(families.__file__))], ["torch", "transformers", "tokenizers"])
+    return kept.built_once("tiny-models", key, make)
 
 
 @pytest.fixture(scope="session")
@@ -242,7 +242,7 @@ def trained_on() -> str:
     from support import kept
 
     sources = [kept.PACKAGE / name for name in ("training", "demo", "lexicon.py", "benchmarks")]
-    return kept.key(sources, ["accelerate", "torch", "transformers", "tokenizers"])
+    return kept.key_of(sources, ["accelerate", "torch", "transformers", "tokenizers"])
 
 
 @pytest.fixture(scope="session")
@@ -258,7 +258,7 @@ def demonstration_model() -> Path:
         )
         assert completed.returncode == 0, completed.stderr[-2000:]
 
-    return kept.made("demonstration-model", trained_on(), make) / "demo"
+    return kept.built_once("demonstration-model", trained_on(), make) / "demo"
 
 
 @pytest.fixture(scope="session")
@@ -272,7 +272,7 @@ def trained_recipe() -> Callable[[str], Any]:
         def make(partial: Path) -> None:
             train(name, partial / name)
 
-        folder = kept.made(f"recipe-{name}", trained_on(), make)
+        folder = kept.built_once(f"recipe-{name}", trained_on(), make)
         model = folder / name / name
         return Trained(model, record_of(model), folder / name / MODELS / f"{name}.yaml")
 
@@ -312,9 +312,9 @@ def small_lm_eval(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small_index(small_lm_eval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """lm-eval's index has one task of its own."""
-    from support.small_lm_eval import index
+    from support.small_lm_eval import index_from
 
-    index(small_lm_eval, monkeypatch)
+    index_from(small_lm_eval, monkeypatch)
 
 
 @pytest.fixture

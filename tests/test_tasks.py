@@ -17,8 +17,8 @@ from lm_eval.evaluator_utils import _compute_task_aggregations
 from lm_eval.models.dummy import DummyLM
 from lm_eval.tasks import TaskManager
 from lm_eval.utils import handle_non_serializable, make_table
-from support.own_data import HOTPOTQA, brought
 from support.tasks import load_task
+from support.user_data import HOTPOTQA, write_user_data
 
 from lm_eval_ext.benchmarks.conceptual import load as conceptual
 from lm_eval_ext.cards import MAX_METRICS, TaskFacts, card_of, cards
@@ -97,9 +97,10 @@ def task(
         elif needs_our_documents:
             if name == "conceptual_openbookqa":
                 pytest.importorskip("spacy")
-            metadata, variables = brought(name, tmp_path_factory.mktemp(name))
-            for key, value in variables.items():
-                environment.setenv(key, value)
+            user_data = write_user_data(name, tmp_path_factory.mktemp(name))
+            metadata = user_data.metadata
+            for variable, value in user_data.environment.items():
+                environment.setenv(variable, value)
             manager = our_task_manager(metadata=metadata)
         loaded = manager.load(name)["tasks"][name]
     loaded.has_own_documents = needs_our_documents

@@ -148,7 +148,7 @@ def test_an_editable_lm_eval_and_its_next_release(tmp_path: Path, wheel: Path) -
     where = editable.run("-c", "import lm_eval; print(lm_eval.__file__)").stdout
     assert where.startswith(str(checkout)), "the checkout is what is imported"
     listed = editable.run("-m", "lm_eval", "ls", "subtasks").stdout
-    assert "lieder_mini" in listed and small_lm_eval.LEFT in listed
+    assert "lieder_mini" in listed and small_lm_eval.ONLY_TASK in listed
 
     package = checkout / "lm_eval"
     manager = package / "tasks" / "manager.py"

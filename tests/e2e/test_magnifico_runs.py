@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.asking import of_file
-from support.own_data import brought
+from support.asking import value_in_folder
+from support.user_data import write_user_data
 
 from lm_eval_ext.benchmarks.magnifico import load
 
@@ -57,7 +57,7 @@ def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
         if doc["form"] == "foreign":
             right[doc["interpretation"]].append(half_right(doc) != WRONG)
     shares = [100 * sum(verdicts) / len(verdicts) for verdicts in right.values()]
-    value_of = partial(of_file, done.output, "magnifico_mini")
+    value_of = partial(value_in_folder, done.output, "magnifico_mini")
     for database in ("populated", "original"):
         performance = partial(value_of, "relative_performance", database=database)
         foreign = performance(form="foreign")
@@ -95,7 +95,7 @@ def test_only_the_populated_copy_sees_some_mistakes(
                    "--model_args", f"path={tmp_path / 'answers.jsonl'}",
                    "--samples", json.dumps({"magnifico_direct_plausible": chosen}))  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    value_of = partial(of_file, done.output, "magnifico_direct_plausible")
+    value_of = partial(value_in_folder, done.output, "magnifico_direct_plausible")
     accuracy = "sql_execution_accuracy/base"
     assert value_of(accuracy, database="original") > value_of(accuracy)
     # One of 18 interpretations is nearly lost; its ratio says little, being wrong on both sides.
@@ -111,7 +111,7 @@ def test_only_the_populated_copy_sees_some_mistakes(
 def test_ones_own_database_needs_a_file_and_no_code(
     lm_eval: Callable[..., Any], kept_cache: Path, tmp_path: Path
 ) -> None:
-    metadata, _ = brought("magnifico_own_desc", tmp_path)
+    metadata = write_user_data("magnifico_own_desc", tmp_path).metadata
     database = Path(metadata["magnifico_databases"])
     before = database.read_bytes()
     options = {"magnifico_corpus": "own", "magnifico_subset": "all", "magnifico_prompt": "desc"}
@@ -122,7 +122,7 @@ def test_ones_own_database_needs_a_file_and_no_code(
                    "--model_args", f"path={tmp_path / 'answers.jsonl'}",
                    "--metadata", json.dumps(metadata))  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    value_of = partial(of_file, done.output, "magnifico_own_desc", interpretation="tall")
+    value_of = partial(value_in_folder, done.output, "magnifico_own_desc", interpretation="tall")
     novel = "sql_execution_accuracy/novel"
     assert (value_of(novel, database="original"), value_of(novel)) == (1, 0)
     signature = done.results()["configs"]["magnifico_own_desc"]["metadata"]["signature"]

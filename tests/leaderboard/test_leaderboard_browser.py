@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.results_files import rows as answered
-from support.results_files import write_run
+from support.results_files import answered_rows, write_run
 
 from lm_eval_ext.leaderboard.site import build
 
@@ -54,7 +53,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_run(folder / "b" / "1", f"model B {HOSTILE}", "some_task", rows(set(range(20, 40))))
     write_run(folder / "a" / "2", A, "other_task", rows(set(range(10))), metric="acc")
     for name, model, right in (("a", A, 30), ("b", f"model B {HOSTILE}", 5)):
-        scored = [{**row, "facets": FACETS} for row in answered(40, right)]
+        scored = [{**row, "facets": FACETS} for row in answered_rows(40, right)]
         write_run(folder / name / "3", model, "lieder_mini", scored, metric="direct")
         (folder / name / "model.yaml").write_text(ABOUT)
     for number in range(6):  # with eight models, one can look for a name

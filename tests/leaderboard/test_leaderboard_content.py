@@ -11,7 +11,7 @@ import pytest
 from jinja2 import Environment
 from support.asking import run_in
 from support.page import answers, samples_in
-from support.results_files import rows, write_run
+from support.results_files import answered_rows, write_run
 from support.tasks import load_task
 
 from lm_eval_ext.errors import OptionError
@@ -149,7 +149,7 @@ def test_components_of_a_name_are_hit_missing_or_extra(answer: str, components: 
 
 
 def test_samples_of_another_version_are_shown_as_text(tmp_path: Path) -> None:
-    (row,) = rows(1, 0)
+    (row,) = answered_rows(1, 0)
     write_run(
         tmp_path, "one", "lieder_mini", [row | {"doc": {"item": "dog"}}], metric="direct/mean"
     )
@@ -161,8 +161,8 @@ def test_samples_of_another_version_are_shown_as_text(tmp_path: Path) -> None:
 def test_a_page_anew_replaces_the_earlier_one(tmp_path: Path) -> None:
     """One file and a CSV; the user's files stay. Samples are spread over all documents."""
     for task in ("a_task", "b_task"):
-        write_run(tmp_path / "many" / task, "one", task, rows(150, 20))
-    write_run(tmp_path / "few", "one", "b_task", rows(10, 1))
+        write_run(tmp_path / "many" / task, "one", task, answered_rows(150, 20))
+    write_run(tmp_path / "few", "one", "b_task", answered_rows(10, 1))
     site = tmp_path / "site"
     build([tmp_path / "many"], site)
     (site / "mine.txt").write_text("mine")
@@ -179,10 +179,10 @@ def test_a_page_anew_replaces_the_earlier_one(tmp_path: Path) -> None:
 
 def test_answers_and_scores_come_out_as_they_went_in(tmp_path: Path) -> None:
     """Right, wrong and missing answers, scores between 0 and 1, another prompt."""
-    write_run(tmp_path / "a", "a", "some_task", rows(5, 2))
+    write_run(tmp_path / "a", "a", "some_task", answered_rows(5, 2))
     changed_rows = [
         {**row, "answer": "né", "score": row["score"] / 3, "prompt": f"<|user|>{row['prompt']}"}
-        for row in rows(4, 3)
+        for row in answered_rows(4, 3)
     ]
     file = write_run(tmp_path / "b", "b", "some_task", changed_rows)
     file.write_text(file.read_text().replace('"original": 4', '"original": 5'))
@@ -200,10 +200,10 @@ def test_answers_and_scores_come_out_as_they_went_in(tmp_path: Path) -> None:
 
 
 def test_a_task_name_with_slashes_reads_no_other_folder(tmp_path: Path) -> None:
-    file = write_run(tmp_path / "one", "one", "some_task", rows(4, 2))
+    file = write_run(tmp_path / "one", "one", "some_task", answered_rows(4, 2))
     file.write_text(file.read_text().replace("some_task", "../two/some_task"))
     (tmp_path / "two").mkdir()
-    write_run(tmp_path / "two", "two", "some_task", rows(4, 2))
+    write_run(tmp_path / "two", "two", "some_task", answered_rows(4, 2))
     assert samples_in(build([tmp_path / "one"], tmp_path / "site")) == {}
 
 
@@ -224,7 +224,7 @@ def test_broken_samples_are_left_aside_and_the_rest_shows(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, line: str, warning: str
 ) -> None:
     for name in ("one", "two"):
-        write_run(tmp_path / name, name, "some_task", rows(8, 4))
+        write_run(tmp_path / name, name, "some_task", answered_rows(8, 4))
     file = next((tmp_path / "one").glob("samples_*"))
     file.write_text(f"{file.read_text()}{line}\n")
     page = build([tmp_path], tmp_path / "site")
@@ -235,7 +235,7 @@ def test_broken_samples_are_left_aside_and_the_rest_shows(
 
 def test_the_table_beside_the_page_is_no_formula(tmp_path: Path) -> None:
     for name, right in (("=1+2", 0), ("-2+3", 4), ("plain", 8)):
-        write_run(tmp_path / str(right), name, "some_task", rows(12, right))
+        write_run(tmp_path / str(right), name, "some_task", answered_rows(12, right))
     build([tmp_path], tmp_path / "site", samples=0)
     lines = list(csv.DictReader((tmp_path / "site" / "leaderboard.csv").open()))
     assert [line["model"] for line in lines] == ["'-2+3", "'=1+2", "plain"]
@@ -262,10 +262,17 @@ def test_a_score_has_the_name_that_fits_a_sample(tmp_path: Path) -> None:
     scored = [
         {**row, "facets": {"database": "populated", "form": "foreign", "interpretation": "i"},
          "doc": {**row["doc"], "db_id": "d"}}
-        for row in rows(8, 4)
+        for row in answered_rows(8, 4)
     ]  # fmt: skip
-    more = {"relative_performance/foreign,none": 50.0, "sql_no_query,none": 0.0}
-    write_run(tmp_path, "one", "magnifico_mini", scored, metric="relative_performance", more=more)
+    further_figures = {"relative_performance/foreign,none": 50.0, "sql_no_query,none": 0.0}
+    write_run(
+        tmp_path,
+        "one",
+        "magnifico_mini",
+        scored,
+        metric="relative_performance",
+        further_figures=further_figures,
+    )
     run = run_in(tmp_path, "magnifico_mini")
     scores = [(score.metrics[0], score.title, score.kind) for score in scores_of(run)]
     assert scores == [

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.asking import run_in
-from support.results_files import rows as made_rows
-from support.results_files import write_run
+from support.results_files import answered_rows, write_run
 
 from lm_eval_ext.compare.command import run as compare
 from lm_eval_ext.errors import DataError
@@ -23,7 +22,7 @@ TASK = "cogs_mini_gen"
 
 def write(folder: Path, name: str, right: int = 30) -> Path:
     """Write results of one model on forty documents; return the results file."""
-    samples = [{**row, "facets": {"type": "t"}} for row in made_rows(40, right)]
+    samples = [{**row, "facets": {"type": "t"}} for row in answered_rows(40, right)]
     return write_run(folder / name, name, TASK, samples)
 
 
@@ -121,7 +120,7 @@ def test_samples_missing_for_several_tasks_are_one_line(
     """The message names all tasks once, instead of the path of each file."""
     for day, task in enumerate((TASK, "cogs_mini_id", "slog_mini"), start=1):
         for name in "ab":
-            write_run(tmp_path / name, name, task, made_rows(40, 20), date=f"2026-01-0{day}")
+            write_run(tmp_path / name, name, task, answered_rows(40, 20), date=f"2026-01-0{day}")
     for samples in (tmp_path / "a").glob("samples_*"):
         samples.unlink()
     tasks = "a, cogs_mini_gen, cogs_mini_id, slog_mini"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.results_files import rows, write_run
+from support.results_files import answered_rows, write_run
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import read_results
@@ -43,7 +43,7 @@ def test_a_wrong_fact_is_refused_before_a_run(tmp_path: Path) -> None:
 
 def test_facts_beside_results(tmp_path: Path) -> None:
     """From the file; a wrong one counts as none; lm-eval's own count where no size is stated."""
-    file = write_run(tmp_path / "one", "one", "some_task", rows(8, 4))
+    file = write_run(tmp_path / "one", "one", "some_task", answered_rows(8, 4))
     (results,) = read_results(tmp_path)
     assert model_facts(results) == ModelFacts()
     model = tmp_path / "model.yaml"

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pytest
 from support.asking import run_in
-from support.results_files import rows as made_rows
-from support.results_files import write_run
+from support.results_files import answered_rows, write_run
 
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.files import Run
@@ -31,7 +30,7 @@ def edit(file: Path, **changes: Any) -> None:
 def run_of(
     folder: Path, model: str, date: str, *, version: str, right: int, count: int, limit: Any = None
 ) -> None:
-    file = write_run(folder, model, "cogs_mini_gen", made_rows(count, right), date=date)
+    file = write_run(folder, model, "cogs_mini_gen", answered_rows(count, right), date=date)
     counts = {"original": 200 if limit else count, "effective": count}
     edit(file, versions={"cogs_mini_gen": version}, config={"limit": limit},
          n_samples={"cogs_mini_gen": counts})  # fmt: skip
@@ -102,7 +101,7 @@ def test_rewritten_samples_are_read_again(tmp_path: Path) -> None:
 def a_run(tmp_path: Path) -> Run:
     samples = [
         {**row, "facets": {"type": "ab"[number % 2], "kind": "lexical"}}
-        for number, row in enumerate(made_rows(20, 10))
+        for number, row in enumerate(answered_rows(20, 10))
     ]
     write_run(tmp_path, "m", "cogs_mini_gen", samples)
     return run_in(tmp_path, "cogs_mini_gen")
@@ -178,7 +177,9 @@ def test_missing_and_broken_samples_name_the_file(
 def test_gen_stands_for_cogs_and_a_foreign_task_for_itself(tmp_path: Path) -> None:
     for day, task in enumerate(("cogs_mini_gen", "cogs_unmodified_gen", "arc"), start=1):
         for model, right in (("a", 30), ("b", 5)):
-            write_run(tmp_path / model, model, task, made_rows(40, right), date=f"2026-01-0{day}")
+            write_run(
+                tmp_path / model, model, task, answered_rows(40, right), date=f"2026-01-0{day}"
+            )
     models = read_models([tmp_path])
     assert representatives(models) == {"cogs": "cogs_unmodified_gen", "arc": "arc"}
     scores = overview(models)
@@ -190,7 +191,7 @@ def test_gen_stands_for_cogs_and_a_foreign_task_for_itself(tmp_path: Path) -> No
 def test_the_headline_is_not_that_of_the_alphabetically_first_model(tmp_path: Path) -> None:
     """An older file has other metrics; the newer one's model comes later in the alphabet."""
     for model in "ab":
-        write_run(tmp_path / model, model, "cogs_mini_gen", made_rows(40, 20))
+        write_run(tmp_path / model, model, "cogs_mini_gen", answered_rows(40, 20))
     (file,) = (tmp_path / "a").glob("results_*")
     entries = json.loads(file.read_text())["results"]["cogs_mini_gen"]
     older = {f"old/{name}": value for name, value in entries.items()}
@@ -206,7 +207,7 @@ def test_a_headline_about_a_part_is_tested_too(tmp_path: Path) -> None:
     facets = {"metric": "direct", "requirement": "existence", "family": "affirmative_negation"}
     metric = "direct/affirmative_negation"
     for model, right in (("a", 35), ("b", 5)):
-        samples = [{**row, "facets": facets} for row in made_rows(40, right)]
+        samples = [{**row, "facets": facets} for row in answered_rows(40, right)]
         write_run(tmp_path / model, model, "lieder_mini", samples, metric=metric)
     scores = overview(read_models([tmp_path])).set_index("model")
     assert set(scores["metric"]) == {metric}
@@ -218,8 +219,8 @@ def test_a_headline_about_a_part_is_tested_too(tmp_path: Path) -> None:
 def test_a_trial_does_not_take_the_documents_from_whole_runs(tmp_path: Path) -> None:
     """Three whole runs are tested on all their documents, and the note names the fourth."""
     for model, right in (("a", 30), ("b", 18), ("c", 30)):
-        write_run(tmp_path / model, model, "cogs_mini_gen", made_rows(40, right))
-    file = write_run(tmp_path / "d", "d", "cogs_mini_gen", made_rows(40, 18)[:8])
+        write_run(tmp_path / model, model, "cogs_mini_gen", answered_rows(40, right))
+    file = write_run(tmp_path / "d", "d", "cogs_mini_gen", answered_rows(40, 18)[:8])
     counts = {"original": 40, "effective": 8}
     edit(file, n_samples={"cogs_mini_gen": counts}, config={"limit": 8})
     scores = overview(read_models([tmp_path])).set_index("model")

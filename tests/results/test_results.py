@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from support.asking import run_in
-from support.results_files import rows as made_rows
-from support.results_files import write_run
+from support.results_files import answered_rows, write_run
 
 from lm_eval_ext.cli.task_list import task_rows
 from lm_eval_ext.errors import DataError
@@ -281,7 +280,7 @@ def test_errors_are_one_line_and_status_1(
 
 
 def test_a_run_without_samples_is_one_line_and_the_others_still_show(tmp_path: Path) -> None:
-    samples = [{**row, "facets": {"type": "a"}} for row in made_rows(20, 10)]
+    samples = [{**row, "facets": {"type": "a"}} for row in answered_rows(20, 10)]
     for model, logged in (("a", samples), ("b", samples), ("c", samples[:8])):
         write_run(tmp_path / model, model, "cogs_mini_gen", logged)
     next((tmp_path / "b").glob("samples_*")).unlink()

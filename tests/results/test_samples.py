@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from support.asking import run_in
-from support.results_files import rows as made_rows
-from support.results_files import write_run
+from support.results_files import answered_rows, write_run
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.inspection import first_difference, verdict_text
@@ -23,7 +22,7 @@ TASK = "cogs_mini_gen"
 
 def write(folder: Path, right: int, name: str = "a", **changes: Any) -> Path:
     """Write results of a model that answers the first ones of eight documents right."""
-    samples = [{**row, **changes} for row in made_rows(8, right)]
+    samples = [{**row, **changes} for row in answered_rows(8, right)]
     for sample in samples:
         sample["doc"] = {**sample["doc"], "form": "x", "sentence": "Who?"}
     return write_run(folder / name, name, TASK, samples)
@@ -99,7 +98,7 @@ def test_wrong_follows_the_score_that_is_asked_for(
     tmp_path: Path, query: ScoreQuery, expected: list[str]
 ) -> None:
     """A sample that one score calls wrong may be right by another."""
-    scored = made_rows(4, 2)
+    scored = answered_rows(4, 2)
     for number, row in enumerate(scored):
         row["doc"] = {**row["doc"], "form": "x", "sentence": "Who?"}
         row["facets"] = {"equivalent": float(number in (0, 2))}

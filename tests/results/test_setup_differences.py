@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.results_files import rows as made_rows
-from support.results_files import write_run
+from support.results_files import answered_rows, write_run
 
 from lm_eval_ext.compare.command import run as compare
 from lm_eval_ext.errors import DataError
@@ -17,7 +16,7 @@ TASK = "cogs_mini_gen"
 
 def write(folder: Path, name: str, changes: dict[str, Any], prompt: str = "") -> None:
     """Write results of a model; ``changes`` are keys of the results file, by path with dots."""
-    samples = [{**row, "prompt": row["prompt"] + prompt} for row in made_rows(40, 30)]
+    samples = [{**row, "prompt": row["prompt"] + prompt} for row in answered_rows(40, 30)]
     file = write_run(folder / name, name, TASK, samples)
     content = json.loads(file.read_text())
     for path, value in changes.items():

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from lm_eval.tasks import manager
 from lm_eval.tasks._index import TaskIndex
-from support.small_lm_eval import LEFT
+from support.small_lm_eval import ONLY_TASK
 from yaml import safe_load
 
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
@@ -194,7 +194,7 @@ def test_names_and_patterns(names: str, selected: Any) -> None:
 @pytest.mark.usefixtures("small_index")
 @pytest.mark.parametrize(
     ("names", "indexes_all"),
-    [(["stock_sums", "a/file.yaml"], False), (["stock_sums", LEFT], True)],
+    [(["stock_sums", "a/file.yaml"], False), (["stock_sums", ONLY_TASK], True)],
 )
 def test_lm_evals_tasks_are_indexed_if_one_of_them_is_asked(
     user_tasks: Path, names: list[str], indexes_all: bool
@@ -203,7 +203,7 @@ def test_lm_evals_tasks_are_indexed_if_one_of_them_is_asked(
         [Path(str(manager.__file__)).parent, user_tasks]
     )
     assert {"stock_sums", "lieder_mini"} <= index.keys()
-    assert (LEFT in index) is indexes_all
+    assert (ONLY_TASK in index) is indexes_all
 
 
 def test_members_come_with_their_group() -> None:

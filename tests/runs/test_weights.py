@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.results_files import rows as made_rows
-from support.results_files import write_run
+from support.results_files import answered_rows, write_run
 
 from lm_eval_ext.results.grid import text
 from lm_eval_ext.results.models import read_models
@@ -113,7 +112,7 @@ def test_a_folder_of_a_newer_transformers_is_said(
 
 def write(folder: Path, name: str, task: str, day: int, **changes: str) -> None:
     """Results of a model with further keys."""
-    file = write_run(folder, name, task, made_rows(40, 30), date=f"2026-01-0{day}")
+    file = write_run(folder, name, task, answered_rows(40, 30), date=f"2026-01-0{day}")
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, **changes}))
 

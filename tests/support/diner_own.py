@@ -3,8 +3,8 @@
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 GLOSSARY = {
     "food": {
@@ -36,21 +36,35 @@ TEST = (
 STEPS = (
     "土豆切丝", "热锅下油", "鸡蛋打散", "加盐调味", "小火慢炖", "撒上葱花", "面粉加水", "大火收汁",
 )  # fmt: skip
-"""Of instructions that tests put together at random."""
+"""Steps of which tests put instructions together at random."""
 
 
-def part(recipes: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:
-    return {"instructions": [text for _, text in recipes], "names": [name for name, _ in recipes]}
+Content = dict[str, dict[str, list[str]]]
+"""The parts of a split, each with its instructions and its names."""
 
 
-def content() -> dict[str, Any]:
+def part(recipes: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return a part of a split, as the published format has it."""
+    return {
+        "instructions": [instruction for _, instruction in recipes],
+        "names": [name for name, _ in recipes],
+    }
+
+
+def content() -> Content:
+    """Return a split's three parts."""
     return {"train": part(TRAIN), "valid": part(VALID), "test": part(TEST)}
 
 
-def write(folder: Path, name: str = "tmcd", changed: dict[str, Any] | None = None) -> Path:
-    """Writes a split and the glossary, as ``diner build`` does."""
+def write(folder: Path, name: str = "tmcd", changed: Mapping[str, object] | None = None) -> Path:
+    """Write a split, or what a test made of its content, and the glossary, as ``diner build`` does.
+
+    Returns:
+        The folder.
+    """
     folder.mkdir(exist_ok=True)
-    for file, value in ((f"{name}_data", changed or content()), ("glossary", GLOSSARY)):
+    files = {f"{name}_data": changed or content(), "glossary": GLOSSARY}
+    for stem, value in files.items():
         text = json.dumps(value, ensure_ascii=False)
-        (folder / f"{file}.json").write_text(text, encoding="utf-8")
+        (folder / f"{stem}.json").write_text(text, encoding="utf-8")
     return folder

@@ -24,7 +24,7 @@ class Logprobs(TypedDict):
 
 
 class Choice(TypedDict, total=False):
-    """What the server sends for one prompt."""
+    """The completion of one prompt, or its log-probabilities."""
 
     index: int
     text: str

@@ -1,16 +1,20 @@
 """Tiny random models on disk; nothing is downloaded.
 
 :func:`make` has the tokenizer families that COGS's novel tokens must work with,
-:func:`make_large` the kinds of models that users evaluate.
+:func:`make_large` the types of models that users evaluate.
 """
 
 import json
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lm_eval_ext.benchmarks.cogs.tokens import OLD_TEXTS
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from tokenizers.models import BPE
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 TEXTS = (
     "A small tokenizer learns its words from a few sentences.",
@@ -19,30 +23,37 @@ TEXTS = (
     "It is not a very big deal, they said, and they all managed to leave.",
 )
 SENTINELS = 4
-"""``byte_bpe`` and ``byte_bpe_files`` are GPT-2's, with tokenizer.json and with vocab.json alone;
-``byte_lower`` makes capitals small, so that decoding is no exact round trip;
-``unigram`` is T5's with its class, ``unigram_behind`` has its sentinels behind the vocabulary;
-``llama`` is Llama's class, ``llama_first`` Metaspace and ``llama_legacy`` the normaliser that
-puts a space before each stretch, both without a class.
-"""
+"""Tokens of T5 that stand for masked texts."""
+
+FAMILIES = {
+    "byte_bpe": "GPT-2's, with tokenizer.json",
+    "byte_bpe_files": "GPT-2's, with vocab.json alone",
+    "byte_lower": "makes capitals small, so that decoding is no exact round trip",
+    "unigram": "T5's, with its class",
+    "unigram_behind": "T5's without a class, with its sentinels behind the vocabulary",
+    "llama": "Llama's, with its class",
+    "llama_first": "Llama's without a class, with Metaspace",
+    "llama_legacy": "Llama's without a class; its normaliser puts a space before each stretch",
+}
+"""The families that :func:`make` knows, and what each one is."""
 
 
 def make(family: str, folder: Path, *, letters: str = "") -> None:
-    """Saves a tokenizer and a random model for it; the same each time.
+    """Save a tokenizer and a random model for it; the same each time.
 
     ``letters`` are known to ``unigram`` besides those of COGS.
     """
+    assert family in FAMILIES, family
     folder.mkdir(parents=True)
-    tokenizer = {
-        "byte": _byte_bpe, "unigram": partial(_unigram, letters=letters), "llama": _llama,
-    }[family.split("_", maxsplit=1)[0]](family)  # fmt: skip
+    tokenizer = _tokenizer(family, letters)
     tokenizer.save_pretrained(folder)
     config_file = folder / "tokenizer_config.json"
     config = json.loads(config_file.read_text(encoding="utf-8"))
-    if family in ("unigram", "llama"):
-        config["tokenizer_class"] = {"unigram": "T5Tokenizer", "llama": "LlamaTokenizer"}[family]
-        config |= {"extra_ids": SENTINELS} if family == "unigram" else {"legacy": True}
-    if family == "byte_bpe_files":
+    if family == "unigram":
+        config |= {"tokenizer_class": "T5Tokenizer", "extra_ids": SENTINELS}
+    elif family == "llama":
+        config |= {"tokenizer_class": "LlamaTokenizer", "legacy": True}
+    elif family == "byte_bpe_files":
         config["tokenizer_class"] = "GPT2Tokenizer"
         tokenizer.backend_tokenizer.model.save(str(folder))
         (folder / "tokenizer.json").unlink()
@@ -52,8 +63,16 @@ def make(family: str, folder: Path, *, letters: str = "") -> None:
         _untie(folder)
 
 
+def _tokenizer(family: str, letters: str) -> "PreTrainedTokenizerFast":
+    if family.startswith("byte"):
+        return _byte_bpe(family)
+    if family.startswith("unigram"):
+        return _unigram(family, letters)
+    return _llama(family)
+
+
 def _untie(folder: Path) -> None:
-    """Gives a T5 output embeddings of its own, as T5 1.1 has them.
+    """Give a T5 output embeddings of its own, as T5 1.1 has them.
 
     transformers 5 cannot save such a model from scratch: its configuration always says "tied",
     and what counts is whether the file has two matrices that differ.
@@ -83,61 +102,79 @@ SHAPES: dict[str, dict[str, int]] = {
 }  # fmt: skip
 
 
-def _random(kind: str, size: int, bos: int, eos: int, **more: Any) -> Any:
-    """A model of a kind for a vocabulary; the same weights every time."""
+def _random_model(
+    model_type: str, vocabulary: int, *, bos: int, eos: int, **config_keys: object
+) -> "PreTrainedModel":
+    """Return a model of a type for a vocabulary of this size; the same weights every time.
+
+    ``bos`` and ``eos`` are ids of tokens.
+    """
     import torch
     import transformers
 
     torch.manual_seed(7)
     config = transformers.AutoConfig.for_model(
-        kind, vocab_size=size, bos_token_id=bos, eos_token_id=eos, **SHAPES[kind], **more
+        model_type,
+        vocab_size=vocabulary,
+        bos_token_id=bos,
+        eos_token_id=eos,
+        **SHAPES[model_type],
+        **config_keys,
     )
-    family = (
-        transformers.AutoModelForSeq2SeqLM if kind == "t5" else transformers.AutoModelForCausalLM
-    )
-    return family.from_config(config)
+    if model_type == "t5":
+        return transformers.AutoModelForSeq2SeqLM.from_config(config)
+    return transformers.AutoModelForCausalLM.from_config(config)
 
 
-def _model(family: str, size: int) -> Any:
-    """T5 has 28 rows more than tokens as the real one; one model of each kind is untied."""
+def _model(family: str, tokens: int) -> "PreTrainedModel":
+    """Return a family's model for so many tokens; one model of each type is untied.
+
+    T5 has 28 rows more than tokens, as the real one.
+    """
     import torch
 
     if family.startswith("unigram"):
-        return _random("t5", size + 28, 0, 1, pad_token_id=0)
+        return _random_model("t5", tokens + 28, bos=0, eos=1, pad_token_id=0)
     if family.startswith("llama"):
-        model = _random("llama", size, 1, 2, tie_word_embeddings=family == "llama_legacy")
+        is_tied = family == "llama_legacy"
+        model = _random_model("llama", tokens, bos=1, eos=2, tie_word_embeddings=is_tied)
         return model.to(torch.bfloat16 if family == "llama" else torch.float32)
-    return _random("gpt2", size, 0, 0, tie_word_embeddings=family != "byte_bpe_files")
+    is_tied = family != "byte_bpe_files"
+    return _random_model("gpt2", tokens, bos=0, eos=0, tie_word_embeddings=is_tied)
 
 
-KINDS = ("gpt2", "llama", "t5")
+MODEL_TYPES = ("gpt2", "llama", "t5")
 
 
-def make_large(kind: str, folder: Path) -> None:
-    """Saves a random model of one of ``KINDS`` whose weights are large, with a tokenizer.
+def make_large(model_type: str, folder: Path) -> None:
+    """Save a random model of one of ``MODEL_TYPES`` whose weights are large, with a tokenizer.
 
     Initial weights give nearly the same probability everywhere; larger ones give comparisons
     something to differ by. T5's are large as they are.
     """
     import torch
 
-    tokenizer = with_bytes(bos=kind == "llama")
-    model = _random(kind, len(tokenizer), 2 if kind == "llama" else 1, 1, pad_token_id=0)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(1.0 if kind == "t5" else 3.0)
+    has_bos = model_type == "llama"
+    tokenizer = with_bytes(bos=has_bos)
+    bos = 2 if has_bos else 1
+    model = _random_model(model_type, len(tokenizer), bos=bos, eos=1, pad_token_id=0)
+    if model_type != "t5":
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(3.0)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
-def _fast(core: Any, **special: Any) -> Any:
+def _fast(core: "Tokenizer", **settings: object) -> "PreTrainedTokenizerFast":
+    """Return a tokenizer as transformers saves it."""
     from transformers import PreTrainedTokenizerFast
 
-    return PreTrainedTokenizerFast(tokenizer_object=core, **special)
+    return PreTrainedTokenizerFast(tokenizer_object=core, **settings)
 
 
-def _bytes(texts: Iterable[str], special: list[str]) -> Any:
-    """Byte-level BPE as GPT-2 has it."""
+def _byte_level(texts: Iterable[str], special: list[str]) -> "Tokenizer":
+    """Return byte-level BPE as GPT-2 has it, trained on texts."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     core = Tokenizer(models.BPE())
@@ -153,21 +190,21 @@ def _bytes(texts: Iterable[str], special: list[str]) -> Any:
     return core
 
 
-def _byte_bpe(family: str) -> Any:
+def _byte_bpe(family: str) -> "PreTrainedTokenizerFast":
     from tokenizers import normalizers
 
     end = "<|endoftext|>"
-    core = _bytes(OLD_TEXTS, [end])
+    core = _byte_level(OLD_TEXTS, [end])
     if family == "byte_lower":
         core.normalizer = normalizers.Lowercase()
     return _fast(core, bos_token=end, eos_token=end, unk_token=end)
 
 
-def with_bytes(*, bos: bool) -> Any:
-    """A tokenizer for any text, which starts with a BOS token or with nothing."""
+def with_bytes(*, bos: bool) -> "PreTrainedTokenizerFast":
+    """Return a tokenizer for any text, which starts with a BOS token or with nothing."""
     from tokenizers import processors
 
-    core = _bytes(TEXTS, ["<pad>", "</s>", "<s>"])
+    core = _byte_level(TEXTS, ["<pad>", "</s>", "<s>"])
     if bos:
         core.post_processor = processors.TemplateProcessing(
             single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 2)]
@@ -181,15 +218,18 @@ def with_bytes(*, bos: bool) -> Any:
     )
 
 
-def _unigram(family: str, letters: str) -> Any:
+def _unigram(family: str, letters: str) -> "PreTrainedTokenizerFast":
+    """Return T5's tokenizer; its class adds the sentinels, unless they are behind."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
     core = Tokenizer(models.Unigram())
-    spaces = {"replacement": "▁", "prepend_scheme": "always"}
     core.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(**spaces)]
+        [
+            pre_tokenizers.WhitespaceSplit(),
+            pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always"),
+        ]
     )
-    core.decoder = decoders.Metaspace(**spaces)
+    core.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
     trainer = trainers.UnigramTrainer(
         vocab_size=150 + len(letters),
         special_tokens=["<pad>", "</s>", "<unk>"],
@@ -215,29 +255,13 @@ def _unigram(family: str, letters: str) -> Any:
     )
 
 
-def _llama(family: str) -> Any:
-    """Trained on words, as SentencePiece does, and used on whole texts."""
-    from tokenizers import Tokenizer, decoders, models, normalizers, processors, trainers
+def _llama(family: str) -> "PreTrainedTokenizerFast":
+    """Return Llama's tokenizer, trained on words and used on whole texts, as SentencePiece is."""
+    from tokenizers import Tokenizer, decoders, normalizers, processors
     from tokenizers.pre_tokenizers import Metaspace
 
     special = ["<unk>", "<s>", "</s>"]
-    trained = Tokenizer(models.BPE())
-    trained.pre_tokenizer = Metaspace()
-    byte_pieces = [f"<0x{number:02X}>" for number in range(256)]
-    trainer = trainers.BpeTrainer(
-        vocab_size=500, special_tokens=[*special, *byte_pieces], show_progress=False
-    )
-    trained.train_from_iterator(OLD_TEXTS, trainer)
-    model = json.loads(trained.to_str())["model"]
-    core = Tokenizer(
-        models.BPE(
-            vocab=model["vocab"],
-            merges=[tuple(merge) for merge in model["merges"]],
-            unk_token="<unk>",
-            fuse_unk=True,
-            byte_fallback=True,
-        )
-    )
+    core = Tokenizer(_byte_fallback_bpe(special))
     if family == "llama_first":
         core.pre_tokenizer = Metaspace(prepend_scheme="first", split=False)
     else:
@@ -257,3 +281,25 @@ def _llama(family: str) -> Any:
         single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 1)]
     )
     return _fast(core, unk_token="<unk>", bos_token="<s>", eos_token="</s>")
+
+
+def _byte_fallback_bpe(special: list[str]) -> "BPE":
+    """Return BPE that is trained on words, and writes unknown letters as bytes."""
+    from tokenizers import Tokenizer, models, trainers
+    from tokenizers.pre_tokenizers import Metaspace
+
+    trained = Tokenizer(models.BPE())
+    trained.pre_tokenizer = Metaspace()
+    byte_pieces = [f"<0x{number:02X}>" for number in range(256)]
+    trainer = trainers.BpeTrainer(
+        vocab_size=500, special_tokens=[*special, *byte_pieces], show_progress=False
+    )
+    trained.train_from_iterator(OLD_TEXTS, trainer)
+    model = json.loads(trained.to_str())["model"]
+    return models.BPE(
+        vocab=model["vocab"],
+        merges=[tuple(merge) for merge in model["merges"]],
+        unk_token="<unk>",
+        fuse_unk=True,
+        byte_fallback=True,
+    )

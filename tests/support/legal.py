@@ -15,15 +15,24 @@ LARGEST_DIFFERENCE = {"share": 1.0, "percent": 100.0, "points": 2.0}
 
 
 def check(
-    low: Any,
-    high: Any,
+    low: float,
+    high: float,
     value: float,
     limits: Iterable[float | None],
     name: str,
     *,
     may_be_a_point: bool = False,
 ) -> None:
-    """Assert it of an interval; percentiles of a paper's draws may be a point."""
+    """Assert that an interval is legal; ``name`` says which one it is.
+
+    Args:
+        low: Its lower end.
+        high: Its upper end.
+        value: The value that it encloses.
+        limits: The lowest and the highest legal value; None: without a limit.
+        name: Shown where the assertion fails.
+        may_be_a_point: Both ends may be equal, as percentiles of a paper's draws may.
+    """
     lowest, highest = limits
     assert low < high or may_be_a_point, name
     assert low - TOLERANCE <= value <= high + TOLERANCE, name
@@ -32,7 +41,7 @@ def check(
 
 
 def check_folder(folder: Path) -> int:
-    """Assert it of all results files below a folder; return how many intervals they have."""
+    """Check all results files below a folder; return how many intervals they have."""
     count = 0
     for file in folder.rglob("results_*"):
         content = json.loads(file.read_text())
@@ -42,7 +51,7 @@ def check_folder(folder: Path) -> int:
 
 
 def check_task(task: str, config: Mapping[str, Any], results: Mapping[str, float]) -> int:
-    """Assert it of a task's figures; return how many intervals they have."""
+    """Check a task's figures; return how many intervals they have."""
     limits = {entry["metric"]: entry.get(RANGE) for entry in config["metric_list"]}
     count = 0
     for name, interval in config["metadata"].get(INTERVALS, {}).items():
@@ -62,7 +71,7 @@ def check_task(task: str, config: Mapping[str, Any], results: Mapping[str, float
 
 
 def check_pairs(pairs: Iterable[Mapping[str, Any]]) -> int:
-    """Assert it of pairs that ``compare`` writes as JSON; return how many intervals they have."""
+    """Check pairs that ``compare`` writes as JSON; return how many intervals they have."""
     count = 0
     for pair in pairs:
         if pair["low"] is not None:
@@ -74,7 +83,7 @@ def check_pairs(pairs: Iterable[Mapping[str, Any]]) -> int:
 
 
 def check_table(text: str) -> int:
-    """Assert it of the leaderboard's CSV of rates; return how many intervals it has."""
+    """Check the leaderboard's CSV of rates; return how many intervals it has."""
     rows = [row for row in csv.DictReader(io.StringIO(text)) if row["low"]]
     for row in rows:
         low, high, value = (float(row[key]) for key in ("low", "high", "value"))

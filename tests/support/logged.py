@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval import simple_evaluate
+from lm_eval.api.model import LM
 from lm_eval.loggers import EvaluationTracker
 
 from lm_eval_ext.runs.tasks import our_task_manager
@@ -12,19 +13,29 @@ from lm_eval_ext.runs.tasks import our_task_manager
 
 def evaluate(
     folder: Path,
-    model: Any,
+    model: LM | str,
     tasks: Sequence[str],
     *,
     include: Sequence[str] = (),
-    metadata: Mapping[str, Any] | None = None,
-    config: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, object] | None = None,
+    config: Mapping[str, object] | None = None,
     name: str = "",
-    **options: Any,
+    **options: object,
 ) -> dict[str, Any]:
-    """Evaluates tasks of ours, or of ``include``, and writes results and samples into a folder.
+    """Evaluate a model and write results and samples into a folder.
 
-    ``config`` and ``name`` replace parts of what the results file says about the model. Returns
-    what ``simple_evaluate`` does.
+    Args:
+        folder: Made if need be.
+        model: A model, or the name of a model type.
+        tasks: Names of tasks of ours, or of ``include``.
+        include: Folders with further task files.
+        metadata: As of ``--metadata``.
+        config: Entries of the results file's ``config`` that are replaced.
+        name: The model's name in the results file; "": lm-eval's.
+        **options: Further arguments of ``simple_evaluate``.
+
+    Returns:
+        What ``simple_evaluate`` returns.
     """
     folder.mkdir(parents=True, exist_ok=True)
     tracker = EvaluationTracker(output_path=str(folder / "results.json"))
@@ -42,6 +53,6 @@ def evaluate(
     if name:
         tracker.general_config_tracker.model_name = name
     tracker.save_results_aggregated(results=results, samples=evaluated["samples"])
-    for task, rows in evaluated["samples"].items():
-        tracker.save_results_samples(task_name=task, samples=rows)
+    for task, samples in evaluated["samples"].items():
+        tracker.save_results_samples(task_name=task, samples=samples)
     return evaluated

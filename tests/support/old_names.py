@@ -4,7 +4,6 @@ import csv
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from lm_eval_ext.cards import cards
 from lm_eval_ext.harness.names import NONE, STDERR
@@ -71,11 +70,15 @@ class Old:
         self.benchmark = benchmark
         self.table = frame(documents)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> float | str:
         facets = {}
         for column in self.table.select_dtypes("object"):
             facets[column] = set(self.table[column].dropna())
         question = question_behind(self.benchmark, name.removesuffix(STDERR), facets)
         figure = estimate(self.table, question)
-        value = figure.stderr if name.endswith(STDERR) else figure.value
-        return NONE if value is None else value
+        value = figure.value
+        if name.endswith(STDERR):
+            value = figure.stderr
+        if value is None:
+            return NONE
+        return value

@@ -1,28 +1,48 @@
-"""What a leaderboard page has for its browser of samples."""
+"""The samples that a leaderboard page has for its browser of samples."""
 
 import base64
 import json
 import re
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
+
+RIGHT = 0
+"""What stands for an answer that is the gold."""
 
 
-def samples_in(page: Path) -> dict[str, Any]:
-    """By task, the content that the page's script unpacks."""
+class ModelSamples(TypedDict):
+    """A model's side of the samples, in the order of the documents; None: it has no such sample."""
+
+    answers: list[str | int | None]
+    scores: list[list[float | None]]
+    parts: list[list[dict[str, object]] | None]
+
+
+class TaskSamples(TypedDict):
+    """A task's documents (title, id, gold and more), and its models by name."""
+
+    documents: list[list[str]]
+    models: dict[str, ModelSamples]
+
+
+def samples_in(page: Path) -> dict[str, TaskSamples]:
+    """Return the samples of each task, as the page's script unpacks them."""
     text = page.read_text()
-    (listed,) = re.findall(r'id="content">([^<]*)<', text)
-    found = re.findall(r'id="samples-\d+">([^<]*)<', text)
-    return {
-        one["task"]: json.loads(zlib.decompress(base64.b64decode(content)))
-        for one, content in zip(json.loads(listed), found, strict=True)
-    }
+    (content,) = re.findall(r'id="content">([^<]*)<', text)
+    packed_samples = re.findall(r'id="samples-\d+">([^<]*)<', text)
+    samples = {}
+    for task, packed in zip(json.loads(content), packed_samples, strict=True):
+        samples[task["task"]] = json.loads(zlib.decompress(base64.b64decode(packed)))
+    return samples
 
 
-def answers(content: Any, model: str) -> list[str]:
-    """A model's answers; 0 stands for the right one."""
-    found = content["models"][model]["answers"]
-    return [
-        document[2] if one == 0 else one
-        for one, document in zip(found, content["documents"], strict=True)
-    ]
+def answers(samples: TaskSamples, model: str) -> list[str | int | None]:
+    """Return a model's answers, with the gold where the page says that the answer is right."""
+    texts: list[str | int | None] = []
+    for answer, document in zip(
+        samples["models"][model]["answers"], samples["documents"], strict=True
+    ):
+        _title, _id, gold, *_ = document
+        texts.append(gold if answer == RIGHT else answer)
+    return texts

@@ -9,19 +9,30 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from psycopg import Connection
 
 MEMORY = 256 << 20
 """Bytes that a process of the server may allocate, beside what they share: as docs/sql.md says."""
 
+OPTIONS_OF_INITDB = (
+    "-U", "admin", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8",
+)  # fmt: skip
+
 
 def binaries() -> Path:
-    """The folder with initdb and pg_ctl: Debian's is not on the path."""
-    debians = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
-    for found in (shutil.which("initdb"), *debians):
-        if found and (folder := Path(found).resolve().parent).joinpath("pg_ctl").exists():
+    """Return the folder with initdb and pg_ctl; Debian's is not on the path."""
+    candidates = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)
+    on_path = shutil.which("initdb")
+    if on_path:
+        candidates.insert(0, Path(on_path))
+    for candidate in candidates:
+        folder = candidate.resolve().parent
+        if (folder / "pg_ctl").exists():
             return folder
     pytest.skip("no PostgreSQL here (apt-get install postgresql)")
 
@@ -30,15 +41,14 @@ class Server:
     """Started by the constructor, which skips where it cannot; the superuser is ``admin``."""
 
     def __init__(self) -> None:
-        self._bin = binaries()
-        self._user: dict[str, Any] = {}
+        self._binaries = binaries()
+        self._user: str | None = None
         self.folder = Path(tempfile.mkdtemp(prefix="lmx-pg-"))
         if os.geteuid() == 0:  # the server refuses to run as root
-            shutil.chown(self.folder, "nobody")
-            self._user = {"user": "nobody", "extra_groups": []}
+            self._user = "nobody"
+            shutil.chown(self.folder, self._user)
         data = self.folder / "data"
-        self._run("initdb", "-D", data, "-U", "admin", "-A", "trust", "--no-sync", "--no-locale",
-                  "-E", "UTF8")  # fmt: skip
+        self._run("initdb", "-D", data, *OPTIONS_OF_INITDB)
         rules = data / "pg_hba.conf"
         rules.write_text("local all secret scram-sha-256\nlocal all all trust\n")
         self.start()
@@ -49,15 +59,15 @@ class Server:
             "shared_buffers": "16MB", "max_connections": "20", "autovacuum": "off",
         }  # fmt: skip
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
-        self._run("pg_ctl", "-D", self.folder / "data", "-l", self.folder / "log", "-w",
-                  "-o", options, "start")  # fmt: skip
+        log = self.folder / "log"
+        self._run("pg_ctl", "-D", self.folder / "data", "-l", log, "-w", "-o", options, "start")
 
     def halt(self) -> None:
         self._run("pg_ctl", "-D", self.folder / "data", "-m", "immediate", "-w", "stop")
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """The server is stopped within the block."""
+        """Stop the server for the block."""
         self.halt()
         try:
             yield
@@ -71,25 +81,30 @@ class Server:
     def url(self, database: str = "people", role: str = "reader") -> str:
         return f"postgresql://{role}@/{database}?host={self.folder}"
 
-    def admin(self, database: str = "people") -> Any:
+    def admin(self, database: str = "people") -> "Connection":
+        """Return a connection of the superuser."""
         import psycopg
 
         return psycopg.connect(self.url(database, "admin"), autocommit=True)
 
     def _run(self, program: str, *arguments: object) -> None:
-        done = subprocess.run(
-            [str(self._bin / program), *map(str, arguments)],
-            cwd=self.folder, text=True, check=False, preexec_fn=_limited,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE if program == "initdb" else None,
-            **self._user,
+        """Run a program of PostgreSQL, as another user where this one is root."""
+        # A server that pg_ctl starts would keep a pipe open.
+        errors = subprocess.PIPE if program == "initdb" else None
+        completed = subprocess.run(
+            [str(self._binaries / program), *map(str, arguments)],
+            cwd=self.folder, text=True, check=False, preexec_fn=_limit_memory,
+            stdout=subprocess.DEVNULL, stderr=errors,
+            user=self._user, extra_groups=[] if self._user else None,
         )  # fmt: skip
-        if done.returncode:
-            pytest.skip(f"{program} fails as {self._user or getpass.getuser()}: {done.stderr}")
+        if completed.returncode:
+            user = self._user or getpass.getuser()
+            pytest.skip(f"{program} fails as {user}: {completed.stderr}")
 
 
 @contextmanager
 def served(*statements: str) -> Iterator[Server]:
-    """A server for the block, after its superuser's statements in the database ``postgres``."""
+    """Yield a server after its superuser's statements in the database ``postgres``."""
     server = Server()
     try:
         with server.admin("postgres") as admin:
@@ -101,5 +116,5 @@ def served(*statements: str) -> Iterator[Server]:
         shutil.rmtree(server.folder)
 
 
-def _limited() -> None:
+def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))

@@ -6,31 +6,32 @@ from pathlib import Path
 
 import pytest
 
-LEFT = "hellaswag"
-"""The task that is left."""
+ONLY_TASK = "hellaswag"
+"""The task that the copy has."""
 
 
 def copy_to(folder: Path) -> Path:
-    """Copies the installed lm-eval, with one of its tasks; returns what to import it from.
+    """Copy the installed lm-eval, with one of its tasks; return the folder to import it from.
 
     Times are copied too, so that Python goes on using the bytecode that lies there.
     """
     spec = importlib.util.find_spec("lm_eval")
-    assert spec is not None and spec.origin is not None
+    assert spec is not None
+    assert spec.origin is not None
     source = Path(spec.origin).parent
+    copied_folders = (ONLY_TASK, "__pycache__")
 
-    def unwanted(path: str, names: list[str]) -> list[str]:
-        if Path(path) == source / "tasks":
-            kept = (LEFT, "__pycache__")
-            return [name for name in names if "." not in name and name not in kept]
-        return []
+    def uncopied(path: str, names: list[str]) -> list[str]:
+        if Path(path) != source / "tasks":
+            return []
+        return [name for name in names if "." not in name and name not in copied_folders]
 
-    shutil.copytree(source, folder / "lm_eval", ignore=unwanted)
+    shutil.copytree(source, folder / "lm_eval", ignore=uncopied)
     return folder
 
 
-def index(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    """Makes this process read lm-eval's tasks from such a copy."""
+def index_from(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Make this process read lm-eval's tasks from such a copy."""
     from lm_eval.tasks import _index, manager
 
     for module in (_index, manager):

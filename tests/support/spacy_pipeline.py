@@ -17,8 +17,8 @@ NAME = "tiny"
 
 def trained() -> Path:
     """Return the pipeline's folder, for reading only; the first call trains it."""
-    key = kept.key([Path(__file__), kept.PACKAGE / "benchmarks/conceptual/mini.yaml"], ["spacy"])
-    return kept.made("spacy-pipeline", key, _train) / NAME
+    key = kept.key_of([Path(__file__), kept.PACKAGE / "benchmarks/conceptual/mini.yaml"], ["spacy"])
+    return kept.built_once("spacy-pipeline", key, _train) / NAME
 
 
 def _train(folder: Path) -> None:

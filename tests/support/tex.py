@@ -13,25 +13,35 @@ DOCUMENT = r"""\documentclass{article}
 %s
 \end{document}
 """
+COMPILERS = {
+    "pdflatex": ["-interaction=nonstopmode", "-halt-on-error"],
+    "tectonic": ["-k"],
+}
+"""The programs that may compile a document, in order, with their options."""
 
 
-def compiled(source: str, folder: Path) -> str:
-    """Compiles tables with booktabs and nothing else; returns the log. Skips without a compiler."""
-    compilers = {"pdflatex": ["-interaction=nonstopmode", "-halt-on-error"], "tectonic": ["-k"]}
-    name = next((name for name in compilers if shutil.which(name)), None)
-    if name is None:
-        pytest.skip("neither pdflatex nor tectonic is installed")
+def compiler_command() -> list[str]:
+    """Return the command of a compiler that is installed; skip the test without one."""
+    for program, options in COMPILERS.items():
+        if shutil.which(program):
+            return [program, *options]
+    pytest.skip("neither pdflatex nor tectonic is installed")
+
+
+def compiled(tables: str, folder: Path) -> str:
+    """Compile tables with booktabs and nothing else; return the log. Skips without a compiler."""
+    command = compiler_command()
     file = folder / "tables.tex"
-    file.write_text(DOCUMENT % source, encoding="utf-8")
-    done = subprocess.run(
-        [name, *compilers[name], file.name],
+    file.write_text(DOCUMENT % tables, encoding="utf-8")
+    completed = subprocess.run(
+        [*command, file.name],
         cwd=folder,
         capture_output=True,
         check=False,
         stdin=subprocess.DEVNULL,
         timeout=120,
     )
-    log = done.stdout.decode(errors="replace")
-    assert done.returncode == 0, log[-3000:]
+    log = completed.stdout.decode(errors="replace")
+    assert completed.returncode == 0, log[-3000:]
     assert (folder / "tables.pdf").stat().st_size > 1000
     return log

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from support.commands import until
-from support.results_files import rows, write_run
+from support.results_files import answered_rows, write_run
 from support.tiny_training import (
     CONFIGS,
     MATERIAL,
@@ -246,7 +246,7 @@ def test_reports_leave_out_a_model_that_missed_its_gate(
 
     results = tmp_path / "results"
     for label in ("bad", "good"):
-        write_run(results / label, label, "made", rows(2, 1))
+        write_run(results / label, label, "made", answered_rows(2, 1))
     shutil.copyfile(failed_training, results / "bad" / "model.yaml")
     assert [file.model for file in read_results(results)] == ["good"]
     with pytest.raises(LmEvalExtError, match=r"did not learn: all 0\.0 % of 4"):

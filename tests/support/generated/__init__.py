@@ -7,9 +7,9 @@ from support.databases import written
 HERE = Path(__file__).parent
 
 
-def built(name: str, where: Path) -> Path:
+def built(name: str, folder: Path) -> Path:
     """Write a database to a folder: shop, league, clinic, mess or factory."""
-    path = where / f"{name}.sqlite"
+    path = folder / f"{name}.sqlite"
     if name == "factory":
         from support.generated import factory
 
