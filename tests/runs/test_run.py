@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,22 +41,36 @@ seed: [1, 2, 3, 4]
 """
 
 
-def write(folder: Path, text: str, name: str = "m.yaml") -> Path:
-    (folder / name).write_text(text)
-    return folder / name
+def write_model_file(folder: Path, text: str, name: str = "m.yaml") -> Path:
+    """Write a model's file; return it."""
+    file = folder / name
+    file.write_text(text)
+    return file
 
 
-def test_a_good_file(tmp_path: Path) -> None:
-    (model,) = read_model_files([write(tmp_path, GOOD)])
-    assert (model.name, model.display_name, model.launcher) == ("m", "A model", "")
+def ignore(_text: str) -> None:
+    """Print nothing."""
+
+
+SILENT = run.Reporter(line=ignore, status=ignore)
+
+
+def test_a_models_settings_are_its_files_keys_but_what_readers_see(tmp_path: Path) -> None:
+    (model,) = read_model_files([write_model_file(tmp_path, GOOD)])
+    assert model.name == "m"
+    assert model.display_name == "A model"
+    assert model.launcher == ""
     options = safe_load(GOOD)
-    for key in ("display_name", "notes"):
-        del options[key]
+    del options["display_name"], options["notes"]
     assert model.settings == options
-    assert {"hf", "vllm", "recorded"} <= {model.name for model in read_model_files([EXAMPLES])}
 
 
-WRONG = {
+def test_the_example_files_can_be_read() -> None:
+    names = {model.name for model in read_model_files([EXAMPLES])}
+    assert {"hf", "vllm", "recorded"} <= names
+
+
+WRONG_LINES = {
     "model_arg: {}": "model_arg: unknown key; did you mean model_args",
     "tasks: lieder_mini": "tasks is set by the run",
     "batch_size: many": "batch_size: it must be a number from 1, auto or auto:N, got 'many'",
@@ -77,71 +92,124 @@ WRONG = {
 }
 """Lines of a file that also has ``model: hf``, with the message about each."""
 
+WRONG_FILES = {
+    "model: hff": "model: no such model type; use one of .*hf.*recorded.*, got 'hff'",
+    "- model: hf": "should be an object",
+    "# only a comment": "the file is empty",
+    "model_args: {a: 1}": "model: the key is missing",
+}
+"""Texts of a whole file, with the message about each."""
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        *((f"model: hf\n{line}\n", message) for line, message in WRONG.items()),
-        ("model: hff", "model: no such model type; use one of .*hf.*recorded.*, got 'hff'"),
-        ("- model: hf", "should be an object"),
-        ("# only a comment", "the file is empty"),
-        ("model_args: {a: 1}", "model: the key is missing"),
-    ],
-)
-def test_a_wrong_key_or_value_is_named(tmp_path: Path, text: str, message: str) -> None:
-    file = write(tmp_path, text)
+
+def check_message_about_file(file: Path, message: str) -> None:
+    """Assert that a model's file is refused in one line that names it."""
     with pytest.raises(LmEvalExtError, match=message) as caught:
         read_model_files([file])
     assert str(caught.value).startswith(f"{file}: "), str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_files_of_folders_have_different_names(tmp_path: Path) -> None:
-    for path, message in ((tmp_path, "no .yaml"), (tmp_path / "m.yaml", "no file or folder")):
-        with pytest.raises(OptionError, match=message):
-            read_model_files([path])
+@pytest.mark.parametrize(("line", "message"), WRONG_LINES.items(), ids=WRONG_LINES)
+def test_a_wrong_key_or_value_is_named(tmp_path: Path, line: str, message: str) -> None:
+    file = write_model_file(tmp_path, f"model: hf\n{line}\n")
+    check_message_about_file(file, message)
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG_FILES.items(), ids=WRONG_FILES)
+def test_a_file_without_a_known_model_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    check_message_about_file(write_model_file(tmp_path, text), message)
+
+
+def test_the_files_of_a_folder_are_read_in_order_and_each_once(tmp_path: Path) -> None:
     for name in ("b.yaml", "a.yml", "c.txt"):
-        write(tmp_path, "model: hf\n", name)
+        write_model_file(tmp_path, "model: hf\n", name)
     models = read_model_files([tmp_path, tmp_path / "b.yaml"])
-    assert [model.name for model in models] == ["a", "b"], "in order, each file once"
-    (tmp_path / "x").mkdir()
-    for name, text in (("B.yaml", "model: hf\n"), ("c.yaml", "model: hf\ndisplay_name: A\n")):
-        with pytest.raises(OptionError, match=f"same (display_)?name, '[{name[0].lower()}a]'"):
-            read_model_files([tmp_path, write(tmp_path / "x", text, name)])
+    assert [model.name for model in models] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("name", "message"),
     [
-        *(({"limit": limit}, f"--limit {limit:g} must be") for limit in (float("nan"), 0.0, 1.5)),
-        ({"metadata": '{"fresh": 7}'}, "those of lieder_mini are fixed"),
+        pytest.param(".", "no .yaml", id="empty folder"),
+        pytest.param("m.yaml", "no file or folder", id="nothing there"),
     ],
 )
-def test_options_are_checked_before_anything_runs(
-    tmp_path: Path, options: Any, message: str
-) -> None:
-    work = run.Work([write(tmp_path, GOOD)], "lieder_mini", tmp_path / "out", **options)
+def test_a_path_without_model_files_is_refused(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        run.run(work, run.Reporter(lambda _: None, lambda _: None))
-    assert not (tmp_path / "out").exists()
+        read_model_files([tmp_path / name])
 
 
-def test_metadata_for_all_models(tmp_path: Path) -> None:
-    file = write(tmp_path, GOOD + "metadata: {cogs_seed: 3, cogs_shape: cvcv_long}\n")
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        pytest.param("B.yaml", "model: hf\n", "same name, '[ba]'", id="file name in capitals"),
+        pytest.param(
+            "c.yaml",
+            "model: hf\ndisplay_name: A\n",
+            "same display_name, '[ca]'",
+            id="displayed name in capitals",
+        ),
+    ],
+)
+def test_two_models_of_the_same_name_are_refused(
+    tmp_path: Path, name: str, text: str, message: str
+) -> None:
+    for stem in ("a", "b"):
+        write_model_file(tmp_path, "model: hf\n", f"{stem}.yaml")
+    (tmp_path / "folder").mkdir()
+    namesake = write_model_file(tmp_path / "folder", text, name)
+    with pytest.raises(OptionError, match=message):
+        read_model_files([tmp_path, namesake])
 
-    def metadata(text: str) -> dict[str, object]:
-        work = run.Work([file], "cogs_mini_fresh_gen", tmp_path / "out", metadata=text)
-        merged: dict[str, object] = run.prepare(work)[0].model.settings["metadata"]
-        return merged
 
-    assert metadata("") == {"cogs_seed": 3, "cogs_shape": "cvcv_long"}
-    for text in ('{"cogs_seed": 7}', "cogs_seed=7"):
-        assert metadata(text) == {"cogs_seed": 7, "cogs_shape": "cvcv_long"}
+@pytest.mark.parametrize("limit", [float("nan"), 0.0, 1.5])
+def test_a_limit_that_is_no_number_of_documents_is_refused_at_once(
+    tmp_path: Path, limit: float
+) -> None:
+    output = tmp_path / "out"
+    work = run.Work([write_model_file(tmp_path, GOOD)], "lieder_mini", output, limit)
+    with pytest.raises(OptionError, match=f"--limit {limit:g} must be"):
+        run.run(work, SILENT)
+    assert not output.exists()
+
+
+def test_fresh_items_of_a_task_without_them_are_refused_at_once(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    model_file = write_model_file(tmp_path, GOOD)
+    work = run.Work([model_file], "lieder_mini", output, metadata='{"fresh": 7}')
+    with pytest.raises(OptionError, match="those of lieder_mini are fixed"):
+        run.run(work, SILENT)
+    assert not output.exists()
+
+
+METADATA_OF_MODEL = "metadata: {cogs_seed: 3, cogs_shape: cvcv_long}\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "seed"),
+    [
+        pytest.param("", 3, id="none"),
+        pytest.param('{"cogs_seed": 7}', 7, id="JSON"),
+        pytest.param("cogs_seed=7", 7, id="key=value"),
+    ],
+)
+def test_metadata_of_the_command_override_those_of_a_model(
+    tmp_path: Path, option: str, seed: int
+) -> None:
+    file = write_model_file(tmp_path, GOOD + METADATA_OF_MODEL)
+    work = run.Work([file], "cogs_mini_fresh_gen", tmp_path / "out", metadata=option)
+    (job,) = run.prepare(work)
+    assert job.model.settings["metadata"] == {"cogs_seed": seed, "cogs_shape": "cvcv_long"}
+
+
+def test_metadata_that_cannot_be_read_are_quoted(tmp_path: Path) -> None:
+    file = write_model_file(tmp_path, GOOD)
+    work = run.Work([file], "cogs_mini_fresh_gen", tmp_path / "out", metadata="{cogs_seed: 7")
     with pytest.raises(OptionError, match=r"--metadata \{cogs_seed: 7: neither JSON nor key=value"):
-        metadata("{cogs_seed: 7")
+        run.prepare(work)
 
 
-STOCK = """\
+STOCK_TASK = """\
 task: stock_sums
 custom_dataset: !function sums.load
 test_split: test
@@ -152,7 +220,7 @@ metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
 metadata: {version: 1.0}
 """
 
-LOAD = """\
+LOADING_MODULE = """\
 from datasets import Dataset
 
 def load(**kwargs):
@@ -163,10 +231,10 @@ def load(**kwargs):
 @pytest.fixture
 def user_tasks(tmp_path: Path) -> Path:
     """A folder with a task of a user, in lm-eval's own format."""
-    folder = tmp_path / "own"
+    folder = tmp_path / "user_tasks"
     folder.mkdir()
-    (folder / "stock_sums.yaml").write_text(STOCK)
-    (folder / "sums.py").write_text(LOAD)
+    (folder / "stock_sums.yaml").write_text(STOCK_TASK)
+    (folder / "sums.py").write_text(LOADING_MODULE)
     return folder
 
 
@@ -174,190 +242,290 @@ def user_tasks(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("names", "selected"),
     [
-        ("lieder_mini, cogs_mini,lieder_mini", ["lieder_mini", "cogs_mini"]),
-        ("lieder_mini*", ["lieder_mini"]),
-        ("cogs_mini_i?,cogs_mini_gen", ["cogs_mini_id", "cogs_mini_gen"]),
-        ("leider_mini", "did you mean lieder_mini"),
-        ("zzz*", r"no task 'zzz\*'"),
-        ("none.yaml", "no task 'none.yaml'"),
-        (" ,", "names no task"),
+        pytest.param(
+            "lieder_mini, cogs_mini,lieder_mini",
+            ["lieder_mini", "cogs_mini"],
+            id="names, of which one is repeated",
+        ),
+        pytest.param("lieder_mini*", ["lieder_mini"], id="pattern of one task"),
+        pytest.param(
+            "cogs_mini_i?,cogs_mini_gen",
+            ["cogs_mini_id", "cogs_mini_gen"],
+            id="pattern and name",
+        ),
     ],
 )
-def test_names_and_patterns(names: str, selected: Any) -> None:
-    if isinstance(selected, list):
-        assert list(select(names).names) == selected
-        return
-    with pytest.raises(OptionError, match=selected):
+def test_names_and_patterns_select_tasks(names: str, selected: list[str]) -> None:
+    assert list(select(names).names) == selected
+
+
+@pytest.mark.usefixtures("small_index")
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        pytest.param("leider_mini", "did you mean lieder_mini", id="misspelt"),
+        pytest.param("zzz*", r"no task 'zzz\*'", id="pattern of nothing"),
+        pytest.param("none.yaml", "no task 'none.yaml'", id="missing file"),
+        pytest.param(" ,", "names no task", id="empty"),
+    ],
+)
+def test_names_of_no_task_are_refused(names: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
         select(names)
 
 
 @pytest.mark.usefixtures("small_index")
 @pytest.mark.parametrize(
     ("names", "indexes_all"),
-    [(["stock_sums", "a/file.yaml"], False), (["stock_sums", ONLY_TASK], True)],
+    [
+        pytest.param(["stock_sums", "a/file.yaml"], False, id="tasks of the user"),
+        pytest.param(["stock_sums", ONLY_TASK], True, id="a task of lm-eval's"),
+    ],
 )
-def test_lm_evals_tasks_are_indexed_if_one_of_them_is_asked(
+def test_lm_evals_tasks_are_indexed_if_one_of_them_is_selected(
     user_tasks: Path, names: list[str], indexes_all: bool
 ) -> None:
-    index = index_only_needed(TaskIndex.build, names)(
-        [Path(str(manager.__file__)).parent, user_tasks]
-    )
+    lm_evals_tasks = Path(str(manager.__file__)).parent
+    index = index_only_needed(TaskIndex.build, names)([lm_evals_tasks, user_tasks])
     assert {"stock_sums", "lieder_mini"} <= index.keys()
     assert (ONLY_TASK in index) is indexes_all
 
 
 def test_members_come_with_their_group() -> None:
     checked = select("cogs_mini*").check({})
-    assert checked["cogs_mini"].keys() == {"cogs_mini_id", "cogs_mini_testlex", "cogs_mini_gen"}
-    assert not checked.keys() & checked["cogs_mini"].keys()
+    members: Mapping[str, Any] = checked["cogs_mini"]
+    assert members.keys() == {"cogs_mini_id", "cogs_mini_testlex", "cogs_mini_gen"}
+    assert not checked.keys() & members.keys()
     assert "cogs_mini_icl_gen" in checked, "which is in no group"
-    assert checked["cogs_mini"]["cogs_mini_gen"]["task"] == "cogs_mini_gen"
+    assert members["cogs_mini_gen"]["task"] == "cogs_mini_gen"
 
 
-def keys(tasks: str, limit: float | None = None, folder: str = "", **settings: Any) -> Any:
+def keys_of(
+    tasks: str, *, limit: float | None = None, folder: str = "", **settings: Any
+) -> dict[str, str]:
+    """Return the keys of a dummy model's run with further settings."""
     checked = select(tasks, folder).check(settings.get("metadata", {}))
     return run.run_keys({"model": "dummy", **settings}, checked, limit)
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "same"),
+    ("before", "now", "is_same"),
     [
-        ({}, {}, True),
-        ({"limit": 4}, {"limit": 4.0}, True),
-        ({"limit": 4}, {}, False),
-        ({}, {"num_fewshot": 1}, False),
-        ({"gen_kwargs": {"max_gen_toks": 3}}, {"gen_kwargs": "max_gen_toks=3"}, True),
-        ({}, {"batch_size": 8, "device": "cpu", "verbosity": "INFO"}, True),
-        ({"model_args": "a=b"}, {"model_args": {"a": "b", "base_url": "c"}}, True),
-        ({}, {"model_args": {"pretrained": "other"}}, False),
-        ({"seed": 5}, {"seed": [5, 5, 5, 5]}, True),
-        ({}, {"metadata": {"cogs_seed": 6}}, False),
+        pytest.param({}, {}, True, id="nothing"),
+        pytest.param({"limit": 4}, {"limit": 4.0}, True, id="limit as another number"),
+        pytest.param({"limit": 4}, {}, False, id="limit"),
+        pytest.param({}, {"num_fewshot": 1}, False, id="demonstrations"),
+        pytest.param(
+            {"gen_kwargs": {"max_gen_toks": 3}},
+            {"gen_kwargs": "max_gen_toks=3"},
+            True,
+            id="generation settings written otherwise",
+        ),
+        pytest.param(
+            {},
+            {"batch_size": 8, "device": "cpu", "verbosity": "INFO"},
+            True,
+            id="where and how fast it runs",
+        ),
+        pytest.param(
+            {"model_args": "a=b"},
+            {"model_args": {"a": "b", "base_url": "c"}},
+            True,
+            id="address of the server",
+        ),
+        pytest.param({}, {"model_args": {"pretrained": "other"}}, False, id="model"),
+        pytest.param({"seed": 5}, {"seed": [5, 5, 5, 5]}, True, id="seed written otherwise"),
+        pytest.param({}, {"metadata": {"cogs_seed": 6}}, False, id="metadata"),
     ],
 )
-def test_what_makes_a_run_the_same(before: dict[str, Any], now: dict[str, Any], same: bool) -> None:
-    task = "cogs_mini_fresh_gen"
-    assert (keys(task, **before) == keys(task, **now)) is same
-
-
-def test_a_tasks_data_and_version_count_and_not_its_place(
-    user_tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_run_is_another_one_where_a_response_may_differ(
+    before: dict[str, Any], now: dict[str, Any], is_same: bool
 ) -> None:
-    before = keys("stock_sums", folder=str(user_tasks))
-    copy = Path(shutil.copytree(user_tasks, tmp_path / "tasks"))
-    assert keys("stock_sums", folder=str(copy)) == before
-    file = copy / "stock_sums.yaml"
-    assert keys(str(file))[str(file)] == before["stock_sums"]
-    file.write_text(STOCK.replace("version: 1.0", "version: 1.1"))
-    assert keys("stock_sums", folder=str(copy)) != before
-    (copy / "sums.py").write_text("def load(**kwargs):\n    raise KeyError('rows')\n")
-    with pytest.raises(
-        OptionError, match=r"stock_sums: the task cannot be loaded \(KeyError: 'rows'"
-    ):
-        keys("stock_sums", folder=str(copy))
+    task = "cogs_mini_fresh_gen"
+    assert (keys_of(task, **before) == keys_of(task, **now)) is is_same
 
-    before = keys("cogs_mini_gen")
+
+def test_a_tasks_place_is_no_part_of_a_runs_key(user_tasks: Path, tmp_path: Path) -> None:
+    before = keys_of("stock_sums", folder=str(user_tasks))
+    copy = Path(shutil.copytree(user_tasks, tmp_path / "copy"))
+    assert keys_of("stock_sums", folder=str(copy)) == before
+    file = str(copy / "stock_sums.yaml")
+    assert keys_of(file)[file] == before["stock_sums"]
+
+
+def test_a_tasks_version_is_part_of_a_runs_key(user_tasks: Path) -> None:
+    before = keys_of("stock_sums", folder=str(user_tasks))
+    changed = STOCK_TASK.replace("version: 1.0", "version: 1.1")
+    (user_tasks / "stock_sums.yaml").write_text(changed)
+    assert keys_of("stock_sums", folder=str(user_tasks)) != before
+
+
+def test_a_tasks_data_are_part_of_a_runs_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = keys_of("cogs_mini_gen")
     changed = provenance.describe_embedded("cogs_mini", "0" * 64)
     load = loading.Loader.load
 
-    def load_changed(loader: loading.Loader[Any], metadata: Any) -> loading.LoadedTask:
+    def load_changed(
+        loader: loading.Loader[Any], metadata: Mapping[str, object]
+    ) -> loading.LoadedTask:
         return replace(load(loader, metadata), provenance=changed)
 
     monkeypatch.setattr(loading.Loader, "load", load_changed)
-    assert keys("cogs_mini_gen") != before
+    assert keys_of("cogs_mini_gen") != before
 
 
-def test_what_is_missing(tmp_path: Path) -> None:
-    job = run.Job(ModelFile(tmp_path, "", "m", {}, "m", "", {}), {"a": "1", "b": "2"}, tmp_path, 4)
-    results = {"results": {"a": {}}, "configs": {"a": {}}}
-    for number, (noted, missing) in enumerate(
-        (({}, ["a", "b"]), ({"a": "1", "b": "3"}, ["b"]), ({"a": "3", "b": "2"}, []))
-    ):
-        text = json.dumps({**results, KEYS: noted})
-        (tmp_path / f"results_{number}.json").write_text(text if noted else "{")
-        assert job.missing() == missing
+def test_a_task_that_cannot_be_loaded_is_named_with_the_error(user_tasks: Path) -> None:
+    (user_tasks / "sums.py").write_text("def load(**kwargs):\n    raise KeyError('rows')\n")
+    message = r"stock_sums: the task cannot be loaded \(KeyError: 'rows'"
+    with pytest.raises(OptionError, match=message):
+        keys_of("stock_sums", folder=str(user_tasks))
 
 
-@pytest.mark.parametrize("result", ["results_1.json", "a__b/results_1.json", "cache/a_rank0.db"])
-def test_another_model_in_the_same_folder_is_refused(tmp_path: Path, result: str) -> None:
-    def check(arguments: str) -> None:
-        settings = {"model": "hf", "model_args": arguments}
-        run.check_same_model(tmp_path, ModelFile(Path("m"), "", "m", settings, "m", "", {}))
+def test_tasks_without_results_of_the_same_run_are_missing(tmp_path: Path) -> None:
+    model = ModelFile(tmp_path, "", "m", {}, "m", "", {})
+    job = run.Job(model, {"a": "1", "b": "2"}, tmp_path, 4)
+    content: dict[str, object] = {"results": {"a": {}}, "configs": {"a": {}}}
 
-    file = tmp_path / "model.yaml"
-    file.write_text("model: hf\nmodel_args: {pretrained: a}\ndisplay_name: x\n")
-    check("pretrained=b")  # it never started: an argument was misspelt
-    (tmp_path / result).parent.mkdir(exist_ok=True)
-    (tmp_path / result).touch()
-    check("pretrained=a,num_concurrent=2")
-    for text, message in (
-        (file.read_text(), "rename the file, or remove"),
-        ("[", "to start again"),
-    ):
-        file.write_text(text)
-        with pytest.raises(DataError, match=message):
-            check("pretrained=b")
+    def write_results(number: int, keys: Mapping[str, str]) -> None:
+        text = json.dumps({**content, KEYS: keys})
+        (tmp_path / f"results_{number}.json").write_text(text)
+
+    (tmp_path / "results_0.json").write_text("{")
+    assert job.missing() == ["a", "b"], "a broken file says nothing"
+    write_results(1, {"a": "1", "b": "3"})
+    assert job.missing() == ["b"]
+    write_results(2, {"a": "3", "b": "2"})
+    assert job.missing() == []
 
 
-def sample(number: int, arguments: list[Any], answer: Any, name: str = "none") -> dict[str, Any]:
-    return {"doc_id": number, "filter": name, "arguments": arguments, "resps": [[answer]]}
+def check_model(folder: Path, model_args: str) -> None:
+    """Check whether a folder may get the results of a model with these arguments."""
+    settings = {"model": "hf", "model_args": model_args}
+    run.check_same_model(folder, ModelFile(Path("m"), "", "m", settings, "m", "", {}))
+
+
+@pytest.fixture
+def model_folder(tmp_path: Path) -> Path:
+    """A folder of a model's results, without any."""
+    text = "model: hf\nmodel_args: {pretrained: a}\ndisplay_name: x\n"
+    (tmp_path / "model.yaml").write_text(text)
+    return tmp_path
+
+
+def test_a_folder_without_results_may_be_another_models(model_folder: Path) -> None:
+    """It never started: an argument was misspelt."""
+    check_model(model_folder, "pretrained=b")
+
+
+RESULTS = pytest.mark.parametrize(
+    "result", ["results_1.json", "a__b/results_1.json", "cache/a_rank0.db"]
+)
+
+
+@RESULTS
+def test_another_model_in_the_same_folder_is_refused(model_folder: Path, result: str) -> None:
+    (model_folder / result).parent.mkdir(exist_ok=True)
+    (model_folder / result).touch()
+    check_model(model_folder, "pretrained=a,num_concurrent=2")
+    with pytest.raises(DataError, match="rename the file, or remove"):
+        check_model(model_folder, "pretrained=b")
+
+
+@RESULTS
+def test_a_folder_whose_model_cannot_be_read_is_refused(model_folder: Path, result: str) -> None:
+    (model_folder / result).parent.mkdir(exist_ok=True)
+    (model_folder / result).touch()
+    (model_folder / "model.yaml").write_text("[")
+    with pytest.raises(DataError, match="to start again"):
+        check_model(model_folder, "pretrained=b")
+
+
+def sample(
+    number: int, arguments: list[tuple[object, ...]], response: object, name: str = "none"
+) -> dict[str, object]:
+    """Return a sample as lm-eval logs it; ``name`` is that of its filter."""
+    return {"doc_id": number, "filter": name, "arguments": arguments, "resps": [[response]]}
 
 
 SAMPLES = {
-    "asks": [
+    "generates": [
         sample(number, [("two words", {"until": ["\n"]})], "three words here", name)
         for name in ("first", "second")
         for number in range(2)
     ],
     "compares": [sample(0, [("a b", " c"), ("a b", " d e")], (-1.0, False))],
 }
+"""The samples of two tasks, one of which has two filters."""
+
+RESULTS_WITH_KEYS = {"samples": SAMPLES, KEYS: {"a": "1"}}
 
 
-@pytest.mark.parametrize("bos", [0, 1])
+def results_with_facts(**model: object) -> object:
+    """Return the results of an evaluation of a model, with the facts of the run."""
+
+    def evaluate(**_options: object) -> dict[str, object]:
+        return {"samples": SAMPLES}
+
+    return add_run_facts(evaluate, {"a": "1"})(lm=SimpleNamespace(**model))
+
+
+def count_words(text: str) -> list[int]:
+    """Return a token for each word."""
+    return [0] * len(text.split())
+
+
+@pytest.mark.parametrize("bos", [0, 1], ids=["without BOS", "with BOS"])
 def test_tokens_are_counted_once_per_document_and_with_one_bos_per_request(bos: int) -> None:
-    """A model that cannot count keeps its results."""
-
-    def noted(**model: Any) -> Any:
-        return add_run_facts(lambda **_: {"samples": SAMPLES}, {"a": "1"})(
-            lm=SimpleNamespace(**model)
-        )
-
     def encode(text: str) -> list[int]:
-        return [0] * (bos + len(text.split()))
+        return [0] * bos + count_words(text)
 
-    counted = {
-        "asks": {"input": 4 + 2 * bos, "output": 6},
+    tokens = {
+        "generates": {"input": 4 + 2 * bos, "output": 6},
         "compares": {"input": 7 + 2 * bos, "output": 0},
     }
-    results = {"samples": SAMPLES, KEYS: {"a": "1"}}
-    assert noted(tok_encode=encode, tokenizer="any") == {**results, "tokens": counted}
-    for model in (
-        {},
-        {"tok_encode": encode, "tokenizer": None},
-        {"tok_encode": len, "tokenizer": 1},
-    ):
-        assert noted(**model) == results
-    assert add_run_facts(lambda **_: None, {})(lm=None) is None, "another rank has no results"
+    results = results_with_facts(tok_encode=encode, tokenizer="any")
+    assert results == {**RESULTS_WITH_KEYS, "tokens": tokens}
 
 
-OF_A_RANK = (
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param({}, id="no tokenizer"),
+        pytest.param({"tok_encode": count_words, "tokenizer": None}, id="a dummy model"),
+        pytest.param({"tok_encode": len, "tokenizer": 1}, id="a tokenizer that fails"),
+    ],
+)
+def test_a_model_that_cannot_count_tokens_keeps_its_results(model: dict[str, object]) -> None:
+    assert results_with_facts(**model) == RESULTS_WITH_KEYS
+
+
+def test_a_rank_without_results_gets_no_facts() -> None:
+    def evaluate(**_options: object) -> None:
+        return None
+
+    assert add_run_facts(evaluate, {})(lm=None) is None
+
+
+VARIABLES_OF_A_RANK = (
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "NODE_RANK", "MASTER_ADDR", "TORCHELASTIC_RUN_ID",
     "ACCELERATE_USE_FSDP", "PMI_RANK", "OMPI_COMM_WORLD_RANK",
 )  # fmt: skip
-OF_OTHERS = ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "FRANK", "RANKING", "HF_TOKEN")
+OTHER_VARIABLES = ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "FRANK", "RANKING", "HF_TOKEN")
 
 
 def test_an_evaluation_does_not_take_itself_for_a_rank_of_another_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """accelerate would wait for the other ranks for ever."""
-    for name in (*OF_A_RANK, *OF_OTHERS):
+    for name in (*VARIABLES_OF_A_RANK, *OTHER_VARIABLES):
         monkeypatch.setenv(name, "7")
     log = tmp_path / "log.txt"
     listing = "import os; print(*os.environ)"
     launcher = f'{sys.executable} -c "{listing}"'
-    assert process.evaluate([], log, launcher, lambda _: None) == 0
+    assert process.evaluate([], log, launcher, ignore) == 0
     inherited = set(log.read_text().split())
-    assert inherited & {*OF_A_RANK, *OF_OTHERS} == set(OF_OTHERS)
+    assert not inherited & set(VARIABLES_OF_A_RANK)
+    assert inherited >= set(OTHER_VARIABLES)
     assert os.environ["RANK"] == "7"
 
 
@@ -387,41 +555,71 @@ def test_a_full_disk_is_the_reason_whatever_the_log_says_last(
         log_file.write_text(log)
         return status
 
-    usage = shutil.disk_usage(tmp_path)
-    usage = usage._replace(free=4096 if is_full else usage.total)
+    total = shutil.disk_usage(tmp_path).total
+    usage = SimpleNamespace(total=total, free=4096 if is_full else total)
     monkeypatch.setattr(run, "evaluate", evaluate)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    (tmp_path / "m.yaml").write_text("model: dummy\n")
-    work = run.Work([tmp_path / "m.yaml"], "lieder_mini", tmp_path / "out", 2)
+    model_file = write_model_file(tmp_path, "model: dummy\n")
+    work = run.Work([model_file], "lieder_mini", tmp_path / "out", 2)
     lines: list[str] = []
     with pytest.raises(LmEvalExtError, match="1 of 1 models failed: m"):
-        run.run(work, run.Reporter(lines.append, lambda _: None))
+        run.run(work, run.Reporter(lines.append, ignore))
     assert lines[-1].startswith(f"m: {message}")
 
 
 @pytest.mark.parametrize(
     ("log", "command", "message"),
     [
-        ("Running generate_until requests:   4%|          | 2/48", "kill -9 $$",
-         "killed by signal 9, perhaps out of memory"),
-        ("ValueError: an old warning\n", "kill -9 $$", "killed by signal 9"),
-        ("a launcher's process was killed", "exit 137", "killed by signal 9"),
-        ("ValueError: no such file\nRunning: 4%", "exit 3", "ValueError: no such file"),
-        ("Running: 4%|", "exit 3", "it ended with status 3"),
-        ("Running: 4%|", "kill -11 $$", "killed by signal 11"),
-        ("requests.exceptions.HTTPError: 401 Client Error for url: http://a\n", "exit 1",
-         "OPENAI_API_KEY"),
-        ("ValueError: 401 is no label\n", "exit 1", "ValueError: 401 is no label"),
+        pytest.param(
+            "Running generate_until requests:   4%|          | 2/48",
+            "kill -9 $$",
+            "killed by signal 9, perhaps out of memory",
+            id="killed while it showed progress",
+        ),
+        pytest.param(
+            "ValueError: an old warning\n",
+            "kill -9 $$",
+            "killed by signal 9",
+            id="killed after a warning",
+        ),
+        pytest.param(
+            "a launcher's process was killed",
+            "exit 137",
+            "killed by signal 9",
+            id="killed below a launcher",
+        ),
+        pytest.param(
+            "ValueError: no such file\nRunning: 4%",
+            "exit 3",
+            "ValueError: no such file",
+            id="an error before progress",
+        ),
+        pytest.param("Running: 4%|", "exit 3", "it ended with status 3", id="no error"),
+        pytest.param("Running: 4%|", "kill -11 $$", "killed by signal 11", id="another signal"),
+        pytest.param(
+            "requests.exceptions.HTTPError: 401 Client Error for url: http://a\n",
+            "exit 1",
+            "OPENAI_API_KEY",
+            id="no key for a server",
+        ),
+        pytest.param(
+            "ValueError: 401 is no label\n",
+            "exit 1",
+            "ValueError: 401 is no label",
+            id="a number like a server's status",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_reason_is_an_error_or_how_the_process_ended(
     tmp_path: Path, log: str, command: str, message: str
 ) -> None:
-    file, script = tmp_path / "log", tmp_path / "evaluation.sh"
-    (tmp_path / "text").write_text(log)
-    script.write_text(f"cat {tmp_path / 'text'}; {command}\n")
-    status = process.evaluate([], file, f"sh {script}", lambda _: None)
-    reason = process.reason(file, status)
+    text_file = tmp_path / "text"
+    text_file.write_text(log)
+    script = tmp_path / "evaluation.sh"
+    script.write_text(f"cat {text_file}; {command}\n")
+    log_file = tmp_path / "log"
+    status = process.evaluate([], log_file, f"sh {script}", ignore)
+    reason = process.reason(log_file, status)
     assert message in reason
     assert "%" not in reason
     assert ("API_KEY" in reason) is ("API_KEY" in message)
