@@ -33,7 +33,7 @@ SIMPLE_READERS: dict[str, AnswerReader] = {
     "magnifico_mini": QueryReader(),
     "slog_mini": SLOG_READERS["varfree"],
 }
-"""What reads the answers to a task whose documents are read alike."""
+"""The readers of tasks whose documents are all read alike."""
 
 MIN_ANSWERS = 50
 """Answers of each task that were read by eye."""

@@ -27,7 +27,11 @@ from lm_eval_ext.benchmarks.conceptual.records import Option
 from lm_eval_ext.benchmarks.diner.answers import NAME_READER
 from lm_eval_ext.benchmarks.slog.answers import READERS as SLOG_READERS
 
-CASES = yaml.safe_load(Path(__file__).with_name("turn_cases.yaml").read_text(encoding="utf-8"))
+CASES: dict[str, dict[str, str]] = yaml.safe_load(
+    Path(__file__).with_name("turn_cases.yaml").read_text(encoding="utf-8")
+)
+"""By family: responses, each with what is left of it."""
+
 OPTIONS = (Option("A", "ice"), Option("B", "warm water"), Option("C", "iron"))
 READERS = {
     "COGS": COGS_READER,
@@ -51,27 +55,33 @@ ANSWERS = {
 
 def cases() -> list[object]:
     """Return all cases with their family in the id."""
-    found = []
-    for family, pairs in CASES.items():
-        for number, (response, text) in enumerate(pairs):
-            found.append(pytest.param(response, text, id=f"{family} {number}"))
-    return found
+    parameters: list[object] = []
+    for family, texts in CASES.items():
+        for number, (response, text) in enumerate(texts.items()):
+            parameters.append(pytest.param(response, text, id=f"{family} {number}"))
+    return parameters
 
 
 @pytest.mark.parametrize(("response", "text"), cases())
-def test_what_a_model_says(response: str, text: str) -> None:
-    """Tokens, channels, reasoning and invisible characters go; what looks like them stays."""
+def test_tokens_channels_and_reasoning_are_no_part_of_a_turn(response: str, text: str) -> None:
+    """They go, as invisible characters do; texts that look like them stay."""
     assert said(response) == text
 
 
+def forms_of_an_answer() -> list[str]:
+    """Return the responses with tokens or channels around the answer A, and no other text."""
+    forms = []
+    for family in ("special tokens", "channels"):
+        for response, text in CASES[family].items():
+            if text.strip() == "A" and "B" not in response:
+                forms.append(response)
+    return forms
+
+
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize(
-    "form",
-    [response for family in ("special tokens", "channels") for response, text in CASES[family]
-     if text.strip() == "A" and "B" not in response],
-)  # fmt: skip
+@pytest.mark.parametrize("form", forms_of_an_answer())
 def test_every_benchmark_reads_tokens_and_channels(form: str, name: str) -> None:
-    """One set of families for all benchmarks."""
+    """All benchmarks know the same families."""
     answer = ANSWERS[name]
     response = form.replace("A<", f"{answer}<").replace("A[", f"{answer}[")
     response = response.replace("A [", f"{answer} [")
@@ -85,7 +95,7 @@ def test_every_benchmark_reads_tokens_and_channels(form: str, name: str) -> None
     "form", ["<think>{}", "<think>{}</think>", "<|channel|>analysis<|message|>{}"]
 )
 def test_an_answer_in_the_reasoning_alone_is_none(form: str, name: str) -> None:
-    """What a model only thinks is not what it answers."""
+    """A model does not answer what it only thinks."""
     assert READERS[name].read(form.format(ANSWERS[name])) == ""
 
 
@@ -110,7 +120,7 @@ def test_an_answer_behind_a_thought_of_any_length_is_read(form: str, name: str) 
 
 
 def test_an_unended_text_is_read_to_a_limit() -> None:
-    """What stands outside of reasoning is cut, so that no response costs more than that."""
+    """The text outside of reasoning is cut, so that no response costs more than that."""
     assert len(said("ice " * 100_000)) == MAX_CHARACTERS
 
 
@@ -121,8 +131,8 @@ def test_a_thought_that_the_prompt_opened_is_one() -> None:
     assert with_opened_thought([{"role": "user"}], "a") == "a"
 
 
-def test_fenced_blocks() -> None:
-    """Both marks, blank lines inside, a fence behind words, and one that is never closed."""
+def test_fenced_blocks_are_recognized_by_either_mark() -> None:
+    """Also with blank lines inside, behind words, and where one is never closed."""
     text = "a\n```py\nb\n\nc\n```\nd\n~~~\ne\n~~~\nHere: ```\nf```\ng\n```\nh"
     assert [block.text.strip() for block in fenced_blocks(text)] == ["b\n\nc", "e", "f", "h"]
     assert fenced_blocks("a `b` c") == []
@@ -131,29 +141,38 @@ def test_fenced_blocks() -> None:
 @pytest.mark.parametrize(
     ("text", "inner"),
     [
-        ("- **(B) ice**", "(B) ice"),
-        ("1. `A`.", "A"),
-        (r"$\boxed{\text{A}}$", "A"),
-        ("> “A”", "A"),
-        ("[[A]]", "A"),
-        ("**a** or **b**", "**a** or **b**"),
-        (r"\* dog ( x \_ 1 )", "dog ( x _ 1 )"),
+        pytest.param("- **(B) ice**", "(B) ice", id="bold in a list"),
+        pytest.param("1. `A`.", "A", id="code in a numbered list"),
+        pytest.param(r"$\boxed{\text{A}}$", "A", id="box in a formula"),
+        pytest.param("> “A”", "A", id="quotation"),
+        pytest.param("[[A]]", "A", id="brackets"),
+        pytest.param("**a** or **b**", "**a** or **b**", id="two bold words"),
+        pytest.param(r"\* dog ( x \_ 1 )", "dog ( x _ 1 )", id="escaped signs"),
     ],
 )
-def test_layers_of_markup(text: str, inner: str) -> None:
-    """Layers come off one after the other, and two marks beside each other enclose nothing."""
-    assert [*unwrapped(text)][-1].removeprefix("* ").strip() in (inner, inner.strip("*"))
+def test_layers_of_markup_come_off_one_after_the_other(text: str, inner: str) -> None:
+    """Two marks beside each other enclose nothing."""
+    *_, innermost = unwrapped(text)
+    assert innermost.strip() == inner
 
 
-def test_boxes_tags_and_json() -> None:
-    """Braces are balanced, tags may be open, JSON has one text or a key named for an answer."""
+def test_a_box_ends_at_its_own_brace() -> None:
+    """One that is never closed is none."""
     assert [span.text for span in boxes(r"\boxed{a{b}} \boxed{c")] == ["a{b}"]
+
+
+def test_a_tag_may_stay_open() -> None:
+    """Its text goes to the end of the response."""
     assert [span.text for span in tagged_texts("<answer>A</answer> <final>B")] == ["A", "B"]
+
+
+def test_json_has_one_text_or_a_key_that_is_named_for_an_answer() -> None:
+    """Objects with other keys have no answer."""
     text = 'x {"answer": "A", "why": "B"} {"a": "b", "c": "d"} ["E"] {\'answer\': \'F\'}'
     assert [span.text for span in json_texts(text)] == ["A", "E", "F"]
 
 
-def test_steps_can_be_listed() -> None:
+def test_the_steps_of_a_reading_can_be_listed() -> None:
     """Each step has a name and the text after it, and the last one is the answer."""
     reading = READERS["options"].explain("<think>iron?</think>\n**Answer:** ice<|im_end|>")
     names = [step.name for step in reading.why]
@@ -166,14 +185,16 @@ def test_steps_can_be_listed() -> None:
     assert (answer, answer.summary, ReadAnswer("a").summary) == ("ice", reading.summary, UNREAD)
 
 
-class _Echo:
+class _NoGrammar:
+    """A grammar that finds no candidates."""
+
     def find(self, text: str) -> list[object]:
         return []
 
 
 def test_tokens_of_a_tokenizer_may_be_named() -> None:
     """A family that nobody knew yet is an option."""
-    reader = AnswerReader(ReaderOptions(_Echo(), special_tokens=("<fin!>",)))  # type: ignore[arg-type]
+    reader = AnswerReader(ReaderOptions(_NoGrammar(), special_tokens=("<fin!>",)))  # type: ignore[arg-type]
     assert reader.read("A<fin!>B") == "A"
 
 
@@ -191,12 +212,13 @@ PIECES = [
 def test_a_response_of_20_kb_costs_little(piece: str, name: str) -> None:
     """Four times the length costs far less than sixteen times as much, which is quadratic."""
     read = READERS[name].read
-    small, large = (measured(read, piece * (size // len(piece))) for size in (5_000, 20_000))
-    assert large < max(0.3, 12 * small) or large < 3
+    small = processor_seconds(read, piece * (5_000 // len(piece)))
+    large = processor_seconds(read, piece * (20_000 // len(piece)))
+    assert large < max(3, 12 * small)
 
 
-def measured(read: Callable[[str], str], response: str) -> float:
-    """Return the processor time in seconds, with a generous bound above."""
+def processor_seconds(read: Callable[[str], str], response: str) -> float:
+    """Return the processor time of a reading."""
     start = process_time()
     read(response)
     return process_time() - start

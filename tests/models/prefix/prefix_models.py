@@ -3,11 +3,14 @@
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from lm_eval.api.instance import Instance
 from support.families import with_bytes
+
+if TYPE_CHECKING:
+    from lm_eval.models.huggingface import HFLM
 
 LENGTH = 1024
 
@@ -32,7 +35,7 @@ ROPE = {
     "rope_type": "longrope", "original_max_position_embeddings": 64, "rope_theta": 1e4,
     "short_factor": [1.0] * 4, "long_factor": [2.0] * 4,
 }  # fmt: skip
-MORE: dict[str, dict[str, Any]] = {
+FAMILY_KEYS: dict[str, dict[str, object]] = {
     "mistral": {"sliding_window": 24},
     "afmoe": {"num_experts": 8},
     "gpt_neo": {"num_layers": 2, "attention_types": [[["local"], 2]], "window_size": 16},
@@ -56,13 +59,13 @@ def make(family: str, folder: Path) -> str:
     import torch
     import transformers
 
-    tokenizer: Any = with_bytes(bos=family in ("llama", "mistral", "gemma2"))
+    tokenizer = with_bytes(bos=family in ("llama", "mistral", "gemma2"))
     tokenizer.model_max_length = LENGTH
     torch.manual_seed(7)
     config = transformers.AutoConfig.for_model(
         family, vocab_size=len(tokenizer), bos_token_id=2, eos_token_id=1, pad_token_id=0,
         hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=LENGTH, **MORE.get(family, {}),
+        num_key_value_heads=2, max_position_embeddings=LENGTH, **FAMILY_KEYS.get(family, {}),
     )  # fmt: skip
     model = transformers.AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
@@ -73,11 +76,13 @@ def make(family: str, folder: Path) -> str:
     return str(folder)
 
 
-def instances(kind: str, *arguments: tuple[Any, ...]) -> list[Instance]:
-    """Return requests of one kind, with these arguments."""
+def instances(request_type: str, *arguments: tuple[object, ...]) -> list[Instance]:
+    """Return requests of one type, with these arguments."""
     requests = []
     for request_arguments in arguments:
-        requests.append(Instance(request_type=kind, doc={}, arguments=request_arguments, idx=0))
+        requests.append(
+            Instance(request_type=request_type, doc={}, arguments=request_arguments, idx=0)
+        )
     return requests
 
 
@@ -86,12 +91,12 @@ def scoring_requests(prompts: Iterable[str], continuations: Sequence[str]) -> li
     return instances("loglikelihood", *itertools.product(prompts, continuations))
 
 
-def text_requests(prompts: Iterable[str], settings: Mapping[str, Any]) -> list[Instance]:
+def text_requests(prompts: Iterable[str], settings: Mapping[str, object]) -> list[Instance]:
     """Return a request for a text after each prompt."""
     return instances("generate_until", *((prompt, dict(settings)) for prompt in prompts))
 
 
-def of_task(name: str, limit: int) -> list[Instance]:
+def task_requests(name: str, limit: int) -> list[Instance]:
     """Return the requests of a task's first documents."""
     from lm_eval.tasks import TaskManager
 
@@ -104,19 +109,24 @@ def of_task(name: str, limit: int) -> list[Instance]:
 
 
 NOISE = 1e-4
+"""The largest difference of two log-probabilities that counts as none."""
+
+TwoModels = tuple["HFLM", "HFLM"]
+"""hf and hf-prefix, with the same weights."""
 
 
-def same_logprobs(models: tuple[Any, Any], requests: list[Instance]) -> None:
+def same_logprobs(models: TwoModels, requests: list[Instance]) -> None:
     """Assert that both models give the same log-probabilities and greedy flags."""
     plain, sharing = models
     expected = plain.loglikelihood(requests, disable_tqdm=True)
     answers = sharing.loglikelihood(requests, disable_tqdm=True)
-    expected_logprobs = [logprob for logprob, _ in expected]
-    assert [logprob for logprob, _ in answers] == pytest.approx(expected_logprobs, abs=NOISE)
-    assert [is_greedy for _, is_greedy in answers] == [is_greedy for _, is_greedy in expected]
+    expected_logprobs, expected_flags = zip(*expected, strict=True)
+    logprobs, greedy_flags = zip(*answers, strict=True)
+    assert logprobs == pytest.approx(expected_logprobs, abs=NOISE)
+    assert greedy_flags == expected_flags
 
 
-def same_texts(models: tuple[Any, Any], requests: list[Instance]) -> list[str]:
+def same_texts(models: TwoModels, requests: list[Instance]) -> list[str]:
     """Assert that both models give the same texts; return them."""
     plain, sharing = models
     expected = plain.generate_until(requests, disable_tqdm=True)

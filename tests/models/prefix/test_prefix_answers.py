@@ -46,23 +46,23 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
 
 
 def nothing_was_left_to_hf(caplog: pytest.LogCaptureFixture) -> bool:
-    messages = [record.getMessage() for record in caplog.records]
-    return not any(re.search("as hf does|left to hf", message) for message in messages)
+    """Return whether hf-prefix has not said that hf answers in its place."""
+    return not any(re.search("as hf does|left to hf", message) for message in caplog.messages)
 
 
 @pytest.mark.parametrize(
     ("family", "batch_size"),
     [
-        *((family, 8) for family in prefix_models.SHARING + prefix_models.SOUND),
+        *itertools.product(prefix_models.SHARING + prefix_models.SOUND, [8]),
         ("gpt2", 1),
         ("mistral", 1),
         ("llama", "auto"),
     ],
 )
-def test_few_shot(
-    family: str, batch_size: Any, models: Models, caplog: pytest.LogCaptureFixture
+def test_few_shot_prompts_have_hfs_answers(
+    family: str, batch_size: int | str, models: Models, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Prompts of a few-shot task have hf's log-probabilities and texts."""
+    """All families, batches of 1, and lm-eval's choice of a batch size."""
     both = models(family, batch_size=batch_size)
     choices = [" 7", " 12", " about a hundred", " it depends on the cats"]
     same_logprobs(both, scoring_requests(few_shot(6), choices))
@@ -78,10 +78,10 @@ def test_few_shot(
 @pytest.mark.parametrize(
     ("task", "limit"), [("lieder_mini", 8), ("magnifico_mini", 6), ("conceptual_mini", 8)]
 )
-def test_our_tasks(family: str, task: str, limit: int, models: Models) -> None:
-    """So do those of our tasks, whatever their requests."""
+def test_our_tasks_have_hfs_answers(family: str, task: str, limit: int, models: Models) -> None:
+    """Log-probabilities and texts, as the task requests them."""
     both = models(family, batch_size=8)
-    requests = prefix_models.of_task(task, limit)
+    requests = prefix_models.task_requests(task, limit)
     if requests[0].request_type == "loglikelihood":
         same_logprobs(both, requests)
         return
@@ -91,7 +91,9 @@ def test_our_tasks(family: str, task: str, limit: int, models: Models) -> None:
 
 
 @pytest.mark.parametrize("family", prefix_models.SHARING)
-def test_truncated_prompts(family: str, models: Models, caplog: pytest.LogCaptureFixture) -> None:
+def test_truncated_prompts_have_hfs_answers(
+    family: str, models: Models, caplog: pytest.LogCaptureFixture
+) -> None:
     """Truncated from the left, prompts lose what they shared; some here are, some are not."""
     both = models(family, batch_size=8, max_length=160)
     prompts = [*few_shot(4), *(prompt[60:] for prompt in few_shot(8))]
@@ -103,6 +105,15 @@ def test_truncated_prompts(family: str, models: Models, caplog: pytest.LogCaptur
     assert nothing_was_left_to_hf(caplog)
     assert caplog.text.count("cut on the left") == 2
 
+
+BOS_OPTIONS = pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param({"add_bos_token": True}, id="with BOS"),
+        pytest.param({"add_bos_token": False}, id="without BOS"),
+        pytest.param({}, id="as the tokenizer has it"),
+    ],
+)
 
 CROSSED = list(itertools.product(("The dog", "The dog is", ""), (" is", " a", " is a cat")))
 SPLIT_DIFFERENTLY = [("The dog", " is a"), ("The dog is", " a"), ("The", " dog is a")]
@@ -117,7 +128,7 @@ SPLIT_DIFFERENTLY = [("The dog", " is a"), ("The dog is", " a"), ("The", " dog i
     ],
     ids=["crossed, with a cache", "split differently, without a cache"],
 )
-def test_contexts_that_begin_each_other(
+def test_contexts_that_begin_each_other_have_hfs_answers(
     logits_cache: bool, pairs: list[tuple[str, str]], models: Models
 ) -> None:
     """Inputs may be equal but for the last token, or equal and split in different places."""
@@ -125,9 +136,11 @@ def test_contexts_that_begin_each_other(
     same_logprobs(both, instances("loglikelihood", *pairs, *pairs[:2]))
 
 
-@pytest.mark.parametrize("arguments", [{"add_bos_token": True}, {"add_bos_token": False}, {}])
-def test_beginning_of_sequence(arguments: dict[str, Any], models: Models) -> None:
-    """The token is there once, whether the tokenizer, an option or the prompt has it."""
+@BOS_OPTIONS
+def test_the_beginning_of_sequence_is_there_once(
+    arguments: dict[str, bool], models: Models
+) -> None:
+    """Whether the tokenizer, an option or the prompt has it."""
     prompts = [*few_shot(4), *("<s>" + prompt for prompt in few_shot(3))]
     both = models("llama", batch_size=1, **arguments)
     same_texts(both, text_requests(prompts, {"until": [], "max_gen_toks": 6}))
@@ -162,7 +175,7 @@ class Sizes:
     [Sizes(1, 16, 5), Sizes(40, 16, 5), Sizes(1000, 64, 64), Sizes(300, 7, 3)],
     ids=lambda sizes: f"groups of {sizes.group}",
 )
-def test_any_sizes_of_groups_passes_and_blocks(
+def test_sizes_of_groups_passes_and_blocks_change_no_answer(
     family: str,
     sizes: Sizes,
     models: Models,
@@ -184,7 +197,7 @@ def test_any_sizes_of_groups_passes_and_blocks(
 
 
 @pytest.mark.parametrize(("dtype", "batch_size"), [("float32", 4), ("bfloat16", 1)])
-def test_texts_of_unequal_length_from_two_beginnings(
+def test_texts_of_unequal_length_from_two_beginnings_are_hfs(
     dtype: str, batch_size: int, models: Models, caplog: pytest.LogCaptureFixture
 ) -> None:
     """There are two runs, of which one loses leaves while the other grows."""
@@ -199,26 +212,31 @@ def test_texts_of_unequal_length_from_two_beginnings(
         assert texts == expected
     else:
         # In short dtypes the two round differently.
-        assert any(text == other for text, other in zip(texts, expected, strict=True))
+        assert any(text == text_of_hf for text, text_of_hf in zip(texts, expected, strict=True))
 
+
+TokenRequest = tuple[tuple[str, str], list[int], list[int]]
+"""The texts of a request, and the tokens of its context and of its continuation."""
 
 CONTEXTS = ("The dog is", "The dog is  ", "", "<s>The dog", " \n", "a\n\n", "这道菜", "</s> x")
 CONTINUATIONS = (" a cat", "a cat", " ", "<s> the", " 叫什么", "</s>")
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
-@pytest.mark.parametrize("arguments", [{}, {"add_bos_token": True}, {"add_bos_token": False}])
+@BOS_OPTIONS
 def test_texts_that_are_encoded_together_have_hfs_tokens(
-    family: str, arguments: dict[str, Any], models: Models, monkeypatch: pytest.MonkeyPatch
+    family: str, arguments: dict[str, bool], models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is scored is the same pairs of tokens, at any borders of words."""
+    """Both models score the same pairs of tokens, at any borders of words."""
     pairs = list(itertools.product(CONTEXTS, CONTINUATIONS))
-    tokens_of_models: list[Any] = []
+    tokens_of_models: list[list[tuple[list[int], list[int]]]] = []
 
-    def note_tokens(_self: HFLM, requests: list[Any], **_: Any) -> list[Any]:
+    def note_tokens(
+        _self: HFLM, requests: list[TokenRequest], **_options: object
+    ) -> list[tuple[float, bool]]:
         tokens = [(context, continuation) for _, context, continuation in requests]
         tokens_of_models.append(tokens)
-        return [(0.0, False) for _ in requests]
+        return [(0.0, False)] * len(requests)
 
     monkeypatch.setattr(HFLM, "_loglikelihood_tokens", note_tokens)
     monkeypatch.setattr(PrefixHFLM, "_loglikelihood_tokens", note_tokens)

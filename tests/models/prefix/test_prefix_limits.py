@@ -1,8 +1,7 @@
 """When hf-prefix falls back to hf and says so; how much it computes and holds; partial caching."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 from weakref import WeakSet
 
 import prefix_models
@@ -22,35 +21,42 @@ from prefix_models import (
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.models.prefix import sharing
-from lm_eval_ext.models.prefix.engine import Slots
+from lm_eval_ext.models.prefix.engine import Index, Slots
 
 pytestmark = pytest.mark.slow
 
-SETTINGS: dict[str, Any] = {"until": ["\n"], "max_gen_toks": 4}
+LENGTH = 4
+"""Tokens of a text."""
+
+SETTINGS: dict[str, object] = {"until": ["\n"], "max_gen_toks": LENGTH}
 ENDLESS = SETTINGS | {"until": []}
-ARGUMENTS: dict[str, Any] = {"device": "cpu", "dtype": "float32", "batch_size": 4}
+ARGUMENTS: dict[str, object] = {"device": "cpu", "dtype": "float32", "batch_size": 4}
 
 
-def build(family: str, folder: Path, **arguments: Any) -> tuple[HFLM, Any]:
-    """Build hf and hf-prefix of a family with the same arguments, but for our own."""
+def build(family: str, folder: Path, **arguments: object) -> tuple[HFLM, HFLM]:
+    """Build hf and hf-prefix of a family with the same arguments."""
     path = prefix_models.make(family, folder / family)
-    of_hf = {key: value for key, value in arguments.items() if key != "prefix_cache_mb"}
-    prefix_model: Any = get_model("hf-prefix")
-    return HFLM(path, **ARGUMENTS | of_hf), prefix_model(path, **ARGUMENTS | arguments)
+    plain = HFLM(path, **ARGUMENTS | arguments)
+    return plain, get_model("hf-prefix")(path, **ARGUMENTS | arguments)
+
+
+def build_with_bound(folder: Path, mebibytes: object) -> HFLM:
+    """Build hf-prefix with a bound on its memory."""
+    path = prefix_models.make("llama", folder / "llama")
+    return get_model("hf-prefix")(path, **ARGUMENTS, prefix_cache_mb=mebibytes)
 
 
 def scored(count: int = 3) -> list[Instance]:
     return scoring_requests(few_shot(count), (" 7", " a cat"))
 
 
-def generated(count: int, settings: dict[str, Any] = SETTINGS) -> list[Instance]:
+def generated(count: int, settings: Mapping[str, object] = SETTINGS) -> list[Instance]:
     return text_requests(few_shot(count), settings)
 
 
 def only_message(caplog: pytest.LogCaptureFixture) -> str:
     """Return the only message of hf-prefix."""
-    messages = [record.getMessage() for record in caplog.records]
-    (message,) = [message for message in messages if "hf-prefix" in message]
+    (message,) = [message for message in caplog.messages if "hf-prefix" in message]
     return message
 
 
@@ -84,7 +90,7 @@ def test_ranks_with_automatic_batches_are_left_to_hf(
 
 @pytest.mark.parametrize("is_too_long", [False, True], ids=["empty", "too long"])
 def test_a_continuation_that_hf_refuses_is_refused(tmp_path: Path, is_too_long: bool) -> None:
-    """Both models assert that there is one and that it fits."""
+    """Both models assert that there is a continuation and that it fits."""
     for model in build("llama", tmp_path):
         continuation = [6] * (model.max_length + 1) if is_too_long else []
         with pytest.raises(AssertionError):
@@ -98,46 +104,52 @@ def test_a_length_that_hf_refuses_is_refused(tmp_path: Path) -> None:
             model.generate_until(generated(3, SETTINGS | {"max_gen_toks": 0}))
 
 
-def test_an_empty_prompt_is_continued(tmp_path: Path) -> None:
-    """It is no error among others."""
+def test_an_empty_prompt_among_others_is_continued(tmp_path: Path) -> None:
+    """Its text is hf's."""
     empty = instances("generate_until", ("", SETTINGS))
     same_texts(build("gpt2", tmp_path), generated(3) + empty)
 
 
-def test_prompts_that_share_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """They are scored as hf does; one message says so, however often."""
+def test_prompts_that_share_nothing_are_left_to_hf_with_one_message(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The message comes once, however often they are scored."""
     both = build("gpt2", tmp_path)
-    requests = instances("loglikelihood", *((f"{n} dogs", f" own {n} cats") for n in range(9)))
+    texts = [(f"{n} dogs", f" own {n} cats") for n in range(9)]
+    requests = instances("loglikelihood", *texts)
     same_logprobs(both, requests)
     same_logprobs(both, requests)
     assert "too few" in only_message(caplog)
 
 
 @pytest.mark.parametrize(
-    ("settings", "of_model", "reason"),
+    ("settings", "penalty_of_model", "reason"),
     [
-        ({"do_sample": True, "temperature": 0.7}, 1.0, "sampling"),
-        ({"num_beams": 2}, 1.0, "num_beams"),
-        ({"repetition_penalty": 1.3}, 1.0, "repetition_penalty"),
-        ({}, 1.7, "repetition_penalty"),
+        pytest.param({"do_sample": True, "temperature": 0.7}, 1.0, "sampling", id="sampling"),
+        pytest.param({"num_beams": 2}, 1.0, "num_beams", id="beams"),
+        pytest.param(
+            {"repetition_penalty": 1.3}, 1.0, "repetition_penalty", id="penalty of a request"
+        ),
+        pytest.param({}, 1.7, "repetition_penalty", id="penalty of the model"),
     ],
 )
-def test_other_generation_settings(
-    settings: dict[str, Any],
-    of_model: float,
+def test_anything_but_greedy_texts_is_left_to_hf(
+    settings: dict[str, object],
+    penalty_of_model: float,
     reason: str,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Anything but greedy texts is left to hf, whether a request or the model asks for it."""
-    both = build("gpt2", tmp_path)
-    texts = []
-    for model in both:
-        if of_model != 1:
-            model.model.generation_config.repetition_penalty = of_model
+    """Whether a request or the model asks for it, the texts are hf's, and a message says why."""
+    requests = generated(4, SETTINGS | settings)
+    texts_of_models = []
+    for model in build("gpt2", tmp_path):
+        if penalty_of_model != 1:
+            model.model.generation_config.repetition_penalty = penalty_of_model
         torch.manual_seed(3)
-        texts.append(model.generate_until(generated(4, SETTINGS | settings), disable_tqdm=True))
-    assert texts[0] == texts[1]
+        texts_of_models.append(model.generate_until(requests, disable_tqdm=True))
+    expected, texts = texts_of_models
+    assert texts == expected
     assert reason in only_message(caplog)
 
 
@@ -146,38 +158,51 @@ def test_an_encoder_decoder_and_rolling_log_likelihood_are_hfs(
 ) -> None:
     """Their requests get hf's answers."""
     folder = str(tiny_models / "t5")
-    prefix_model: Any = get_model("hf-prefix")
-    both = HFLM(folder, **ARGUMENTS), prefix_model(folder, **ARGUMENTS)
+    both = HFLM(folder, **ARGUMENTS), get_model("hf-prefix")(folder, **ARGUMENTS)
     same_logprobs(both, scored())
     same_texts(both, generated(3))
-    rolling = instances("loglikelihood_rolling", *((prompt,) for prompt in few_shot(3)))
+    prompts = [(prompt,) for prompt in few_shot(3)]
+    rolling = instances("loglikelihood_rolling", *prompts)
     plain, sharing_model = build("gpt2", tmp_path, max_length=64)
     expected = plain.loglikelihood_rolling(rolling)
     assert sharing_model.loglikelihood_rolling(rolling) == pytest.approx(expected)
 
 
 class Hook:
-    """A stand-in for lm-eval's partial cache that notes what it is given."""
+    """A stand-in for lm-eval's partial cache that notes what is added.
+
+    Attributes:
+        logprobs: The log-probability of each request.
+        answers: The text of each request, or whether its continuation is the most probable one.
+    """
 
     def __init__(self) -> None:
-        self.rows: dict[str, Any] = {}
+        self.logprobs: dict[str, float] = {}
+        self.answers: dict[str, str | bool] = {}
 
-    def add_partial(self, kind: str, arguments: Any, answer: Any) -> None:
-        logprob, greedy = answer if isinstance(answer, tuple) else (0.0, answer)
-        self.rows[f"{kind} {arguments}"] = logprob
-        self.rows[f"{kind} {arguments} greedy"] = greedy
+    def add_partial(
+        self, request_type: str, arguments: object, answer: str | tuple[float, bool]
+    ) -> None:
+        key = f"{request_type} {arguments}"
+        if isinstance(answer, str):
+            self.answers[key] = answer
+        else:
+            self.logprobs[key], self.answers[key] = answer
 
 
 def test_partial_results_are_cached_as_by_hf(tmp_path: Path) -> None:
     """The cache gets the same arguments and answers."""
-    notes = []
+    hooks = []
     for model in build("llama", tmp_path):
         model.cache_hook = Hook()
         model.loglikelihood(scored(), disable_tqdm=True)
         model.generate_until(generated(3), disable_tqdm=True)
-        notes.append(model.cache_hook.rows)
-    assert len(notes[0]) == 18
-    assert notes[1] == pytest.approx(notes[0], abs=prefix_models.NOISE)
+        hooks.append(model.cache_hook)
+    hook_of_hf, hook = hooks
+    assert len(hook_of_hf.logprobs) == 6
+    assert len(hook_of_hf.answers) == 9
+    assert hook.logprobs == pytest.approx(hook_of_hf.logprobs, abs=prefix_models.NOISE)
+    assert hook.answers == hook_of_hf.answers
 
 
 @pytest.mark.parametrize("batch_size", [1, 8])
@@ -195,10 +220,12 @@ def test_every_distinct_token_is_computed_once(
     counts: list[int] = []
     write = Slots.write
 
-    def write_and_count(self: Slots, layer: int, at: Any, *states: torch.Tensor) -> Any:
+    def write_and_count(
+        self: Slots, layer: int, index: Index, *states: torch.Tensor
+    ) -> list[torch.Tensor]:
         if layer == 0:
             counts.append(states[0].shape[-2])
-        return write(self, layer, at, *states)
+        return write(self, layer, index, *states)
 
     monkeypatch.setattr(Slots, "write", write_and_count)
     model.generate_until(text_requests(prompts, ENDLESS), disable_tqdm=True)
@@ -230,7 +257,7 @@ def test_a_bound_on_memory_holds(
     mebibytes: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It holds for all slots that exist at a time; a single prompt may exceed it. None is kept."""
-    _, model = build("llama", tmp_path, prefix_cache_mb=mebibytes)
+    model = build_with_bound(tmp_path, mebibytes)
     prompts = few_shot(24)
     longest = max(prompts, key=len)
     prompts += [f"{longest} {number}" for number in range(200)]  # short leaves of a long path
@@ -249,16 +276,14 @@ def test_a_bound_on_memory_holds(
     assert model.generate_until(requests, disable_tqdm=True) == expected
     assert not any(slots.size for slots in alive)
     slot_bytes = model.sharing._slot_bytes
-    longest_text = (
-        max(len(model.tok_encode(prompt)) for prompt in prompts) + ENDLESS["max_gen_toks"]
-    )
+    longest_text = max(len(model.tok_encode(prompt)) for prompt in prompts) + LENGTH
     single_prompt = sharing.COPIES * longest_text * slot_bytes
     assert max(sizes) * slot_bytes <= max(mebibytes * (1 << 20), single_prompt)
 
 
-@pytest.mark.parametrize("value", ["0", "-3", "much", "inf", 0, True])
-def test_an_unusable_bound_is_refused_in_one_line(value: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bound", ["0", "-3", "much", "inf", 0, True])
+def test_an_unusable_bound_is_refused_in_one_line(bound: object, tmp_path: Path) -> None:
     """The error names the option."""
     with pytest.raises(OptionError, match="prefix_cache_mb") as caught:
-        build("gpt2", tmp_path, prefix_cache_mb=value)
+        build_with_bound(tmp_path, bound)
     assert "\n" not in str(caught.value)

@@ -1,7 +1,7 @@
 """Trees, groups and slots against their definitions, on random sequences."""
 
 from collections.abc import Iterable, Iterator
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 
 import numpy as np
 from hypothesis import given
@@ -31,7 +31,7 @@ def tree(tokens: list[list[int]]) -> list[Leaf]:
 
 
 @given(sequences, st.integers(0, 3))
-def test_tree_has_every_prefix_once(tokens: list[list[int]], generated: int) -> None:
+def test_a_tree_has_every_prefix_once(tokens: list[list[int]], generated: int) -> None:
     """The ratio of sharing is hf's work by ours, and each sequence is in one leaf."""
     leaves = tree(tokens)
     distinct = {tuple(sequence) for sequence in tokens}
@@ -40,9 +40,11 @@ def test_tree_has_every_prefix_once(tokens: list[list[int]], generated: int) -> 
     work_of_hf = sum(len(sequence) + generated for sequence in computed)
     work = len(prefixes(tokens)) + generated * len(distinct)
     assert sharing_ratio(leaves, generated) == work_of_hf / work
-    assert sorted(key for leaf in leaves for key in leaf.keys) == list(range(len(tokens)))
+    keys: list[int] = []
     for leaf in leaves:
-        assert all(tuple(tokens[key]) == leaf.tokens for key in leaf.keys)
+        keys.extend(leaf.keys)
+        assert {tuple(tokens[key]) for key in leaf.keys} == {leaf.tokens}
+    assert sorted(keys) == list(range(len(tokens)))
 
 
 @given(sequences, st.integers(1, 30), st.integers(0, 3))
@@ -52,7 +54,7 @@ def test_groups_hold_all_leaves_in_order(
     """A group exceeds the limit only if it is one leaf, and could not hold the next leaf."""
     leaves = tree(tokens)
     groups = list(group_leaves(leaves, limit, generated))
-    assert [leaf for group in groups for leaf in group] == leaves
+    assert list(chain.from_iterable(groups)) == leaves
 
     def size(leaf: Leaf) -> int:
         return len(leaf.tokens) - leaf.shared + generated
@@ -65,7 +67,7 @@ def test_groups_hold_all_leaves_in_order(
 
 @given(sequences, st.data())
 def test_a_slot_attends_to_its_ancestors_only(tokens: list[list[int]], data: st.DataObject) -> None:
-    """In any range of slots, a slot sees exactly those whose texts begin its own."""
+    """A slot sees exactly those of a range of slots whose texts begin its own."""
     leaves = tree(tokens)
     leaves = leaves[data.draw(st.integers(0, len(leaves) - 1)) :]
     kept = data.draw(st.integers(0, len(leaves[0].tokens) - 1))
@@ -87,14 +89,16 @@ def test_a_slot_attends_to_its_ancestors_only(tokens: list[list[int]], data: st.
     mask = pack.mask(np.arange(begin, end), slots)
     all_seen = set()
     for slot, row in zip(range(begin, end), mask, strict=True):
-        seen = {int(other) for other in slots[row]}
-        ancestors = {other for other in text_of if begins(text_of[other], text_of[slot])}
-        assert seen == ancestors
+        seen = set(slots[row].tolist())
+        assert seen == {
+            ancestor for ancestor in text_of if begins(text_of[ancestor], text_of[slot])
+        }
         all_seen |= seen
     assert set(slots.tolist()) == all_seen
 
 
 def begins(text: tuple[int, ...], longer: tuple[int, ...]) -> bool:
+    """Return whether a text is the beginning of another, or equal to it."""
     return longer[: len(text)] == text
 
 
@@ -106,9 +110,9 @@ def test_no_other_runs_have_less_work(tokens: list[list[int]]) -> None:
 
     def work(runs: Iterable[tuple[int, int]]) -> int:
         total = 0
-        for first, end in runs:
-            length = end - first
-            attended = len(pack.attended(pack.starts[first], pack.starts[end]))
+        for begin, end in runs:
+            length = end - begin
+            attended = len(pack.attended(pack.starts[begin], pack.starts[end]))
             total += (attended + 4 * length) * (length + READ)
         return total
 
