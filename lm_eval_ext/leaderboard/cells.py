@@ -12,7 +12,7 @@ from lm_eval_ext.results.grid import legend
 from lm_eval_ext.results.models import Model, runs_by_model
 from lm_eval_ext.results.overview import OverviewColumn, table_of
 from lm_eval_ext.results.query import question_of, reason_for, reference_run
-from lm_eval_ext.results.show import grouped
+from lm_eval_ext.results.show import grouped, published_note
 from lm_eval_ext.stats.marks import Standing
 from lm_eval_ext.stats.measures import Measure
 
@@ -75,8 +75,9 @@ class Table:
         columns: The metrics.
         rows: The models'.
         published: The publications'.
+        remarks: Lines about the columns.
         explained: What the marks mean.
-        notes: Reasons, each once, after the names that it is about.
+        notes: Reasons, each once, after the names that it is about, and the remarks.
     """
 
     name: str
@@ -84,18 +85,36 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[TableRow]
     published: Sequence[TableRow] = ()
+    remarks: Sequence[str] = ()
     explained: Sequence[str] = field(init=False)
     notes: Sequence[str] = field(init=False)
 
     def __post_init__(self) -> None:
         cells = [cell for row in self.rows for cell in row.cells]
         object.__setattr__(self, "explained", legend(cell.standing for cell in cells))
-        reasons = []
+        object.__setattr__(self, "notes", [*self._reasons(), *self.remarks])
+
+    def _reasons(self) -> Iterator[str]:
+        """Yield each reason once, after the models with their columns that it is about."""
+        columns_of: dict[str, dict[str, list[str]]] = {}
         for row in self.rows:
             for column, cell in zip(self.columns, row.cells, strict=True):
-                head = f"{column.head}, {column.title}" if column.title else column.head
-                reasons.append((f"{row.label} ({head})", cell.why))
-        object.__setattr__(self, "notes", list(grouped(reasons, len(cells))))
+                by_model = columns_of.setdefault(cell.why, {})
+                by_model.setdefault(row.label, []).append(self._name(column))
+        cell_count = len(self.rows) * len(self.columns)
+        for reason, by_model in columns_of.items():
+            names = []
+            for model, columns in by_model.items():
+                names.append((f"{model} ({', '.join(columns)})", reason))
+            concerns_all = sum(map(len, by_model.values())) == cell_count
+            yield from grouped(names, len(names) if concerns_all else cell_count)
+
+    def _name(self, column: Column) -> str:
+        """Return the head of a column, with its title if another column has the same head."""
+        heads = [other.head for other in self.columns]
+        if heads.count(column.head) > 1 and column.title:
+            return f"{column.head}, {column.title}"
+        return column.head
 
 
 def cells_of(models: Sequence[Model]) -> dict[tuple[str, str, str], Cell]:
@@ -154,7 +173,8 @@ def headline_table(
         columns.append(column_for(reference_run(headline.runs), headline.metric, level))
     rows = list(_rows(models, columns, with_standings(cells, tested)))
     rows.sort(key=lambda row: _rank(row.cells, columns))
-    return Table(name, title, columns, rows)
+    notes = [published_note(reference_run(headline.runs), headline.metric) for headline in tested]
+    return Table(name, title, columns, rows, remarks=[note for note in notes if note])
 
 
 def _rows(models: Iterable[Model], columns: Sequence[Column], cells: Cells) -> Iterator[TableRow]:

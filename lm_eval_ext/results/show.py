@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.align import parts_of
 from lm_eval_ext.results.files import Run
@@ -22,9 +23,11 @@ from lm_eval_ext.results.query import (
     QueryRow,
     ScoreQuery,
     query_rows,
+    question_of,
     reason_for,
     reference_run,
 )
+from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.text import one_line
 
 _MAX_NAMES = 3
@@ -106,6 +109,10 @@ def _overview_notes(
         runs = runs_by_model(models, task)
         yield from version_notes(runs)
         yield from library_notes(runs)
+    for task, metric in dict.fromkeys((row.task, row.metric) for row in rows):
+        published = published_note(reference_run(runs_by_model(models, task)), metric)
+        if published:
+            yield published
     without_value = [row for row in rows if row.value is None]
     reasons = [(f"{row.model} ({row.benchmark})", row.why) for row in without_value]
     yield from grouped(reasons, len(rows))
@@ -254,13 +261,9 @@ class _TaskTable:
             if not self.query.is_question and name != self.reference.headline:
                 continue
             question = next(iter(by_model.values())).row.question
-            unit = question.measure.unit
-            published = card.published(self.reference.task, question)
-            shown = [
-                f"{label} {value(amount, unit).strip()}" for label, amount in published.items()
-            ]
-            if shown:
-                yield f"published {name}: {'; '.join(shown)}"
+            published = _published_values(card, self.reference.task, question)
+            if published:
+                yield f"published {name}: {published}"
 
 
 def _read_task(runs: Mapping[str, Run], query: ScoreQuery) -> _TaskTable:
@@ -315,6 +318,22 @@ def _samples_command(run: Run, query: ScoreQuery) -> str:
 
 
 # Notes.
+
+
+def published_note(run: Run, metric: str) -> str:
+    """Return what others published on a metric of a run's task; "" if nothing is known."""
+    if run.card is None:
+        return ""
+    published = _published_values(run.card, run.task, question_of(run, metric))
+    return f"published {run.task}: {published}" if published else ""
+
+
+def _published_values(card: Card, task: str, question: Question) -> str:
+    """Return published values of a question, each after who has it."""
+    shown = []
+    for label, amount in card.published(task, question).items():
+        shown.append(f"{label} {value(amount, question.measure.unit).strip()}")
+    return "; ".join(shown)
 
 
 def grouped(notes: Iterable[tuple[str, str]], total: int) -> Iterator[str]:

@@ -14,8 +14,9 @@ from support.page import answers, samples_in
 from support.results_files import answered_rows, write_run
 from support.tasks import load_task
 
+from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.leaderboard.cells import Column
+from lm_eval_ext.leaderboard.cells import Cell, Column, Table, TableRow
 from lm_eval_ext.leaderboard.site import _asset, build
 from lm_eval_ext.results.sample_scores import scores_of
 from lm_eval_ext.stats.measures import Measure, Unit
@@ -280,3 +281,29 @@ def test_a_score_has_the_name_that_fits_a_sample(tmp_path: Path) -> None:
         ("relative_performance/foreign", "Execution accuracy, foreign", "more"),
         ("sql_no_query", "Answers without a query", "less"),
     ]
+
+
+def test_notes_name_a_model_once_for_each_reason() -> None:
+    """A model with the same reason in several columns stands there once, with these columns."""
+    measure = cards()["lieder"].question_of("direct").measure
+    columns = [Column(task, "direct", task, "Accuracy", measure) for task in ("one", "two")]
+    trial = Cell(why="not tested: trials")
+    table_rows = [
+        TableRow("small", [trial, trial]),
+        TableRow("large", [trial, Cell(0.5)]),
+        TableRow("other", [Cell(0.5), Cell(0.5)]),
+    ]
+    table = Table("overview", "Models", columns, table_rows, remarks=["published one: humans 0.9"])
+    assert table.notes == [
+        "small (one, two), large (one): not tested: trials",
+        "published one: humans 0.9",
+    ]
+
+
+def test_a_note_about_all_cells_names_no_model() -> None:
+    """What is true of every cell needs no names."""
+    measure = cards()["lieder"].question_of("direct").measure
+    columns = [Column(task, "direct", task, "Accuracy", measure) for task in ("one", "two")]
+    trial = Cell(why="not tested: trials")
+    table_rows = [TableRow("small", [trial, trial]), TableRow("large", [trial, trial])]
+    assert Table("overview", "Models", columns, table_rows).notes == ["not tested: trials"]
