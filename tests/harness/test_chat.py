@@ -1,14 +1,18 @@
 """Chat templates: one policy for every benchmark, as a tiny model's log shows it."""
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.tasks import load_task
 
 from lm_eval_ext.benchmarks.cogs.answers import INSTRUCTION
+
+if TYPE_CHECKING:
+    from lm_eval.api.instance import Instance
+    from lm_eval.api.task import Task
+    from lm_eval.models.huggingface import HFLM
 
 TASKS = ("lieder_mini", "magnifico_mini", "cogs_mini_id", "cogs_mini_overestimation",
          "cogs_mini_icl_id", "conceptual_mini", "diner_mini_icl")  # fmt: skip
@@ -20,7 +24,8 @@ TEMPLATE = (
 
 
 @pytest.fixture(scope="module")
-def model(tiny_models: Path) -> Any:
+def model(tiny_models: Path) -> "HFLM":
+    """A tiny model with a chat template."""
     from lm_eval.models.huggingface import HFLM
 
     model = HFLM(pretrained=str(tiny_models / "llama"), device="cpu", batch_size=8)
@@ -29,7 +34,7 @@ def model(tiny_models: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def runs(model: Any, run_cache: Path) -> Iterator[dict[str, Any]]:
+def runs(model: "HFLM", run_cache: Path) -> dict[str, Any]:
     """Results of one document of each task, as lm-eval logs them."""
     from lm_eval import evaluate
 
@@ -39,14 +44,15 @@ def runs(model: Any, run_cache: Path) -> Iterator[dict[str, Any]]:
     for task in tasks.values():
         if task.OUTPUT_TYPE == "generate_until":
             task.set_config("generation_kwargs", {"max_gen_toks": 3}, update=True)
-    return evaluate(
+    results: dict[str, Any] = evaluate(
         model, {"tasks": tasks, "groups": {}}, limit=1, bootstrap_iters=0,
         apply_chat_template=True, fewshot_as_multiturn=True, system_instruction="Be brief.",
     )  # fmt: skip
+    return results
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_the_log_has_the_requests_of_the_model(name: str, runs: Any) -> None:
+def test_the_log_has_the_requests_of_the_model(name: str, runs: dict[str, Any]) -> None:
     """System message, turns, the document's text, the instruction and stop strings."""
     config = runs["configs"][name]
     signature = config["metadata"]["signature"]
@@ -54,11 +60,11 @@ def test_the_log_has_the_requests_of_the_model(name: str, runs: Any) -> None:
     doc = sample["doc"]
     contexts = doc.get("context") or [doc.get("prompt") or doc.get("input") or doc["sentence"]]
     for number, (prompt, continuation_or_settings) in enumerate(sample["arguments"]):
-        system, *turns, end = prompt.split("</turn>")
+        system, *demonstrations, user_turn, end = prompt.split("</turn>")
         assert (system, end) == ("<system>Be brief.", "<assistant>")
-        roles = [turn.partition(">")[0] for turn in turns[:-1]]
-        assert roles == ["<user", "<assistant"] * (len(turns) // 2)
-        question = turns[-1].removeprefix("<user>")
+        roles = [turn.partition(">")[0] for turn in demonstrations]
+        assert roles == ["<user", "<assistant"] * (len(demonstrations) // 2)
+        question = user_turn.removeprefix("<user>")
         context = contexts[number] if len(contexts) > 1 else contexts[0]
         if name == "lieder_mini":
             assert question == context
@@ -75,19 +81,30 @@ def test_the_log_has_the_requests_of_the_model(name: str, runs: Any) -> None:
     assert ("answers" in signature) is (name != "lieder_mini")
 
 
-def build(task: Any, limit: int, *, chat: bool = True, end: str = "") -> list[Any]:
+def build(task: "Task", limit: int, *, chat: bool = True, end: str = "") -> list["Instance"]:
+    """Build requests, in a chat with a template that shows the last turn and ends with ``end``."""
+
+    def chat_template(turns: list[dict[str, str]], **_options: object) -> str:
+        return turns[-1]["content"] + end
+
     task.build_all_requests(
-        limit=limit, rank=0, world_size=1, apply_chat_template=chat,
-        chat_template=lambda turns, **_: turns[-1]["content"] + end,
-    )  # fmt: skip
-    instances: list[Any] = task.instances
-    return instances
+        limit=limit,
+        rank=0,
+        world_size=1,
+        apply_chat_template=chat,
+        chat_template=chat_template,
+    )
+    return list(task.instances)
 
 
 @pytest.mark.parametrize(
-    "options", [{"cogs_instruction": False}, {"cogs_prefix": "Parse: "}], ids=str
+    "options",
+    [
+        pytest.param({"cogs_instruction": False}, id="no instruction"),
+        pytest.param({"cogs_prefix": "Parse: "}, id="a prefix"),
+    ],
 )
-def test_a_user_may_leave_the_instruction_out_or_write_another(options: dict[str, Any]) -> None:
+def test_a_user_may_leave_the_instruction_out_or_write_another(options: dict[str, object]) -> None:
     task = load_task("cogs_mini_id", **options)
     (request,) = build(task, 1)
     assert request.args[0] == request.doc["sentence"]
@@ -97,15 +114,34 @@ def test_a_user_may_leave_the_instruction_out_or_write_another(options: dict[str
 @pytest.mark.parametrize(
     ("name", "metric", "response", "right"),
     [
-        ("cogs_mini_id", "exact_match", "Here is the form:\n```\n{form}\n```", True),
-        ("cogs_mini_id", "exact_match", "Here is the form:\n```\n{form} AND\n```", False),
-        (
+        pytest.param(
+            "cogs_mini_id",
+            "exact_match",
+            "Here is the form:\n```\n{form}\n```",
+            True,
+            id="COGS, right",
+        ),
+        pytest.param(
+            "cogs_mini_id",
+            "exact_match",
+            "Here is the form:\n```\n{form} AND\n```",
+            False,
+            id="COGS, wrong",
+        ),
+        pytest.param(
             "conceptual_mini",
             "accuracy",
             "<think>Hm.</think>The answer is {answer}.\n\nIt fits.",
             True,
+            id="conceptual, right",
         ),
-        ("conceptual_mini", "accuracy", "The answer is not {answer}.", False),
+        pytest.param(
+            "conceptual_mini",
+            "accuracy",
+            "The answer is not {answer}.",
+            False,
+            id="conceptual, wrong",
+        ),
     ],
 )
 def test_answers_are_read_only_after_a_template(
@@ -127,11 +163,13 @@ def test_answers_are_read_only_after_a_template(
 def test_thoughts_that_do_not_end_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     task = load_task("cogs_mini_id")
     unfinished, finished = build(task, 2, end="<assistant><think>\n")
-    unfinished.resps, finished.resps = [finished.doc["form"]], [f"so</think>{finished.doc['form']}"]
+    form = finished.doc["form"]
+    unfinished.resps = [form]
+    finished.resps = [f"so</think>{form}"]
     with caplog.at_level(logging.WARNING):
         task.apply_filters()
     assert unfinished.filtered_resps["none"] == "", "the template opened a thought"
-    assert finished.filtered_resps["none"] == finished.doc["form"]
+    assert finished.filtered_resps["none"] == form
     assert "1 of 2 answers end before the model has finished thinking" in caplog.text
 
 
@@ -147,7 +185,6 @@ def test_the_log_has_no_stop_strings_that_are_not_used(
         evaluator.info(settings)
         evaluator.info("another_task: Using gen_kwargs: {}")
         build(task, 1, chat=chat)
-    messages = [record.getMessage() for record in caplog.records if "gen_kw" in record.getMessage()]
-    assert messages[0] == "another_task: Using gen_kwargs: {}"
-    assert len(messages) == 2
-    assert ("'until': []" in messages[1]) is chat
+    of_another_task, of_task = [message for message in caplog.messages if "gen_kw" in message]
+    assert of_another_task == "another_task: Using gen_kwargs: {}"
+    assert ("'until': []" in of_task) is chat

@@ -13,7 +13,7 @@ from lm_eval_ext.harness.model_path import check_model_path
 
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with one model, one adapter, one folder without either and one file; it is left."""
+    """A folder with a model, an adapter, an empty folder and a file; the working folder has it."""
     for folder, name in (("good", "config.json"), ("adapter", "adapter_config.json")):
         (tmp_path / "models" / folder).mkdir(parents=True)
         (tmp_path / "models" / folder / name).write_text("{}")
@@ -26,22 +26,24 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("pretrained", "message"),
     [
-        ("models/absent", r"no such folder \(models has good\)"),
-        ("./absent", "no such folder; name a Hugging Face folder"),
-        ("/no/such/folder", "no such folder"),
-        ("a/b/c", "no such folder"),
-        ("models/empty", "has no config.json"),
-        ("models/file.gguf", "this is a file"),
+        pytest.param("models/absent", r"no such folder \(models has good\)", id="beside models"),
+        pytest.param("./absent", "no such folder; name a Hugging Face folder", id="relative path"),
+        pytest.param("/no/such/folder", "no such folder", id="absolute path"),
+        pytest.param("a/b/c", "no such folder", id="too many slashes for the hub"),
+        pytest.param("models/empty", "has no config.json", id="a folder without a model"),
+        pytest.param("models/file.gguf", "this is a file", id="a file"),
     ],
 )
-def test_what_is_no_model_is_refused(models: Path, pretrained: str, message: str) -> None:
-    """Paths that name no model are errors that say what is there."""
+@pytest.mark.usefixtures("models")
+def test_a_path_without_a_model_is_refused(pretrained: str, message: str) -> None:
+    """The error says what is there."""
     with pytest.raises(OptionError, match=f"{re.escape(pretrained)}: .*{message}"):
         check_model_path("hf-prefix", {"pretrained": pretrained})
 
 
 @pytest.mark.parametrize("argument", ["peft", "delta", "tokenizer"])
-def test_other_folders_that_are_absent_are_refused(models: Path, argument: str) -> None:
+@pytest.mark.usefixtures("models")
+def test_other_folders_that_are_absent_are_refused(argument: str) -> None:
     """An adapter or a tokenizer is loaded after the minutes that the model takes."""
     arguments = {"pretrained": "models/good", argument: "./absent"}
     with pytest.raises(OptionError, match=rf"{argument}=./absent: no such folder; name a Hugging"):
@@ -51,40 +53,51 @@ def test_other_folders_that_are_absent_are_refused(models: Path, argument: str) 
 @pytest.mark.parametrize(
     ("model", "arguments"),
     [
-        ("hf", {"pretrained": "models/good"}),
-        ("hf", {"pretrained": "models/adapter"}),
-        ("hf", {"pretrained": "models/empty", "gguf_file": "x.gguf"}),
-        ("hf", {"pretrained": "gpt2"}),
-        ("hf", {"pretrained": "gpt2", "peft": "owner/adapter", "tokenizer": "models/empty"}),
-        ("hf", {"pretrained": "HuggingFaceTB/SmolLM2-135M-Instruct"}),
-        ("hf", {}),
-        ("local-completions", {"pretrained": "/no/such/folder"}),
-        ("vllm", {"pretrained": "models/absent"}),
+        pytest.param("hf", {"pretrained": "models/good"}, id="a folder"),
+        pytest.param("hf", {"pretrained": "models/adapter"}, id="an adapter"),
+        pytest.param(
+            "hf", {"pretrained": "models/empty", "gguf_file": "x.gguf"}, id="a folder for GGUF"
+        ),
+        pytest.param("hf", {"pretrained": "gpt2"}, id="a name on the hub"),
+        pytest.param(
+            "hf",
+            {"pretrained": "gpt2", "peft": "owner/adapter", "tokenizer": "models/empty"},
+            id="a name with an adapter's and a tokenizer's folder",
+        ),
+        pytest.param(
+            "hf", {"pretrained": "HuggingFaceTB/SmolLM2-135M-Instruct"}, id="a name with an owner"
+        ),
+        pytest.param("hf", {}, id="no model"),
+        pytest.param("local-completions", {"pretrained": "/no/such/folder"}, id="a server"),
+        pytest.param("vllm", {"pretrained": "models/absent"}, id="vLLM"),
     ],
-    ids=str,
 )
-def test_what_may_be_a_model_passes(models: Path, model: str, arguments: dict[str, str]) -> None:
+@pytest.mark.usefixtures("models")
+def test_a_path_that_may_be_a_model_passes(model: str, arguments: dict[str, str]) -> None:
     """Folders of models and names on the hub pass; so do types that read no such folder."""
     check_model_path(model, arguments)
 
 
 @pytest.mark.parametrize("dry_run", [True, False], ids=["dry run", "run"])
-def test_run_names_the_file(models: Path, cli: Callable[..., Any], *, dry_run: bool) -> None:
+def test_run_names_the_file_of_an_absent_model(
+    models: Path, cli: Callable[..., Any], *, dry_run: bool
+) -> None:
     """``run`` and ``--dry-run`` end with one line that names the model's file."""
     file = models.parent / "mine.yaml"
     file.write_text("model: hf-prefix\nmodel_args: {pretrained: models/absent}\n")
     options = ["--dry-run"] if dry_run else []
-    done = cli("run", "--models", str(file), "--tasks", "lieder_mini", "-o", "out", *options)
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert f"{file}: pretrained=models/absent: no such folder" in done.stderr
+    completed = cli("run", "--models", str(file), "--tasks", "lieder_mini", "-o", "out", *options)
+    assert completed.returncode == 1
+    assert completed.stderr.count("\n") == 1
+    assert f"{file}: pretrained=models/absent: no such folder" in completed.stderr
     assert not (models.parent / "out").exists()
 
 
-def test_lm_eval_says_so_before_it_loads(models: Path, lm_eval: Callable[..., Any]) -> None:
+@pytest.mark.usefixtures("models")
+def test_lm_eval_says_so_before_it_loads(lm_eval: Callable[..., Any]) -> None:
     """Plain ``lm_eval`` on a task of ours ends with the same line."""
-    done = lm_eval("--tasks", "lieder_mini", "--model", "hf", "--model_args",
+    completed = lm_eval("--tasks", "lieder_mini", "--model", "hf", "--model_args",
                    "pretrained=models/absent")  # fmt: skip
-    assert done.returncode == 1
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("lm-eval-ext: error: pretrained=models/absent: no such folder")
+    assert completed.returncode == 1
+    *_, last_line = completed.stderr.strip().splitlines()
+    assert last_line.startswith("lm-eval-ext: error: pretrained=models/absent: no such folder")

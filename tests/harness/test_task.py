@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from lm_eval_ext.harness.loading import TaskData, loader
 from lm_eval_ext.harness.metrics import Document
 from lm_eval_ext.harness.provenance import describe_embedded
 from lm_eval_ext.harness.task import ExtTask, GroupedGenerationTask, GroupedLoglikelihoodTask
+from lm_eval_ext.stats.table import Row
 
 ROWS = [{"id": str(n), "q": f"What is {n}?", "a": str(n), "kind": "ab"[n % 2],
          "context": ["one", "two", "one"], "continuation": [" 1", " 2", " 3"]}
@@ -27,15 +27,15 @@ CASES: dict[str, list[dict[str, Any]]] = yaml.safe_load(
 calls: list[int] = []
 
 
-class Toys(BaseModel):
+class ToyOptions(BaseModel):
     """Options; values that cannot be hashed are no problem."""
 
     count: int = Field(4, ge=1)
-    seed: Any = None
+    seed: int | list[int] | None = None
 
 
-@loader(prefix="toy_", options=Toys)
-def toys(options: Toys) -> Any:
+@loader(prefix="toy_", options=ToyOptions)
+def toys(options: ToyOptions) -> TaskData:
     """Questions with one answer, or groups of them."""
     calls.append(options.count)
     return TaskData(
@@ -46,12 +46,25 @@ def toys(options: Toys) -> Any:
     )
 
 
-twice = loader("toy_", Toys)(lambda _: ROWS * 2)
-prompts = loader("toy_", lambda prompt="": SimpleNamespace(prompt=prompt))(lambda _: ROWS)
-"""Their documents have the same ids, and their option would overwrite the signature's prompt."""
+@loader(prefix="toy_", options=ToyOptions)
+def repeated_toys(_options: ToyOptions) -> list[dict[str, Any]]:
+    """Documents of which two have the same id."""
+    return ROWS * 2
 
 
-def right(doc: Mapping[str, Any], results: Sequence[Any], **arguments: Any) -> list[dict[str, Any]]:
+class PromptOptions(BaseModel):
+    """An option that would overwrite the signature's prompt."""
+
+    prompt: str = ""
+
+
+@loader(prefix="toy_", options=PromptOptions)
+def toys_with_prompt(_options: PromptOptions) -> list[dict[str, Any]]:
+    """Documents with an illegal option."""
+    return ROWS
+
+
+def score_answer(doc: Mapping[str, Any], results: Sequence[str], **arguments: float) -> list[Row]:
     """Score an answer; the row also has the arguments of the task."""
     return [{"kind": doc["kind"], "right": float(results[0] == doc["a"]), **arguments}]
 
@@ -63,49 +76,84 @@ CARD = {
 }  # fmt: skip
 
 
-def make(kind: type[ExtTask] = ExtTask, **config: Any) -> Any:
-    metadata = {"version": "2.1", "lm_eval_ext": {"prompt": "plain", "scoring": "exact"},
-                "seed": 1234, **config.pop("metadata", {})}  # fmt: skip
+def make(
+    task_class: type[ExtTask] = ExtTask,
+    *,
+    metadata: Mapping[str, object] | None = None,
+    **config: object,
+) -> Any:
+    """Make a task whose configuration differs in these keys; None: without the key."""
+    all_metadata = {
+        "version": "2.1",
+        "lm_eval_ext": {"prompt": "plain", "scoring": "exact"},
+        "seed": 1234,
+        **(metadata or {}),
+    }
     settings = {
         "task": "toy", "custom_dataset": toys, "output_type": "generate_until",
-        "doc_to_text": "q", "doc_to_target": "a", "process_results": right, "card": CARD,
-        "metadata": metadata, **config,
+        "doc_to_text": "q", "doc_to_target": "a", "process_results": score_answer, "card": CARD,
+        "metadata": all_metadata, **config,
     }  # fmt: skip
-    return kind({key: value for key, value in settings.items() if value is not None})
+    return task_class({key: value for key, value in settings.items() if value is not None})
 
 
-def test_one_prompt_for_each_document_needs_no_class() -> None:
+def test_a_task_of_one_prompt_for_each_document_needs_no_class() -> None:
     task = make()
     task.build_all_requests(rank=0, world_size=1)
     assert [instance.args[0] for instance in task.instances] == [row["q"] for row in ROWS]
-    assert all(missing.is_allowed(instance) for instance in task.instances)
+    for instance in task.instances:
+        assert missing.is_allowed(instance)
     scored = task.process_results(ROWS[1], ["1"])
     assert {**scored} == {"rows": [{"kind": "b", "right": 1.0}]}
     assert dict(scored.items())["right/a"] == Document("1", ("1",), scored["rows"])
-    assert task.process_results(ROWS[1], [missing.MissingText()]) == {}
-    task.config.process_results = lambda doc, results: {"right": 0.5}
+
+
+def test_a_missing_answer_is_not_scored() -> None:
+    assert make().process_results(ROWS[1], [missing.MissingText()]) == {}
+
+
+def test_a_scoring_function_may_return_one_row() -> None:
+    def score(_doc: Mapping[str, Any], _results: Sequence[str]) -> dict[str, float]:
+        return {"right": 0.5}
+
+    task = make(process_results=score)
     assert task.process_results(ROWS[1], ["1"])["rows"] == [{"right": 0.5}]
-    task.config.process_results = lambda doc, results: None
-    assert task.process_results(ROWS[1], ["1"]) == {}, "it cannot be scored"
+
+
+def test_a_scoring_function_may_return_no_row_but_not_for_all_documents() -> None:
+    def score(_doc: Mapping[str, Any], _results: Sequence[str]) -> None:
+        return None
+
+    task = make(process_results=score)
+    assert task.process_results(ROWS[1], ["1"]) == {}
     with pytest.raises(DataError, match="toy: its scoring function returned no row for any docum"):
         task.dump_config()
+
+
+def test_predictions_alone_are_logged_without_scores() -> None:
+    task = make()
     task.override_metric("bypass")  # lm-eval's --predict_only
     assert list(task.process_results(ROWS[0], ["0"])) == ["bypass"]
 
 
-def test_groups_need_no_class() -> None:
-    generation = make(GroupedGenerationTask, doc_to_text="context")
-    generation.build_all_requests(limit=1, rank=0, world_size=1)
-    prompts = [(request.idx, request.args[0]) for request in generation.instances]
+def test_groups_of_texts_need_no_class() -> None:
+    task = make(GroupedGenerationTask, doc_to_text="context")
+    task.build_all_requests(limit=1, rank=0, world_size=1)
+    prompts = [(request.idx, request.args[0]) for request in task.instances]
     assert prompts == [(0, "one"), (1, "two"), (2, "one")]
-    likelihood = make(
-        GroupedLoglikelihoodTask, doc_to_text="context", doc_to_target=None,
+
+
+def test_groups_of_log_probabilities_need_no_class() -> None:
+    task = make(
+        GroupedLoglikelihoodTask,
+        doc_to_text="context",
+        doc_to_target=None,
         output_type="loglikelihood",
-    )  # fmt: skip
-    likelihood.build_all_requests(limit=1, rank=0, world_size=1)
-    pairs = [request.args for request in likelihood.instances]
+    )
+    task.build_all_requests(limit=1, rank=0, world_size=1)
+    pairs = [request.args for request in task.instances]
     assert pairs == [("one", " 1"), ("two", " 2"), ("one", " 3")]
-    assert likelihood.doc_to_target(ROWS[0]) == "", "lm-eval logs it"
+    assert task.doc_to_target(ROWS[0]) == "", "lm-eval logs it"
 
 
 class ByKind(ExtTask):
@@ -117,7 +165,8 @@ class ByKind(ExtTask):
     def metrics(self) -> list[str]:
         return [f"right/{kind}" for kind in self.kinds if kind == "a"]
 
-    def scoring_arguments(self) -> dict[str, Any]:
+    def scoring_arguments(self) -> dict[str, object]:
+        assert isinstance(self.options, ToyOptions)
         return {"count": self.options.count}
 
 
@@ -141,15 +190,16 @@ def test_the_dumped_metadata_have_all_that_decides_about_scores() -> None:
 
 def test_a_loader_takes_only_its_keys_and_loads_once() -> None:
     calls.clear()
-    first = toys(toy_count=3, pretrained="x", version="1.0", config_source="y")
-    assert first is toys(toy_count=3, toy_seed=None)
+    three_toys = toys(toy_count=3, pretrained="x", version="1.0", config_source="y")
+    assert three_toys is toys(toy_count=3, toy_seed=None)
     assert len(toys(toy_count=1)["test"]) == 1
-    assert (calls, toys.__doc__) == ([3, 1], "Questions with one answer, or groups of them.")
+    assert calls == [3, 1]
+    assert toys.__doc__ == "Questions with one answer, or groups of them."
     with pytest.raises(OptionError, match="toy_count: Input should be greater than or equal to 1"):
         make(metadata={"toy_count": 0})
 
 
-DATASETS = {"prompts": prompts, "twice": twice, "dict": dict}
+DATASETS = {"prompts": toys_with_prompt, "twice": repeated_toys, "dict": dict}
 """Loaders that the cases name."""
 
 
@@ -171,7 +221,7 @@ def test_a_metric_without_a_value_names_the_missing_column_or_facet(
     """A run of some documents only is not stopped: others may have it."""
     facets = {"kind": "", "sort": ""}
     task = make(card={**CARD, "facets": facets, "metrics": {"right": case["metric"]}})
-    scored = [Document(row["id"], ["0"], right(row, [""])) for row in ROWS]
+    scored = [Document(str(row["id"]), ["0"], score_answer(row, [""])) for row in ROWS]
     task.aggregation()["right"](scored[:3])
     task.dump_config()
     assert case["error"] in caplog.text
@@ -182,7 +232,7 @@ def test_a_metric_without_a_value_names_the_missing_column_or_facet(
 
 @pytest.mark.parametrize("case", CASES["returned"], ids=lambda case: repr(case["returned"]))
 def test_rows_of_a_scoring_function_are_checked(case: dict[str, Any]) -> None:
-    def score(doc: Mapping[str, Any], results: Sequence[Any]) -> Any:
+    def score(_doc: Mapping[str, Any], _results: Sequence[str]) -> object:
         return case["returned"]
 
     task = make(process_results=score)
@@ -194,12 +244,18 @@ def test_rows_of_a_scoring_function_are_checked(case: dict[str, Any]) -> None:
 
 
 def test_an_error_in_a_scoring_function_names_document_and_line() -> None:
-    task = make(process_results=lambda doc, results: int(results[0]))
+    def score(_doc: Mapping[str, Any], results: Sequence[str]) -> int:
+        return int(results[0])
+
+    task = make(process_results=score)
     with pytest.raises(DataError, match=r"0 of toy: ValueError: .*'x' \(test_task.py, line \d+\)"):
         task.process_results(ROWS[0], ["x"])
-    ours = load_task("lieder_mini")
-    with pytest.raises(TypeError):  # a defect of ours keeps its traceback
-        ours.process_results(ours.eval_docs[0], None)
+
+
+def test_a_defect_of_ours_keeps_its_traceback() -> None:
+    task = load_task("lieder_mini")
+    with pytest.raises(TypeError):
+        task.process_results(task.eval_docs[0], None)
 
 
 def test_a_trial_without_a_word_in_the_card_has_all_clusters() -> None:
@@ -210,26 +266,27 @@ def test_a_trial_without_a_word_in_the_card_has_all_clusters() -> None:
         assert set(kinds) == {"a", "b"}
 
 
-@pytest.mark.parametrize("task", ["conceptual_mini", "cogs_mini_icl_gen", "diner_mini_icl"])
-def test_tasks_that_choose_demonstrations_need_one(task: str) -> None:
-    loaded = load_task(task)
-    loaded.set_config("num_fewshot", 0)
-    with pytest.raises(OptionError, match=f"{task} is asked with demonstrations: give --num_few"):
-        loaded.build_all_requests(limit=1, rank=0, world_size=1)
+@pytest.mark.parametrize("name", ["conceptual_mini", "cogs_mini_icl_gen", "diner_mini_icl"])
+def test_tasks_that_choose_demonstrations_need_one(name: str) -> None:
+    task = load_task(name)
+    task.set_config("num_fewshot", 0)
+    with pytest.raises(OptionError, match=f"{name} is asked with demonstrations: give --num_few"):
+        task.build_all_requests(limit=1, rank=0, world_size=1)
 
 
 STOPS = {
     "magnifico_mini": [";", "\n\n", "--", "#"], "cogs_mini_id": ["\n"], "conceptual_mini": ["\n"],
     "diner_mini_name": ["\n\n"], "diner_mini_icl": ["\n"],
 }  # fmt: skip
-"""With the stop strings of their files."""
+"""Tasks with the stop strings of their files."""
 
 
-def chat_template(turns: list[dict[str, str]], **_: Any) -> str:
+def chat_template(turns: list[dict[str, str]], **_options: object) -> str:
+    """Mark each turn by its role."""
     return "".join(f"<{turn['role']}>{turn['content']}" for turn in turns)
 
 
-def stops_and_signature(task: Any, *, chat: bool) -> tuple[Any, dict[str, str]]:
+def stops_and_signature(task: Any, *, chat: bool) -> tuple[str | list[str], dict[str, str]]:
     """Build requests; return their stop strings, which the results file has, and the signature."""
     options = {"apply_chat_template": True, "chat_template": chat_template} if chat else {}
     task.build_all_requests(limit=2, rank=0, world_size=1, **options)

@@ -39,7 +39,10 @@ FAMILIES = {
 
 
 def make(family: str, folder: Path, *, letters: str = "") -> None:
-    """Save a tokenizer and a random model for it; the same each time.
+    """Save a tokenizer and a random model for it.
+
+    The weights are the same each time. The order of unigram's pieces is not where their scores are
+    equal: its trainer leaves that to chance.
 
     ``letters`` are known to ``unigram`` besides those of COGS.
     """
