@@ -45,7 +45,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_it_is_small_and_the_page_shows_it() -> None:
+def test_the_example_is_small_and_the_page_shows_it() -> None:
     files = [path for path in PLURALS.iterdir() if path.is_file()]
     assert len(files) == 5
     assert sum(len(path.read_text().splitlines()) for path in files) <= 115

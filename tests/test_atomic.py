@@ -20,7 +20,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [".", "/", "missing/a.txt"])
-def test_where_no_file_can_be_is_one_line(
+def test_a_path_where_no_file_can_be_is_one_line(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -70,7 +70,7 @@ def test_a_papers_entry_has_its_title_and_year(benchmark: str) -> None:
     assert paper.venue[-4:] in plain
 
 
-def test_unknown_names() -> None:
+def test_an_unknown_name_gets_a_similar_one() -> None:
     with pytest.raises(OptionError, match="no task, group or benchmark 'leider'; did you mean l"):
         citations.bibtex(["leider"])
 

@@ -109,7 +109,7 @@ def test_a_benchmark_is_found_by_its_name(benchmark: str, ending: str) -> None:
     assert benchmark + ending in TASKS
 
 
-def test_what_does_not_exist_is_found() -> None:
+def test_wrong_commands_options_and_tasks_are_noticed() -> None:
     """The checks notice a wrong command, option or task, and pass over right ones."""
     text = "`lm-eval-ext show results --famly x`, `lm-eval-ext sho`; `lm-eval-ext show -o x`"
     assert sorted(unknown(text)) == ["lm-eval-ext sho", "show --famly", "show -o"]

@@ -103,7 +103,7 @@ def test_hash_seeds_do_not_matter() -> None:
     assert output.count("Picked") == (3 * 30 + 28) * 3
 
 
-def test_what_cannot_be_chosen_from_is_refused() -> None:
+def test_two_items_of_the_same_id_are_refused() -> None:
     with pytest.raises(DataError, match="'a'"):
         Pool([Item("a", "x"), Item("a", "y")])
 

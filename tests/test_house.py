@@ -64,7 +64,7 @@ INDIRECT = {"gguf", "lm-eval-ext", "pytz", "vl-convert-python"}
 """Distributions that transformers, duckdb and altair import late, and extras of extras."""
 
 
-def test_what_is_imported_is_declared_and_nothing_else() -> None:
+def test_imports_and_declared_dependencies_agree() -> None:
     """The package imports dependencies and extras for users; other folders may import any extra.
 
     A name that no installed distribution has is one of our own modules.

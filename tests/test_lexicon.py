@@ -84,7 +84,7 @@ def test_published_words_are_refused_under_a_seed() -> None:
 
 
 @pytest.mark.parametrize("seed", ["7", -1, 1_000_000, 7.0, True, None])
-def test_what_is_no_seed(seed: object) -> None:
+def test_a_value_that_is_no_seed_is_refused(seed: object) -> None:
     with pytest.raises(OptionError, match=re.escape(f"fresh is {seed!r}; use a whole number from")):
         lexicon.check_seed(seed)
 

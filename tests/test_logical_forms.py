@@ -78,13 +78,13 @@ NONE = [
 
 
 @pytest.mark.parametrize(("form", "variant"), SAME)
-def test_the_same(form: str, variant: str) -> None:
+def test_variants_of_a_form_are_equivalent(form: str, variant: str) -> None:
     assert equivalent(form, variant)
     assert equivalent(variant, form)
 
 
 @pytest.mark.parametrize(("form", "variant"), DIFFERENT)
-def test_different(form: str, variant: str) -> None:
+def test_other_forms_are_not_equivalent(form: str, variant: str) -> None:
     assert not equivalent(form, variant)
     assert not equivalent(variant, form)
 

@@ -52,7 +52,7 @@ def test_a_file_that_does_not_belong_into_an_sdist_is_named(tmp_path: Path, name
     assert problem.endswith(f"has {name}")
 
 
-def test_versions_agree() -> None:
+def test_package_citation_and_changelog_have_one_version() -> None:
     """The package, the citation and the newest heading of the changelog have one version."""
     assert list(release.version_problems()) == []
 

@@ -128,7 +128,7 @@ def test_a_group_holds_what_its_card_says(
         assert sorted(manager.load(group)["tasks"]) == sorted(GROUPS[group])
 
 
-def test_it_has_the_size_that_its_card_says(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_has_the_size_that_its_card_says(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = TASKS[task.task_name]
     if task.has_own_documents:
         pytest.skip("its size is that of other documents")
@@ -151,7 +151,7 @@ def test_it_has_the_size_that_its_card_says(task: Any, monkeypatch: pytest.Monke
     assert set(built.values()) == {per_document}
 
 
-def test_it_keeps_lm_evals_contract(task: Any) -> None:
+def test_a_task_keeps_lm_evals_contract(task: Any) -> None:
     """Prompt and target of a document are texts, and each request's prompt is one, too."""
     document = next(iter(task.eval_docs))
     assert isinstance(task.doc_to_text(document), str)
@@ -166,7 +166,7 @@ CONTRACT_DOCUMENTS = 10
 """Documents that lm-eval's own test of a task looks at."""
 
 
-def test_it_passes_what_lm_eval_tests_of_its_own_tasks(task: Any) -> None:
+def test_a_task_passes_lm_evals_tests_of_its_own_tasks(task: Any) -> None:
     """The checks of lm-eval's tests/test_tasks.py, in our words."""
     task.download()
     assert task.dataset is not None
@@ -194,7 +194,7 @@ def test_it_passes_what_lm_eval_tests_of_its_own_tasks(task: Any) -> None:
     assert task.instances is not None
 
 
-def test_it_has_a_version_and_a_signature(task: Any) -> None:
+def test_a_task_has_a_version_and_a_signature(task: Any) -> None:
     assert isinstance(task.VERSION, str), "1.10 as a number would be 1.1"
     signature = task.dump_config()["metadata"]["signature"]
     assert signature["task"] == task.task_name
@@ -221,7 +221,7 @@ def score(task: Any, instances: list[Any]) -> dict[str, Any]:
     return metrics
 
 
-def test_it_prints_at_most_twelve_metrics_the_headline_first(
+def test_a_task_prints_at_most_twelve_metrics_the_headline_first(
     task: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run is that of ``lm_eval --model dummy --limit 4``, with or without an output path."""
@@ -256,7 +256,7 @@ def aggregate(task: Any, scored: list[dict[str, Any]]) -> dict[str, Any]:
     return metrics
 
 
-def test_it_aggregates_in_any_order_and_one_document_has_no_standard_error(task: Any) -> None:
+def test_a_task_aggregates_in_any_order_and_one_document_has_no_standard_error(task: Any) -> None:
     rng = random.Random(0)
 
     def random_answer(request: Any) -> Any:
@@ -294,7 +294,7 @@ def signed(folder: Path, yaml_text: str = "", **metadata: Any) -> dict[str, str]
     return signature
 
 
-def test_what_changes_prompts_or_scores_changes_the_signature(tmp_path: Path) -> None:
+def test_an_option_that_changes_prompts_or_scores_changes_the_signature(tmp_path: Path) -> None:
     plain = signed(tmp_path)
     page = Path(__file__).parents[1].joinpath("docs/discovery.md").read_text(encoding="utf-8")
     quoted = {f"|{key}:{plain[key]}|" for key in ("version", "data", "sha256", "config")}

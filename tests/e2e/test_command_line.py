@@ -28,7 +28,7 @@ NO_MODEL = ("--model", "hf", "--model_args", "pretrained=no-such/model")
         (("lieder_mini", "--model", "hf", "--model_args", "pretrained={folder}/broken"), ()),
     ],
 )
-def test_what_a_user_can_mend_is_one_line_and_defects_keep_their_traceback(
+def test_an_error_that_a_user_can_mend_is_one_line_and_defects_keep_their_traceback(
     words: tuple[str, ...], phrases: tuple[str, ...], lm_eval: Callable[..., Any], tmp_path: Path
 ) -> None:
     (tmp_path / "none.jsonl").write_text('{"arguments": ["P"], "response": "x"}\n')

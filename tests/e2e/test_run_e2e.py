@@ -41,7 +41,7 @@ def unfinished_folders(output: Path) -> list[Path]:
     return list(output.rglob(".part-*"))
 
 
-def test_what_is_interrupted_and_killed_loses_nothing_and_repeats_nothing(
+def test_a_run_that_is_interrupted_and_killed_loses_and_repeats_nothing(
     tmp_path: Path, tiny_models: Path, small_lm_eval: Path, run_warm: Callable[..., str]
 ) -> None:
     output = tmp_path / "out"

@@ -78,7 +78,7 @@ def test_jobs_are_submitted_once_and_go_on_after_they_were_put_back(
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("resources", ["{partition: none-such}", "{no_such_partition: 2}"])
-def test_what_slurm_refuses_is_one_line(
+def test_resources_that_slurm_refuses_are_one_line(
     cluster: PrivateSlurm, submitted: Submitted, tmp_path: Path, resources: str
 ) -> None:
     (tmp_path / "models" / "sound.yaml").write_text(f"model: dummy\nresources: {resources}\n")

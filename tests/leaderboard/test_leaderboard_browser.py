@@ -185,7 +185,7 @@ def test_on_a_phone_a_model_is_a_card_and_a_number_opens_its_sample(page: Any) -
     assert "4 of 10" in opened(page, "d33") and not page.locator("#s-list").is_visible()
 
 
-def test_with_the_keyboard_alone(page: Any) -> None:
+def test_the_keyboard_alone_leads_to_a_sample(page: Any) -> None:
     def focused() -> str:
         text: str = page.evaluate("document.activeElement.textContent.trim()")
         return text

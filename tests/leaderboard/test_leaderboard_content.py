@@ -38,7 +38,7 @@ def documents(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", MINI)
-def test_embedded_documents(name: str) -> None:
+def test_each_benchmark_shows_documents_and_answers(name: str) -> None:
     view = import_module(f"lm_eval_ext.benchmarks.{name.partition('_')[0]}.view")
     docs = documents(name)
     answer = {"lieder_mini": "[-1.5, false]", "magnifico_mini": "SELECT 1"}.get(name, "an answer")

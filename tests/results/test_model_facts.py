@@ -27,7 +27,7 @@ ILLEGAL = [
 
 
 @pytest.mark.parametrize(("key", "value"), LEGAL + ILLEGAL)
-def test_what_is_legal(key: str, value: Any) -> None:
+def test_exactly_the_listed_facts_are_legal(key: str, value: Any) -> None:
     assert is_legal(key, value) is ((key, value) in LEGAL)
 
 
@@ -41,7 +41,7 @@ def test_a_wrong_fact_is_refused_before_a_run(tmp_path: Path) -> None:
     assert model.settings == {"model": "dummy"}
 
 
-def test_facts_beside_results(tmp_path: Path) -> None:
+def test_facts_are_those_of_the_models_file_or_lm_evals_count(tmp_path: Path) -> None:
     """From the file; a wrong one counts as none; lm-eval's own count where no size is stated."""
     file = write_run(tmp_path / "one", "one", "some_task", answered_rows(8, 4))
     (results,) = read_results(tmp_path)

@@ -46,7 +46,7 @@ def test_a_model_is_called_by_its_file(tmp_path: Path) -> None:
     assert sorted(labels(tmp_path)) == ["The first", "The second", "org/model"]
 
 
-def test_what_lies_below_one_display_name_is_one_model(tmp_path: Path) -> None:
+def test_results_below_one_display_name_are_one_model(tmp_path: Path) -> None:
     """Recorded answers of one model come from a file per task, and so with other arguments."""
     for task in ("one", "two"):
         a_run(tmp_path / "x" / task, task, path=f"{task}.jsonl")
@@ -86,12 +86,12 @@ def test_the_setting_that_differs_names_models_of_one_name(tmp_path: Path) -> No
         pytest.param(1200, "item", "1,200 items", id="many"),
     ],
 )
-def test_plurals(number: int, unit: str, expected: str) -> None:
+def test_a_count_has_the_plural_of_its_unit(number: int, unit: str, expected: str) -> None:
     """A user's word for a cluster gets its plural."""
     assert counted(number, unit) == expected
 
 
-def test_where_a_model_ran_makes_no_other_model(tmp_path: Path) -> None:
+def test_a_model_behind_another_address_is_the_same(tmp_path: Path) -> None:
     a_run(tmp_path, "lieder_base", "2026-01-01", model="m", base_url="http://127.0.0.1:1")
     a_run(tmp_path, "lieder_diff", "2026-01-02", model="m", base_url="http://127.0.0.1:2")
     (model,) = read_models([tmp_path])

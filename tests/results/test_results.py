@@ -89,7 +89,7 @@ def words(*files: Path, **options: Any) -> str:
     return " ".join(shown(*files, **options).split())
 
 
-def test_scores_and_counts(tmp_path: Path) -> None:
+def test_a_run_has_scores_counts_and_a_signature(tmp_path: Path) -> None:
     run = read(tmp_path)
     assert (run.file.model, run.task) == ("org/a-model", "lieder_base")
     assert run.scores == {

@@ -130,7 +130,7 @@ def test_show_names_the_samples_of_the_score_that_it_shows(
         pytest.param({"query": ScoreQuery(("no",))}, "no metric no", id="no such metric"),
     ],
 )
-def test_what_cannot_be_shown_is_one_line(
+def test_a_query_for_no_samples_is_one_line(
     tmp_path: Path, options: dict[str, Any], message: str
 ) -> None:
     """Every mistake names what is legal."""
@@ -204,7 +204,7 @@ def test_a_verdict_is_said_in_words() -> None:
         pytest.param("a", "", "", id="nothing"),
     ],
 )
-def test_first_difference(gold: str, answer: str, expected: str) -> None:
+def test_the_first_word_that_differs_is_named(gold: str, answer: str, expected: str) -> None:
     """The first word that differs is named."""
     assert first_difference(gold, answer) == expected
 
@@ -244,7 +244,7 @@ def test_first_difference(gold: str, answer: str, expected: str) -> None:
         ),
     ],
 )
-def test_prompts_are_turns(template: str) -> None:
+def test_a_prompt_is_divided_into_the_turns_of_its_template(template: str) -> None:
     """Demonstrations are turns of a conversation, not tokens of a template."""
     assert turns_of(template) == [
         Turn("system", "S"),
@@ -271,6 +271,8 @@ def test_prompts_are_turns(template: str) -> None:
         ),
     ],
 )
-def test_other_prompts(prompt: str, expected: list[Turn]) -> None:
+def test_a_prompt_without_a_known_template_stays_one_text(
+    prompt: str, expected: list[Turn]
+) -> None:
     """A prompt without a known chat template stays one text."""
     assert turns_of(prompt) == expected

@@ -97,7 +97,9 @@ CASES = {
 
 
 @pytest.mark.parametrize(("gold", "predicted", "right"), CASES.values(), ids=CASES)
-def test_equality(database: sqlite3.Connection, gold: str, predicted: str, right: str) -> None:
+def test_exactly_the_stated_rules_call_two_results_equal(
+    database: sqlite3.Connection, gold: str, predicted: str, right: str
+) -> None:
     """Exactly these semantics call the two results equal, whichever of them is the gold's."""
     results = []
     for sql in (gold, predicted):
@@ -154,7 +156,9 @@ ORDERED = yaml.safe_load(
 
 
 @pytest.mark.parametrize("case", ORDERED, ids=lambda case: case["gold"])
-def test_order(database: sqlite3.Connection, case: dict[str, Any]) -> None:
+def test_a_golds_order_decides_which_predictions_are_right(
+    database: sqlite3.Connection, case: dict[str, Any]
+) -> None:
     """Where a gold orders its rows, some predictions are right and others are wrong."""
     sql, right, wrong = case["gold"], case["right"], case["wrong"]
     if "DISTINCT FROM" in sql and sqlite3.sqlite_version_info < (3, 39):
@@ -232,7 +236,9 @@ SPIDER_ORDER = {
 
 
 @pytest.mark.parametrize(("sql", "predicted", "right"), SPIDER_ORDER.values(), ids=SPIDER_ORDER)
-def test_order_under_spider(sql: str, predicted: list[Row], right: bool) -> None:
+def test_the_order_counts_under_spider_where_the_gold_says_order_by(
+    sql: str, predicted: list[Row], right: bool
+) -> None:
     """The order of rows counts where the text of the gold has "order by", ties included."""
     assert spider(sql, LETTERS, predicted) is right
 
@@ -291,7 +297,7 @@ def test_spider_finds_any_permutation(
     assert spider(sql, gold, predicted) is expected
 
 
-def test_hostile_permutations_end() -> None:
+def test_a_comparison_of_similar_columns_ends() -> None:
     """Columns that are alike, and columns that nearly are, do not take forever."""
     alike: list[Row] = [(index % 2,) * 200 for index in range(500)]
     assert spider("SELECT 1", alike, alike[::-1])

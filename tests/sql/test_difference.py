@@ -100,7 +100,9 @@ TEXTS = {
 
 
 @pytest.mark.parametrize(("semantics", "gold", "predicted", "text"), TEXTS.values(), ids=TEXTS)
-def test_text(semantics: str, gold: list[Row], predicted: list[Row], text: str) -> None:
+def test_a_line_says_what_differs(
+    semantics: str, gold: list[Row], predicted: list[Row], text: str
+) -> None:
     """One line says what differs: columns, rows, their order or a value."""
     width = len(predicted[0]) if predicted else 2
     gold_width = len(gold[0]) if gold else 2
@@ -121,14 +123,14 @@ def test_order_where_the_gold_orders(semantics: str) -> None:
     assert difference(semantics, gold, other_rows, ORDERED).kind == "rows"
 
 
-def test_rows() -> None:
+def test_missing_and_extra_rows_are_those_of_the_results() -> None:
     """The rows themselves, as the results have them, also where rows count as sets."""
     predicted = as_result([(3, "Rome"), ("Oslo", 1), (9, "Bonn")])
     shown = difference("sets", as_result(CITIES), predicted)
     assert (shown.missing, shown.extra) == ([("Bonn", 2)], [(9, "Bonn")])
 
 
-def test_large_results() -> None:
+def test_rows_of_large_results_are_not_compared() -> None:
     """Rows of large results are not compared, so that a reason takes no time."""
     large: list[Row] = [(number,) for number in range(MAX_CELLS)]
     shorter = difference("strict", as_result(large), as_result(large[1:]))

@@ -158,7 +158,7 @@ def test_the_shared_cases(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.jsonl"])
-def test_what_is_written_is_what_was_read(tmp_path: Path, name: str) -> None:
+def test_records_are_written_as_they_were_read(tmp_path: Path, name: str) -> None:
     """Text of any kind comes back unchanged, in all formats."""
     cells = ['"', '""', "a\tb", "a,b", "a\nb", "a\r\nb", "a\rb", " a ", "", "ä\u2028é", "'", "\\n"]
     cells += ["\ufeff", "\0", "a" * 300_000]

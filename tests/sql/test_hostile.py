@@ -33,7 +33,7 @@ def test_the_corpus_is_large_enough_and_says_each_thing_once(engines: tuple[str,
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_hostile_prediction(case: Case, fitting: Executor, databases: Path) -> None:
+def test_a_hostile_prediction_does_no_harm(case: Case, fitting: Executor, databases: Path) -> None:
     check_hostile(case, fitting, databases, 96 * MIB)  # with the interpreter's own
     assert not list(databases.rglob("*stolen*"))
     assert not list(Path().glob("*stolen*"))

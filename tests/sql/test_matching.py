@@ -51,7 +51,9 @@ def test_pairing_is_a_maximum_matching(pair: tuple[list[Row], list[Row]]) -> Non
 
 
 @given(st.one_of(PAIRS_OF_RESULTS, CHAINS))
-def test_unpaired_rows(pair: tuple[list[Row], list[Row]]) -> None:
+def test_nothing_is_left_if_and_only_if_all_rows_can_be_paired(
+    pair: tuple[list[Row], list[Row]],
+) -> None:
     """Nothing is left over if and only if all rows can be paired, and counts fit."""
     rows, partners = pair
     rows_left, partners_left = unpaired(rows, partners)
@@ -143,7 +145,7 @@ def test_a_smaller_result_is_paired_with_some_of_the_partners() -> None:
         (None, 0.0, False),
     ],
 )
-def test_close(left: Value, right: Value, equal: bool) -> None:
+def test_only_floats_have_a_tolerance(left: Value, right: Value, equal: bool) -> None:
     """Only floats have a tolerance, and it is symmetric."""
     assert close(left, right) is equal
     assert close(right, left) is equal

@@ -53,7 +53,9 @@ def kinds(gold: str, schema: Schema) -> Counter[str]:
 
 
 @pytest.mark.parametrize("gold", PAIRS["absent"])
-def test_what_is_no_mistake_of_that_kind(library: sqlite3.Connection, gold: str) -> None:
+def test_a_kind_of_mistake_that_a_gold_cannot_have_is_absent(
+    library: sqlite3.Connection, gold: str
+) -> None:
     absent = PAIRS["absent"][gold]
     named = set(RULES) - {"column_swapped"} if isinstance(absent, str) else set(absent)
     assert named <= set(RULES)
@@ -61,7 +63,9 @@ def test_what_is_no_mistake_of_that_kind(library: sqlite3.Connection, gold: str)
 
 
 @pytest.mark.parametrize("gold", PAIRS["present"])
-def test_what_only_looks_the_same_is_a_mistake(library: sqlite3.Connection, gold: str) -> None:
+def test_a_kind_of_mistake_that_a_gold_can_have_is_present(
+    library: sqlite3.Connection, gold: str
+) -> None:
     assert PAIRS["present"][gold] in kinds(gold, schema_of(library))
 
 
@@ -70,7 +74,7 @@ def test_a_kind_has_a_bounded_number_of_mutants(library: sqlite3.Connection) -> 
     assert max(kinds(gold, schema_of(library)).values()) == 24
 
 
-def test_what_only_the_rows_decide() -> None:
+def test_a_count_is_a_mistake_where_the_rows_say_so() -> None:
     """COUNT(x) for COUNT(*) is a mistake where x has NULL, COUNT(DISTINCT x) where it repeats."""
     gold = "SELECT COUNT(*) FROM jar"
     kept = []
@@ -99,9 +103,7 @@ def test_a_dates_neighbour_is_a_date() -> None:
         "(((pages > 3) OR pages > 3) AND pages > 3) OR NOT (pages > 3)",
     ],
 )  # fmt: skip
-def test_whatever_the_condition_all_mutants_run(
-    library: sqlite3.Connection, condition: str
-) -> None:
+def test_mutants_of_any_condition_run(library: sqlite3.Connection, condition: str) -> None:
     gold = f"SELECT title FROM book WHERE {condition} ORDER BY title LIMIT 2"
     schema = schema_of(library)
     gold_mutants = mutants(gold, schema)

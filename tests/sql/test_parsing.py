@@ -90,7 +90,7 @@ def test_written_again_it_gives_the_same(library: sqlite3.Connection, sql: str) 
     ["", ";", "SELECT", "SELECT 1; SELECT 2", "DROP TABLE shelf", "hello there", "(" * 5000,
      "INSERT INTO shelf VALUES (1)", "SELECT 'open", "SELECT \x00 FROM", "VALUES (1)", "-- x"],
 )  # fmt: skip
-def test_what_is_no_query_raises_one_line(text: str) -> None:
+def test_a_text_that_is_no_query_raises_one_line(text: str) -> None:
     with pytest.raises(UnparsedQuery) as raised:
         parse(text, Schema(()))
     assert "\n" not in str(raised.value) and "\x1b" not in str(raised.value)

@@ -57,7 +57,7 @@ def test_disagreements_lie_where_the_authors_changed_the_databases(
     assert sum(elsewhere.values()) <= 2, elsewhere
 
 
-def test_what_cannot_be_scored_is_known(scored: list[dict[str, Any]]) -> None:
+def test_the_predictions_that_cannot_be_scored_are_known(scored: list[dict[str, Any]]) -> None:
     missing = {row["db_id"] for row in scored if row["status"] == "database_missing"}
     assert missing == {"baseball_1"}
     # One gold holds a doubled quotation mark that is no SQL.

@@ -56,7 +56,7 @@ def test_tables_and_columns_in_any_case(schema: Schema) -> None:
     ["INT", "tinyint(1)", "FLOATING POINT", "VARCHAR(20)", "clob", "", "blob", "double", "float(3)",
      "decimal(3,2)", "DATE", "bool"],
 )  # fmt: skip
-def test_affinity_is_sqlites(declared: str) -> None:
+def test_the_affinity_of_a_type_is_that_of_sqlite(declared: str) -> None:
     with opened(f"CREATE TABLE t (c {declared}); INSERT INTO t VALUES ('07');") as connection:
         ((storage,),) = connection.execute("SELECT typeof(c) FROM t").fetchall()
         rule = affinity_of(declared)
@@ -68,7 +68,7 @@ def test_affinity_is_sqlites(declared: str) -> None:
             assert (rule == "INTEGER") == ("INT" in declared.upper())
 
 
-def test_keys(schema: Schema) -> None:
+def test_keys_and_rowids_are_those_of_sqlite(schema: Schema) -> None:
     assert not schema["shelf"].rowid
     assert schema["book"].rowid
     assert schema["number"].rowid, "INT is not INTEGER"
@@ -99,7 +99,7 @@ def test_foreign_keys_name_the_parents_key_where_the_declaration_does_not(schema
     assert schema["late"].foreign_keys == (ForeignKey(("isbn", "day"), "loan", ("isbn", "day")),)
 
 
-def test_what_the_rows_hold() -> None:
+def test_columns_know_whether_rows_hold_null_or_repeat() -> None:
     script = """
       CREATE TABLE jar (id INTEGER PRIMARY KEY, jam TEXT, lid TEXT REFERENCES jar (jam), "a b");
       INSERT INTO jar VALUES (1, 'fig', NULL, 2), (2, 'plum', 'fig', '2'), (3, NULL, 'fig', x'02');

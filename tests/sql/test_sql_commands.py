@@ -502,7 +502,7 @@ def test_texts_are_explained_without_a_file(
         (["--gold", "SELECT 1"], "name --predictions FILE with --row N, or --gold SQL"),
     ],
 )
-def test_what_cannot_be_explained_is_one_line(
+def test_a_prediction_that_cannot_be_explained_is_one_line(
     folder: Path, options: list[str], message: str
 ) -> None:
     """The line says what is legal."""
@@ -521,7 +521,9 @@ def test_a_database_that_is_missing_decides_nothing(folder: Path) -> None:
     assert "by the rule" not in text
 
 
-def test_whatever_cannot_be_scored_does_not_stop_the_rest(folder: Path, tmp_path: Path) -> None:
+def test_predictions_that_cannot_be_scored_do_not_stop_the_rest(
+    folder: Path, tmp_path: Path
+) -> None:
     """A long prediction, null characters, unknown databases and broken golds have their status."""
     cases = {
         "long": ("SELECT 1", f"SELECT '{'x' * 5_000_000}'", "shop", "prediction_too_large"),

@@ -99,12 +99,14 @@ VERDICTS = {
 
 
 @pytest.mark.parametrize(("prediction", "verdict"), VERDICTS.values(), ids=VERDICTS)
-def test_verdict(judge: SqlJudge, prediction: Prediction, verdict: Verdict) -> None:
+def test_a_verdict_names_reason_rule_and_database(
+    judge: SqlJudge, prediction: Prediction, verdict: Verdict
+) -> None:
     """A verdict names its reason, its rule, and the database that decided."""
     assert judge.judge_all([prediction], progress=None) == [verdict]
 
 
-def test_many_predictions(judge: SqlJudge) -> None:
+def test_verdicts_come_in_the_order_of_the_predictions(judge: SqlJudge) -> None:
     """Verdicts come in the order of the predictions, all at once or one by one."""
     predictions = [prediction for prediction, _ in VERDICTS.values()]
     verdicts = [verdict for _, verdict in VERDICTS.values()]
@@ -129,7 +131,7 @@ def test_a_suite_database_with_a_broken_gold_decides_nothing(folder: Path, tmp_p
     ]
 
 
-def test_explanation(judge: SqlJudge) -> None:
+def test_an_explanation_has_both_results_and_their_difference(judge: SqlJudge) -> None:
     """The results on the deciding database, and the rows in which they differ."""
     explanation = judge.explain(("staff", GOLD, "SELECT name FROM staff WHERE pay = 20"))
     assert explanation.verdict.database == "small-1"
@@ -138,7 +140,7 @@ def test_explanation(judge: SqlJudge) -> None:
     assert (list(explanation.missing), list(explanation.extra)) == ([("Dee",)], [])
 
 
-def test_signature(judge: SqlJudge, folder: Path) -> None:
+def test_a_signature_has_the_rule_and_the_suites(judge: SqlJudge, folder: Path) -> None:
     """Without suites it is the rule's own; with suites it has their rule and hash."""
     assert judge.signature.startswith("reference-v1|suites:sets-v1,")
     with SqlJudge(folder / "originals", semantics="strict") as plain:

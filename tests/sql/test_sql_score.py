@@ -192,7 +192,7 @@ def statuses(out: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("signal_name", ["SIGINT", "SIGTERM", "SIGKILL"])
-def test_whatever_ends_it_the_same_command_goes_on(
+def test_the_same_command_goes_on_after_any_signal(
     databases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signal_name: str
 ) -> None:
     path, out = tmp_path / "a.tsv", tmp_path / "out.tsv"

@@ -21,7 +21,7 @@ from lm_eval_ext.sql.ordering import order_of, tokens
         ("", ""),
     ],
 )
-def test_tokens(sql: str, texts: str) -> None:
+def test_a_query_is_divided_into_tokens(sql: str, texts: str) -> None:
     assert "|".join(token.text for token in tokens(sql)) == texts
 
 

@@ -94,7 +94,7 @@ def test_any_scores_have_a_legal_interval_or_none(
 
 
 @pytest.mark.parametrize(("cluster_size", "low"), [(1, 0.9222), (3, 0.7789), (8, 0.4759)])
-def test_all_right_counts_clusters(cluster_size: int, low: float) -> None:
+def test_the_interval_of_right_answers_alone_counts_clusters(cluster_size: int, low: float) -> None:
     """48 of 48: Wilson's interval of as many right answers as there are clusters, with t for z."""
     from statsmodels.stats.proportion import proportion_confint
 

@@ -127,7 +127,9 @@ def test_the_p_value_belongs_to_the_interval(right: int) -> None:
         pytest.param("number", False, None, id="any number"),
     ],
 )
-def test_baselines(unit: Unit, lower_is_better: bool, expected: float | None) -> None:
+def test_a_baseline_follows_from_the_unit(
+    unit: Unit, lower_is_better: bool, expected: float | None
+) -> None:
     """The value that a model has to exceed follows from the unit, where chance is not stated."""
     measure = SHARE.model_copy(update={"unit": unit, "lower_is_better": lower_is_better})
     assert measure.baseline == expected

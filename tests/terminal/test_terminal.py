@@ -123,7 +123,7 @@ def show(folders: Sequence[Path], query: ScoreQuery, tasks: Sequence[str] = ()) 
 
 
 @pytest.mark.parametrize("benchmark", cards())
-def test_show(results: Path, benchmark: str) -> None:
+def test_show_has_the_headline_first_and_every_model(results: Path, benchmark: str) -> None:
     """The headline comes first, and every model has a name."""
     folders = sorted((results / benchmark).iterdir())
     task = TASKS[benchmark]
@@ -139,14 +139,14 @@ def test_show(results: Path, benchmark: str) -> None:
 
 
 @pytest.mark.parametrize(("benchmark", "facets"), PARTS.items(), ids=PARTS)
-def test_show_by_facets(results: Path, benchmark: str, facets: str) -> None:
+def test_show_divides_a_score_by_facets(results: Path, benchmark: str, facets: str) -> None:
     folders = sorted((results / benchmark).iterdir())
     text = show(folders, ScoreQuery(by=facets))
     check(text, f"show-{TASKS[benchmark]}-{facets.replace(',', '-')}")
 
 
 @pytest.mark.parametrize("benchmark", cards())
-def test_compare(results: Path, benchmark: str) -> None:
+def test_compare_fits_a_terminal(results: Path, benchmark: str) -> None:
     folders = sorted((results / benchmark).iterdir())
     task = TASKS[benchmark]
     text, refused = run(folders, ScoreQuery(), tasks=task)
@@ -157,7 +157,7 @@ def test_compare(results: Path, benchmark: str) -> None:
     check(two_models)
 
 
-def test_the_overview(results: Path) -> None:
+def test_the_overview_names_every_benchmark(results: Path) -> None:
     folders = []
     for benchmark in cards():
         folders += sorted((results / benchmark).iterdir())
@@ -167,7 +167,7 @@ def test_the_overview(results: Path) -> None:
         assert benchmark in text
 
 
-def test_tasks() -> None:
+def test_the_list_of_tasks_cuts_no_name_off() -> None:
     overview = "\n".join(lines(task_rows(), overview=True))
     check(overview.replace("available", "to fetch "), "tasks")
     assert len(overview.splitlines()) < 60

@@ -55,12 +55,14 @@ VALUES = (
 """What both engines give for expressions."""
 
 
-def check_value(executor: Executor, sql: str, value: object) -> None:
+def check_value(executor: Executor, sql: str, expected: object) -> None:
+    """Assert that an expression has a value, of the same type."""
     ((value,),) = executor.query("people", f"SELECT {sql}").rows
-    assert (value, type(value)) == (value, type(value))
+    assert (value, type(value)) == (expected, type(expected))
 
 
 def check_strict(executor: Executor, gold: str, right: str, wrong: str) -> None:
+    """Assert that the strict rule tells a right prediction from a wrong one."""
     examples = [("people", gold, right), ("people", gold, wrong)]
     statuses = executor.score(examples, semantics="strict")
     assert [verdict.status for verdict in statuses] == ["correct", "wrong"]

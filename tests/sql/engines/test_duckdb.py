@@ -75,7 +75,7 @@ def impatient(people: Path) -> Iterator[Executor]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", DUCKDB, ids=lambda case: case.name)
-def test_hostile_query(case: Case, fitting: Executor, people: Path) -> None:
+def test_a_hostile_query_does_no_harm(case: Case, fitting: Executor, people: Path) -> None:
     check_hostile(case, fitting, people.parent, 320 * MIB)  # with the driver's own
 
 
@@ -210,7 +210,9 @@ DUCKDB_VALUES = [
 
 
 @pytest.mark.parametrize(("sql", "value"), [*VALUES, *DUCKDB_VALUES])
-def test_values(executor: Executor, sql: str, value: object) -> None:
+def test_an_expression_has_the_value_that_sqlite_would_store(
+    executor: Executor, sql: str, value: object
+) -> None:
     check_value(executor, sql, value)
 
 
@@ -260,11 +262,13 @@ DUCKDB_STRICT = [
     ("gold", "right", "wrong"),
     [*STRICT, *(tuple(f"SELECT {expression}" for expression in row) for row in DUCKDB_STRICT)],
 )
-def test_strict_semantics(executor: Executor, gold: str, right: str, wrong: str) -> None:
+def test_the_strict_rule_accepts_the_right_and_no_wrong_prediction(
+    executor: Executor, gold: str, right: str, wrong: str
+) -> None:
     check_strict(executor, gold, right, wrong)
 
 
-def test_what_cannot_be_used_is_one_line(people: Path, tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_used_is_one_line(people: Path, tmp_path: Path) -> None:
     cases: dict[str, str] = {
         "nowhere.duckdb": "does not exist",
         "empty": "no database in the folder",

@@ -136,7 +136,7 @@ def state(server: Server) -> Any:
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", POSTGRESQL, ids=lambda case: case.name)
-def test_hostile_query(case: Case, fitting: Executor, server: Server) -> None:
+def test_a_hostile_query_does_no_harm(case: Case, fitting: Executor, server: Server) -> None:
     check_hostile(case, fitting, server.folder, TIGHT.max_memory_bytes + 128 * MIB)
     if case.statuses not in (("wrong",), ("correct",)):
         wait_for_none(server, BUSY, LOCKS)
@@ -188,7 +188,9 @@ def test_an_owners_function_by_any_spelling(executor: Executor, sql: str, functi
         ("SELECT pay_of FROM (SELECT 4 AS pay_of) x", 4),
     ],
 )
-def test_what_looks_like_such_a_call_is_legal(executor: Executor, sql: str, value: object) -> None:
+def test_a_query_that_only_looks_like_such_a_call_is_legal(
+    executor: Executor, sql: str, value: object
+) -> None:
     assert executor.query("people", sql).rows == [(value,)]
 
 
@@ -354,7 +356,9 @@ def test_who_cannot_connect_is_told_why(server: Server, monkeypatch: pytest.Monk
         ("'{\"a\": 1}'::json", '{"a": 1}'),
     ],
 )  # fmt: skip
-def test_values(executor: Executor, sql: str, value: object) -> None:
+def test_an_expression_has_the_value_that_sqlite_would_store(
+    executor: Executor, sql: str, value: object
+) -> None:
     check_value(executor, sql, value)
 
 
@@ -387,7 +391,9 @@ POSTGRESQL_STRICT = [
 
 
 @pytest.mark.parametrize(("gold", "right", "wrong"), [*STRICT, *POSTGRESQL_STRICT])
-def test_strict_semantics(executor: Executor, gold: str, right: str, wrong: str) -> None:
+def test_the_strict_rule_accepts_the_right_and_no_wrong_prediction(
+    executor: Executor, gold: str, right: str, wrong: str
+) -> None:
     check_strict(executor, gold, right, wrong)
 
 

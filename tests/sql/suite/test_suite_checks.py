@@ -50,7 +50,7 @@ def checks_of(gold: str, original: Runner) -> Checks:
 
 
 @pytest.mark.parametrize("case", REWRITES)
-def test_rewrites(original: Runner, case: str) -> None:
+def test_right_rewrites_agree_with_the_gold(original: Runner, case: str) -> None:
     gold, rewrite = REWRITES[case]
     rewrites = checks_of(gold, original).rewrites
     assert rewrite in rewrites
@@ -63,7 +63,7 @@ def test_every_rule_has_a_case() -> None:
     assert {rule.__name__ for rule in RULES} == set(REWRITES)
 
 
-def test_what_is_wrong_on_the_original_is_no_right_rewrite() -> None:
+def test_a_rewrite_that_is_wrong_on_the_original_is_no_right_one() -> None:
     gold, rewrite = REWRITES["without_nulls"]
     with opened(SCRIPT + "INSERT INTO towns VALUES (4, 'Kiel', NULL, '1500-01-01');") as null:
         assert rewrite not in checks_of(gold, Runner(null)).rewrites
@@ -153,7 +153,7 @@ def test_a_database_with_other_rows_than_the_original_may_judge(
         assert bool(judgeable_golds(home, changed, gold_cases(home), steps=STEPS)[1]) is may
 
 
-def test_steps_are_limited() -> None:
+def test_a_query_without_an_end_is_stopped() -> None:
     with opened("") as connection:
         runner = Runner(connection, steps=100_000)
         endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT SUM(i) FROM n"

@@ -70,7 +70,7 @@ TABLE: list[DomainCase] = [
 
 
 @pytest.mark.parametrize("case", TABLE, ids=lambda case: f"{case.declared_type} {case.values[:2]}")
-def test_constants(case: DomainCase) -> None:
+def test_a_domain_takes_constants_of_its_column_with_their_neighbours(case: DomainCase) -> None:
     """A domain takes constants that are values of its column, with their neighbours."""
     domain = domain_of(case.declared_type, case.values)
     assert domain.kind == case.kind

@@ -92,7 +92,9 @@ def test_gold_has_rows_in_some_small_database(suite: Suite, original: Path, case
 
 
 @pytest.mark.parametrize("case", SLIPS)
-def test_slip_is_caught(suite: Suite, original: Path, case: str) -> None:
+def test_a_suite_catches_a_slip_and_accepts_the_right_query(
+    suite: Suite, original: Path, case: str
+) -> None:
     gold, slip = SLIPS[case]
     with closing(SuiteRunners(suite, original)) as runners:
         assert runners.wrong_on(gold, slip) not in (None, "original")
@@ -100,7 +102,7 @@ def test_slip_is_caught(suite: Suite, original: Path, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", SLIPS)
-def test_gold_without_rows(suite: Suite, original: Path, case: str) -> None:
+def test_a_suite_rejects_a_query_without_rows(suite: Suite, original: Path, case: str) -> None:
     gold, _ = SLIPS[case]
     with closing(SuiteRunners(suite, original)) as runners:
         empty = without_rows(gold, schema_of(runners.runners[""].connection))
