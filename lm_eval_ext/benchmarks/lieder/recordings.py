@@ -10,7 +10,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import TypeAlias
 
@@ -61,31 +60,70 @@ Runs: TypeAlias = Mapping[tuple[Experiment, str], Sequence[RecordedSentence]]
 def convert(clone: Path | None) -> Recordings:
     """Convert all runs of a clone of the authors' repository, or those of the declared source.
 
+    A run that is not of today's stimuli is left out, with a remark.
+
     Raises:
-        DataError: A file is missing or not as expected.
+        DataError: A file is missing, or no run of an experiment is as expected.
     """
-    runs = _declared_runs() if clone is None else _runs_of_clone(clone)
     rows: dict[str, list[ResponseRow]] = defaultdict(list)
+    converted: dict[tuple[Experiment, str], Sequence[RecordedSentence]] = {}
+    remarks: list[str] = []
     for experiment in EXPERIMENTS:
         stimuli = require("lieder", experiment).path
         documents = to_documents(read(stimuli, experiment), experiment)
-        for (recorded_experiment, model), sentences in runs.items():
-            if recorded_experiment == experiment:
-                rows[model] += _response_rows(documents, sentences, model)
+        problems: list[DataError] = []
+        files = _declared_files(experiment) if clone is None else _files_of(clone, experiment)
+        for model, file in files.items():
+            try:
+                sentences = _read(file)
+                model_rows = list(_response_rows(documents, sentences, file))
+            except DataError as error:
+                problems.append(error)
+                continue
+            converted[experiment, model] = sentences
+            rows[model] += model_rows
+        if len(problems) == len(files):
+            raise problems[0]
+        remarks += [f"left out: {problem}" for problem in problems]
     systems = [RecordedSystem(model, responses) for model, responses in sorted(rows.items())]
     tasks = [f"lieder_{experiment}" for experiment in EXPERIMENTS]
-    return Recordings(systems, tasks, remarks=_remarks(runs))
+    return Recordings(systems, tasks, remarks=[*_comparison(converted), *remarks])
 
 
-def _declared_runs() -> Runs:
-    """Read the declared source."""
-    runs: dict[tuple[Experiment, str], list[RecordedSentence]] = {}
-    files = {file.name: file.path for file in require_all(SOURCE).files}
-    for experiment, (name, path) in product(EXPERIMENTS, files.items()):
-        if name.startswith(f"{experiment}_"):
-            model = name.removeprefix(f"{experiment}_")
-            runs[experiment, model] = [*_summed_sentences(path)]
-    return runs
+def _declared_files(experiment: Experiment) -> dict[str, Path]:
+    """Return the files of the declared source by model."""
+    files: dict[str, Path] = {}
+    for file in require_all(SOURCE).files:
+        if file.name.startswith(f"{experiment}_"):
+            files[file.name.removeprefix(f"{experiment}_")] = file.path
+    return files
+
+
+def _files_of(clone: Path, experiment: Experiment) -> dict[str, Path]:
+    """Return the files of a clone by model.
+
+    Raises:
+        DataError: There are none.
+    """
+    folder = folder_in(clone, f"results/{experiment}", find_source(SOURCE).homepage)
+    files: dict[str, Path] = {}
+    for file in sorted(folder.glob(f"{experiment}_*.csv")):
+        if not file.stem.endswith(COMPUTED):
+            files[file.stem.removeprefix(f"{experiment}_")] = file
+    if not files:
+        raise DataError(f"{folder}: no {experiment}_MODEL.csv")
+    return files
+
+
+def _read(path: Path) -> list[RecordedSentence]:
+    """Read a run: a table of the authors', or the sums of the declared source.
+
+    Raises:
+        DataError: It is not as expected.
+    """
+    if path.suffix == ".csv":
+        return [_summed(row) for row in read_table(path, COLUMNS)]
+    return list(_summed_sentences(path))
 
 
 def _summed_sentences(path: Path) -> Iterator[RecordedSentence]:
@@ -94,26 +132,6 @@ def _summed_sentences(path: Path) -> Iterator[RecordedSentence]:
         context, continuation = row["arguments"]
         logprob, _ = row["response"]
         yield RecordedSentence(position, context, continuation, logprob)
-
-
-def _runs_of_clone(clone: Path) -> Runs:
-    """Read the authors' files.
-
-    Raises:
-        DataError: A folder has none, or a file is not as expected.
-    """
-    runs: dict[tuple[Experiment, str], list[RecordedSentence]] = {}
-    for experiment in EXPERIMENTS:
-        folder = folder_in(clone, f"results/{experiment}", find_source(SOURCE).homepage)
-        files = sorted(folder.glob(f"{experiment}_*.csv"))
-        recorded_files = [file for file in files if not file.stem.endswith(COMPUTED)]
-        if not recorded_files:
-            raise DataError(f"{folder}: no {experiment}_MODEL.csv")
-        for file in recorded_files:
-            model = file.stem.removeprefix(f"{experiment}_")
-            table = read_table(file, COLUMNS)
-            runs[experiment, model] = [_summed(row) for row in table]
-    return runs
 
 
 def _summed(row: AuthorsRow) -> RecordedSentence:
@@ -139,7 +157,7 @@ def _summed(row: AuthorsRow) -> RecordedSentence:
 
 
 def _response_rows(
-    documents: Sequence[Mapping[str, object]], sentences: Sequence[RecordedSentence], model: str
+    documents: Sequence[Mapping[str, object]], sentences: Sequence[RecordedSentence], path: Path
 ) -> Iterator[ResponseRow]:
     """Yield a row for each request of the documents.
 
@@ -155,7 +173,7 @@ def _response_rows(
         for index, request in enumerate(zip(contexts, continuations, strict=True)):
             sentence = next(remaining, None)
             if sentence is None:
-                raise DataError(f"{model}: {fields}: {len(sentences)} sentences are too few")
+                raise DataError(f"{path}: {len(sentences)} sentences are too few")
             if (sentence.context, sentence.continuation) != request:
                 raise DataError(
                     f"{sentence.position}: {sentence.context}{sentence.continuation} is not the "
@@ -165,7 +183,7 @@ def _response_rows(
             yield {"doc": fields, "idx": index, "arguments": list(request), "response": response}
 
 
-def _remarks(runs: Runs) -> list[str]:
+def _comparison(runs: Runs) -> list[str]:
     """Compare runs with the declared source, which has the sums of some."""
     declared = find_source(SOURCE).files
     equal: list[str] = []

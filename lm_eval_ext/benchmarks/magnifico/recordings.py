@@ -105,10 +105,10 @@ def _declared_queries() -> list[RecordedQuery]:
 
 
 def _queries_of_clone(clone: Path) -> tuple[list[RecordedQuery], list[str]]:
-    """Read the authors' files, and return the queries with remarks about files that are not runs.
+    """Read the authors' files, and return the queries, with remarks about files left out.
 
     Raises:
-        DataError: There are no runs, or a row has no database.
+        DataError: A folder is missing, or no file is as expected.
     """
     queries: list[RecordedQuery] = []
     remarks: list[str] = []
@@ -119,10 +119,14 @@ def _queries_of_clone(clone: Path) -> tuple[list[RecordedQuery], list[str]]:
             if len(parts) != RUN_PARTS or parts[0] not in (*FORMS, ORIGINAL):
                 remarks.append(f"left out: {version}/{file.name}, not a run of a word")
                 continue
-            for row in read_table(file, AUTHORS_COLUMNS, "\t"):
-                queries.append(_authors_query(row, version, parts))
+            try:
+                table = read_table(file, AUTHORS_COLUMNS, "\t")
+                queries += [_authors_query(row, version, parts) for row in table]
+            except DataError as error:
+                remarks.append(f"left out: {error}")
     if not queries:
-        raise DataError(f"{clone}: no runs in spider/old_outputs and spider/outputs")
+        problem = remarks[0] if remarks else "there are no files"
+        raise DataError(f"{clone}: no runs in spider/old_outputs and spider/outputs; {problem}")
     return queries, remarks
 
 

@@ -144,8 +144,17 @@ def test_a_run_that_ends_early_is_refused(clone: Path) -> None:
     """A file of too few rows is no run."""
     path = clone / "results/base/base_tiny.csv"
     path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\n")
-    with pytest.raises(DataError, match=r"tiny: .* 35 sentences are too few"):
+    with pytest.raises(DataError, match=r"base_tiny.csv: 35 sentences are too few"):
         recordings.convert(clone)
+
+
+def test_a_run_of_other_stimuli_is_left_out(clone: Path) -> None:
+    """The other runs are converted, and a remark says which is not, and why."""
+    path = write_run(clone, "base", "older")
+    path.write_text(path.read_text().replace("Roland", "Ronald"))
+    converted = recordings.convert(clone)
+    assert [system.name for system in converted.systems] == ["tiny"]
+    assert converted.remarks[-1].startswith(f"left out: {path}:2: Ronald")
 
 
 def test_what_is_no_clone_is_refused(clone: Path) -> None:

@@ -58,11 +58,21 @@ def test_runs_that_a_task_repeats_become_answers(clone: Path) -> None:
     }
 
 
-def test_a_question_without_database_is_refused(clone: Path) -> None:
-    """The line names the file and the row."""
+def test_a_file_with_a_broken_row_is_left_out(clone: Path) -> None:
+    """A remark names the file and the row; the other files are converted."""
     path = clone / "spider/outputs/nonsense_direct_tall_big.tsv"
     path.write_text(f"{HEADER}which masts are lofty?\tselect 1\tselect 1\t1\n")
-    with pytest.raises(DataError, match=r"big.tsv:2: the question does not begin with a database"):
+    converted = recordings.convert(clone)
+    assert len(converted.predictions) == 2
+    problem = "the question does not begin with a database"
+    assert converted.remarks[0] == f"left out: {path}:2: {problem}"
+
+
+def test_a_clone_without_any_run_is_refused(clone: Path) -> None:
+    """The line names the folders, and the first file that was no run."""
+    for file in clone.glob("spider/*/*.tsv"):
+        file.rename(file.with_name(f"og_{file.name}"))
+    with pytest.raises(DataError, match=r"no runs in spider/old_outputs and spider/outputs; left"):
         recordings.convert(clone)
 
 
