@@ -9,8 +9,7 @@ each step is printed.
 
 import argparse
 import sys
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,14 +85,14 @@ class Case:
     """A form with the answers put in.
 
     Attributes:
-        subject: Whose answers.
-        kind: Of form.
+        subject: The benchmark with the answers.
+        form_kind: The kind of form, a heading of the file with the forms.
         response: The whole response.
         must_be_read: Whether it says the right answer.
     """
 
     subject: Subject
-    kind: str
+    form_kind: str
     response: str
     must_be_read: bool
 
@@ -105,19 +104,19 @@ class Case:
 
 def cases(subject: Subject) -> Iterator[Case]:
     """Yield the forms of all benchmarks, and those of the subject's own file."""
-    for kind, shared_forms in _read_yaml(FORMS).items():
+    for form_kind, shared_forms in _read_yaml(FORMS).items():
         for form in shared_forms["read"]:
-            yield Case(subject, kind, _filled(form, subject), must_be_read=True)
+            yield Case(subject, form_kind, _filled(form, subject), must_be_read=True)
         for form in shared_forms["near"]:
-            yield Case(subject, kind, _filled(form, subject), must_be_read=False)
+            yield Case(subject, form_kind, _filled(form, subject), must_be_read=False)
     if subject.extra_forms is None:
         return
     extra_kinds = _read_yaml(subject.extra_forms)
     for side, must_be_read in (("right", True), ("wrong", False)):
-        for kind, forms in extra_kinds[side].items():
+        for form_kind, forms in extra_kinds[side].items():
             for form in forms:
                 response = form.replace(subject.extra_mark, subject.right)
-                yield Case(subject, kind, response, must_be_read)
+                yield Case(subject, form_kind, response, must_be_read)
 
 
 def _read_yaml(file: Path) -> Mapping[str, Mapping[str, list[str]]]:
@@ -129,38 +128,59 @@ def _filled(form: str, subject: Subject) -> str:
     return form.replace("{A}", subject.right).replace("{B}", subject.wrong)
 
 
-def table(all_cases: list[Case]) -> str:
+@dataclass
+class Rates:
+    """The counts of a benchmark's forms of a kind, and of those that are read.
+
+    Attributes:
+        forms: The number of forms that must be read.
+        read: The number of those that are.
+        near: The number of near forms, which must not be read.
+        near_read: The number of those that are.
+    """
+
+    forms: int = 0
+    read: int = 0
+    near: int = 0
+    near_read: int = 0
+
+    def add(self, case: Case) -> None:
+        """Count a case."""
+        is_read = case.must_be_read != case.is_misread
+        if case.must_be_read:
+            self.forms += 1
+            self.read += is_read
+        else:
+            self.near += 1
+            self.near_read += is_read
+
+    @property
+    def cell(self) -> str:
+        """A cell of the table."""
+        rate = "none"
+        if self.forms:
+            rate = f"{self.read} of {self.forms}"
+        return f"{rate}; {self.near_read} of {self.near}"
+
+
+def table(all_cases: Iterable[Case]) -> str:
     """Return the rates of each benchmark by kind of form, as a table of Markdown."""
-    totals: Counter[tuple[str, str, bool]] = Counter()
-    right: Counter[tuple[str, str, bool]] = Counter()
+    rates: dict[str, dict[str, Rates]] = {}
+    in_all: dict[str, Rates] = {subject.name: Rates() for subject in SUBJECTS}
     for case in all_cases:
-        for kind in (case.kind, "all"):
-            key = (kind, case.subject.name, case.must_be_read)
-            totals[key] += 1
-            right[key] += not case.is_misread
-    names = [subject.name for subject in SUBJECTS]
-    kinds = list(dict.fromkeys(kind for kind, _, _ in totals if kind != "all"))
-    lines = [
-        "| kind of form | " + " | ".join(names) + " |",
-        "|---" * (len(names) + 1) + "|",
-    ]
-    for kind in [*kinds, "all"]:
-        cells = []
-        for name in names:
-            read = _rate(right, totals, (kind, name, True))
-            near = totals[kind, name, False]
-            read_near = near - right[kind, name, False]
-            cells.append(f"{read}; {read_near} of {near}" if read or near else "")
-        lines.append(f"| {kind} | " + " | ".join(cells) + " |")
+        of_kind = rates.setdefault(case.form_kind, {})
+        of_kind.setdefault(case.subject.name, Rates()).add(case)
+        in_all[case.subject.name].add(case)
+    names = list(in_all)
+    lines = [_line(["kind of form", *names]), "|---" * (len(names) + 1) + "|"]
+    for form_kind, by_name in {**rates, "all": in_all}.items():
+        cells = [by_name.get(name, Rates()).cell for name in names]
+        lines.append(_line([form_kind, *cells]))
     return "\n".join(lines)
 
 
-def _rate(
-    right: Counter[tuple[str, str, bool]],
-    totals: Counter[tuple[str, str, bool]],
-    key: tuple[str, str, bool],
-) -> str:
-    return f"{right[key]} of {totals[key]}" if totals[key] else "none"
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
@@ -168,25 +188,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.answers", description=(__doc__ or "").splitlines()[0]
     )
-    names = [subject.name for subject in SUBJECTS]
+    readers = {subject.name: subject.reader for subject in SUBJECTS}
     parser.add_argument(
-        "--why", choices=names, help="read a response from standard input and print each step"
+        "--why", choices=readers, help="read a response from standard input and print each step"
     )
     options = parser.parse_args()
     if options.why:
-        (reader,) = (subject.reader for subject in SUBJECTS if subject.name == options.why)
-        for step in reader.explain(sys.stdin.read()).why:
+        for step in readers[options.why].explain(sys.stdin.read()).why:
             sys.stdout.write(f"{step.name}: {step.text!r}\n")
         return
-    all_cases = [case for subject in SUBJECTS for case in cases(subject)]
+    all_cases: list[Case] = []
+    for subject in SUBJECTS:
+        all_cases.extend(cases(subject))
     sys.stdout.write(
         "Read as the right answer: forms that say it; near forms that do not.\n\n"
         f"{table(all_cases)}\n"
     )
     misread = [case for case in all_cases if case.is_misread]
     for case in misread:
-        side = "not read" if case.must_be_read else "read as right"
-        sys.stdout.write(f"{case.subject.name}, {case.kind}, {side}: {case.response!r}\n")
+        mistake = "read as right"
+        if case.must_be_read:
+            mistake = "not read"
+        line = f"{case.subject.name}, {case.form_kind}, {mistake}: {case.response!r}\n"
+        sys.stdout.write(line)
     sys.exit(bool(misread))
 
 

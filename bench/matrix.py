@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email import message_from_bytes
 from pathlib import Path
@@ -38,9 +38,8 @@ def run(*command: str | Path, folder: Path) -> str:
     Raises:
         CommandError: Its exit status is not 0.
     """
-    process = subprocess.run(
-        [str(part) for part in command], cwd=folder, capture_output=True, text=True, check=False
-    )
+    words = list(map(str, command))
+    process = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     if process.returncode != 0:
         last_lines = "\n".join((process.stdout + process.stderr).splitlines()[-15:])
         raise CommandError(f"{command[0]}: exit status {process.returncode}\n{last_lines}")
@@ -111,15 +110,15 @@ class Environment:
         )  # fmt: skip
         (file,) = output.rglob("results_*.json")
         results = json.loads(file.read_text(encoding="utf-8"))["results"]
-        scores = {}
-        for task in TASKS:
-            values = [
-                value
-                for name, value in results[task].items()
-                if isinstance(value, float) and "stderr" not in name
-            ]
-            scores[task] = round(values[0], 6)
-        return scores
+        return {task: _first_score(results[task]) for task in TASKS}
+
+
+def _first_score(results: Mapping[str, object]) -> float:
+    """Return the first figure of a task that is no standard error."""
+    for name, value in results.items():
+        if isinstance(value, float) and "stderr" not in name:
+            return round(value, 6)
+    raise CommandError(f"no score in {results}")
 
 
 def build(folder: Path) -> dict[str, Path]:
@@ -150,8 +149,8 @@ def show(line: str) -> None:
     sys.stdout.flush()
 
 
-def main() -> int:
-    """Try every environment; return the exit status."""
+def parse_arguments() -> argparse.Namespace:
+    """Return the arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--python",
@@ -161,49 +160,84 @@ def main() -> int:
     )
     parser.add_argument("--versions", nargs="+", choices=RESOLUTIONS, default=["newest", "lowest"])
     parser.add_argument(
-        "--from", nargs="+", dest="kinds", choices=["wheel", "sdist"], default=["wheel"]
+        "--from", nargs="+", dest="packages", choices=["wheel", "sdist"], default=["wheel"]
     )
     parser.add_argument(
         "--with", nargs="*", dest="further", default=[], help="requirements such as torch==2.13.0"
     )
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A combination of the arguments, with the environment to try.
+
+    Attributes:
+        package: ``wheel`` or ``sdist``.
+        environment: The environment, which is not installed yet.
+    """
+
+    package: str
+    environment: Environment
+
+
+def trials(arguments: argparse.Namespace, folder: Path) -> Iterator[Trial]:
+    """Yield an environment for each combination; they lie in the folder."""
+    packages = build(folder / "dist")
+    requirements = requirements_of(packages["wheel"])
+    combinations = itertools.product(arguments.python, arguments.versions, arguments.packages)
+    for number, (python, resolution, package) in enumerate(combinations):
+        environment = Environment(
+            folder=folder / f"environment-{number}",
+            python=python,
+            package=packages[package],
+            requirements=requirements,
+            resolution=resolution,
+            further=arguments.further,
+        )
+        yield Trial(package, environment)
+
+
+def attempt(trial: Trial) -> dict[str, float] | None:
+    """Install an environment, try it and show a row; return its scores, or None if it failed."""
+    environment = trial.environment
+    title = [trial.package, environment.resolution]
+    try:
+        environment.install()
+        environment.try_commands()
+        scores = environment.scores()
+        versions = environment.versions()
+    except CommandError as failure:
+        show(row([*title, environment.python, "failed"]))
+        sys.stderr.write(f"{failure}\n")
+        return None
+    finally:
+        shutil.rmtree(environment.folder / "venv", ignore_errors=True)
+    show(row([*title, *versions.values(), *scores.values()]))
+    return scores
+
+
+def main() -> int:
+    """Try every environment; return the exit status."""
+    arguments = parse_arguments()
     if shutil.which("uv") is None:
         sys.exit("uv is missing: pip install uv")
-    failures = 0
-    first_scores: dict[str, float] = {}
     header = ["from", "versions", "Python", *LIBRARIES, *TASKS]
     show(row(header))
     show(row(["---"] * len(header)))
+    has_failed = False
+    first_scores: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="lm-eval-ext-matrix-") as name:
-        folder = Path(name)
-        packages = build(folder / "dist")
-        requirements = requirements_of(packages["wheel"])
-        combinations = itertools.product(arguments.python, arguments.versions, arguments.kinds)
-        for number, (python, resolution, kind) in enumerate(combinations):
-            environment = Environment(
-                folder / f"environment-{number}",
-                python,
-                packages[kind],
-                requirements,
-                resolution,
-                arguments.further,
-            )
-            try:
-                environment.install()
-                environment.try_commands()
-                scores = environment.scores()
-                versions = environment.versions()
-                show(row([kind, resolution, *versions.values(), *scores.values()]))
-                first_scores = first_scores or scores
-                if scores != first_scores:
-                    failures += 1
-                    sys.stderr.write(f"scores differ from the first ones: {first_scores}\n")
-            except CommandError as failure:
-                failures += 1
-                show(row([kind, resolution, python, "failed"]))
-                sys.stderr.write(f"{failure}\n")
-            shutil.rmtree(environment.folder / "venv", ignore_errors=True)
-    return 1 if failures else 0
+        for trial in trials(arguments, Path(name)):
+            scores = attempt(trial)
+            if scores is None:
+                has_failed = True
+                continue
+            first_scores = first_scores or scores
+            if scores != first_scores:
+                has_failed = True
+                sys.stderr.write(f"scores differ from the first ones: {first_scores}\n")
+    return int(has_failed)
 
 
 if __name__ == "__main__":

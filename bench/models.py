@@ -9,13 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
@@ -69,32 +69,36 @@ _NO_LIMIT = 1 << 30
 _UNDECODABLE = "\N{REPLACEMENT CHARACTER}"
 
 
+Answer: TypeAlias = "str | tuple[float, bool]"
+"""A text, or a log-probability with a greedy flag."""
+
+
 class ModelRequest(NamedTuple):
     """A request of lm-eval.
 
     Attributes:
-        kind: Its type, which is the name of a model's method.
+        method: Its type, which is the name of a model's method.
         arguments: A context and a continuation, or a prompt and settings.
     """
 
-    kind: str
+    method: str
     arguments: tuple[Any, ...]
 
     @property
     def text(self) -> str:
         """The whole text, without settings."""
-        return "".join(part for part in self.arguments if isinstance(part, str))
+        return "".join(text for text in self.arguments if isinstance(text, str))
 
 
 class Answered(NamedTuple):
     """A model's answers.
 
     Attributes:
-        answers: Texts, or log-probabilities with greedy flags.
+        answers: One for each request.
         peak: The process's largest memory in MiB, without its parent's.
     """
 
-    answers: list[Any]
+    answers: list[Answer]
     peak: float
 
 
@@ -112,13 +116,16 @@ def prefix(rounds: int, share: float) -> Iterator[Row]:
         distinct = len(set(theirs.answers))
         if distinct < LEAST_DISTINCT * len(requests):
             raise DifferError(f"{work.title}: only {distinct} answers of hf are distinct")
+        comparison = f"log-probabilities within {NOISE:g}"
+        if work.new_tokens:
+            comparison = "texts identical"
         yield Row(
             work=work.title,
             size=len(requests),
             baseline=f"hf, batch size {work.batch}",
             theirs=measured.theirs,
             ours=measured.ours,
-            same="texts identical" if work.new_tokens else f"log-probabilities within {NOISE:g}",
+            same=comparison,
             sharing=sharing,
             peak=[theirs.peak, ours.peak],
         )
@@ -142,23 +149,29 @@ def _measure_beside_hf(
         )
 
 
-def same(theirs: list[Any], ours: list[Any]) -> bool:
+def same(theirs: Sequence[Answer], ours: Sequence[Answer]) -> bool:
     """Return whether texts are equal, or log-probabilities within noise with equal flags."""
-    if isinstance(theirs[0], str):
-        return theirs == ours
-    for (their_logprob, their_flag), (our_logprob, our_flag) in zip(theirs, ours, strict=True):
-        if abs(their_logprob - our_logprob) >= NOISE or their_flag != our_flag:
+    for their_answer, our_answer in zip(theirs, ours, strict=True):
+        if not _is_same(their_answer, our_answer):
             return False
     return True
 
 
+def _is_same(theirs: Answer, ours: Answer) -> bool:
+    if isinstance(theirs, str) or isinstance(ours, str):
+        return theirs == ours
+    their_logprob, their_flag = theirs
+    our_logprob, our_flag = ours
+    return abs(their_logprob - our_logprob) < NOISE and their_flag == our_flag
+
+
 _loaded: tuple[Any, list[ModelRequest]]
-"""Of a model's process: the model, the requests."""
+"""The model of a process, and the requests that it answers."""
 
 
-def _load(kind: str, folder: str, work: Work, requests: list[ModelRequest]) -> None:
+def _load(model_type: str, folder: str, work: Work, requests: list[ModelRequest]) -> None:
     global _loaded  # noqa: PLW0603 - what an initializer leaves to the calls in its process
-    _loaded = model_of(kind, folder, work.batch), requests
+    _loaded = model_of(model_type, folder, work.batch), requests
 
 
 def _warm() -> None:
@@ -174,31 +187,39 @@ def _answer() -> Answered:
     return Answered(model_answers, peak_kib / 1024)
 
 
-def model_of(kind: str, folder: str, batch: int = 1) -> Any:
+def model_of(model_type: str, folder: str, batch: int = 1) -> Any:
     """Load a model."""
     from lm_eval.api.registry import get_model
 
-    model: Any = get_model(kind)
-    return model(folder, device="cpu", batch_size=batch)
+    model_class = get_model(model_type)
+    return model_class(folder, device="cpu", batch_size=batch)
 
 
-def answers(model: Any, requests: list[ModelRequest]) -> list[Any]:
-    """Return a model's answers to requests of one kind."""
+def answers(model: Any, requests: list[ModelRequest]) -> list[Answer]:
+    """Return a model's answers to requests of one type."""
     from lm_eval.api.instance import Instance
 
-    instances = [Instance(request.kind, {}, request.arguments, 0) for request in requests]
-    method = getattr(model, requests[0].kind)
-    model_answers: list[Any] = method(instances, disable_tqdm=True)
+    instances = [Instance(request.method, {}, request.arguments, 0) for request in requests]
+    method = getattr(model, requests[0].method)
+    model_answers: list[Answer] = method(instances, disable_tqdm=True)
     return model_answers
+
+
+def texts(model: Any, requests: list[ModelRequest]) -> list[str]:
+    """Return the texts that a model writes."""
+    return [str(answer) for answer in answers(model, requests)]
 
 
 def requests_of(work: Work, share: float = 1, folder: str = "") -> list[ModelRequest]:
     """Return the first requests of a task, ours or in the folder."""
     from lm_eval_ext.runs.tasks import our_task_manager
 
-    if not folder:
+    task_folders = []
+    if folder:
+        task_folders.append(folder)
+    else:
         originals(work.task.partition("_")[0])
-    manager = our_task_manager([folder] if folder else [], {})
+    manager = our_task_manager(task_folders, {})
     task = manager.load([work.task])["tasks"][work.task]
     task.build_all_requests(rank=0, world_size=1)
     requests = []
@@ -229,13 +250,13 @@ def save_model(requests: list[ModelRequest], folder: str, shape: str) -> None:
     model.save_pretrained(folder)
 
 
-def _save_tokenizer(texts: list[str], folder: str) -> None:
+def _save_tokenizer(prompts: list[str], folder: str) -> None:
     import transformers
     from tokenizers import ByteLevelBPETokenizer
 
     core = ByteLevelBPETokenizer()
     core.train_from_iterator(
-        texts, _VOCABULARY, special_tokens=["<pad>", "</s>"], show_progress=False
+        prompts, _VOCABULARY, special_tokens=["<pad>", "</s>"], show_progress=False
     )
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=core._tokenizer, pad_token="<pad>", eos_token="</s>", model_max_length=8192
@@ -267,7 +288,9 @@ def _sharing(requests: list[ModelRequest], folder: str) -> float:
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     # The last token of a continuation is only predicted.
-    end = -1 if requests[0].kind == "loglikelihood" else None
+    end = None
+    if requests[0].method == "loglikelihood":
+        end = -1
     sequences = []
     for number, request in enumerate(requests):
         sequences.append((number, tokenizer.encode(request.text)[:end], 0))
@@ -290,7 +313,7 @@ def peers(rounds: int, share: float) -> Iterator[Row]:
             requests.append(ModelRequest("generate_until", (request.text, settings)))
         with tempfile.TemporaryDirectory() as folder:
             save_model(requests, folder, work.shape)
-            ours = partial(answers, model_of("hf-prefix", folder), requests)
+            ours = partial(texts, model_of("hf-prefix", folder), requests)
             ours()
             for server in servers:
                 name, _, command = server.partition(":")
@@ -304,9 +327,9 @@ def _measure_beside_server(
     command: str,
     folder: str,
     requests: list[ModelRequest],
-    ours: Callable[[], list[Any]],
+    ours: Callable[[], list[str]],
     rounds: int,
-) -> Measured[list[Any]]:
+) -> Measured[list[str]]:
     """Measure a server, which starts anew for each round since it remembers prompts."""
     warm_up = ModelRequest("generate_until", ("Hello", requests[0].arguments[1]))
     their_seconds: list[float] = []
@@ -320,7 +343,7 @@ def _measure_beside_server(
     return Measured(their_seconds, our_seconds, measured.their_result, measured.our_result)
 
 
-def _server_row(work: Work, server: str, measured: Measured[list[Any]]) -> Row:
+def _server_row(work: Work, server: str, measured: Measured[list[str]]) -> Row:
     """Return the row of a server, with the number of texts that are identical."""
     count = len(measured.their_result)
     identical = 0
@@ -408,9 +431,8 @@ def start(rounds: int, _share: float) -> Iterator[Row]:
         task = STOCK_TASK.format(data_file)
         (folder / "stock.yaml").write_text(task, encoding="utf-8")
         stock_requests = requests_of(Work("stock", "", len(requests)), folder=temporary)
-        if [request.arguments for request in stock_requests] != [
-            request.arguments for request in requests
-        ]:
+        stock_arguments = [request.arguments for request in stock_requests]
+        if stock_arguments != [request.arguments for request in requests]:
             raise DifferError("the stock task has other requests")
         stock = partial(until_first_request, "stock", folder, LM_EVAL_EXT_AUTOLOAD="0")
         stock()  # fills the cache of its data

@@ -61,17 +61,27 @@ class Row:
     @property
     def cells(self) -> list[str]:
         """A line of the table."""
-        rates = [f"{self.size / median(times):,.2f}" for times in (self.theirs, self.ours) if times]
+        rates = []
+        for times in (self.theirs, self.ours):
+            if times:
+                rates.append(f"{self.size / median(times):,.2f}")
+        their_time = ""
+        if self.theirs:
+            their_time = f"{median(self.theirs):.3g} s"
+        sharing = ""
+        if self.sharing:
+            sharing = f"{self.sharing:.1f}"
+        peaks = [f"{mib:,.0f}" for mib in self.peak]
         return [
             self.work,
             f"{self.size:,}",
             self.baseline,
-            f"{median(self.theirs):.3g} s" if self.theirs else "",
+            their_time,
             self.our_time,
             " and ".join(rates),
             self.speedup,
-            f"{self.sharing:.1f}" if self.sharing else "",
-            " and ".join(f"{mib:,.0f}" for mib in self.peak),
+            sharing,
+            " and ".join(peaks),
         ]
 
 
@@ -130,14 +140,14 @@ def table(rows: Sequence[Row]) -> str:
     for number in range(len(COLUMNS)):
         if any(line[number] for line in cells):
             used.append(number)
-    lines = [
-        _line([COLUMNS[number] for number in used]),
-        _line(["---"] * len(used)),
-    ]
-    for line in cells:
+    lines = []
+    for line in (COLUMNS, ["---"] * len(COLUMNS), *cells):
         lines.append(_line([line[number] for number in used]))
     text = "\n".join(lines)
-    compared = dict.fromkeys(row.same for row in rows if row.same)
+    compared = []
+    for row in rows:
+        if row.same and row.same not in compared:
+            compared.append(row.same)
     if compared:
         text += f"\n\nResults: {'; '.join(compared)}."
     return text
@@ -150,7 +160,7 @@ def _line(cells: Sequence[str]) -> str:
 def render(record: Mapping[str, Any]) -> str:
     """Return all parts as Markdown, each with its machine."""
     sections = []
-    for part, results in record.items():
+    for topic, results in record.items():
         rows = [Row(**row) for row in results["rows"]]
-        sections.append(f"## {TITLES[part]}\n\n{table(rows)}\n\n*{results['about']}*")
+        sections.append(f"## {TITLES[topic]}\n\n{table(rows)}\n\n*{results['about']}*")
     return "\n\n".join(sections)

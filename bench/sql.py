@@ -77,14 +77,14 @@ def copied_databases(
     databases: Path, predictions: Sequence[Prediction], folder: Path
 ) -> dict[str, Path]:
     """Copy the databases of predictions into a folder; return the copies by database id."""
-    known = Databases(databases)
+    originals_by_id = Databases(databases)
     copies: dict[str, Path] = {}
     for db_id in {prediction.db_id for prediction in predictions}:
-        place = known.find(db_id)
-        if place is None:
+        location = originals_by_id.find(db_id)
+        if location is None:
             raise LookupError(f"no database {db_id!r}")
         copies[db_id] = folder / f"{len(copies)}.sqlite"
-        shutil.copyfile(place.address, copies[db_id])
+        shutil.copyfile(location.address, copies[db_id])
     return copies
 
 

@@ -49,8 +49,8 @@ RecordedByGold = dict[str, dict[str, str]]
 _HASH_DIGITS = 16
 
 
-def main() -> None:
-    """Measure and print."""
+def parse_options() -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--suite", type=Path, help="folder that magnifico populate wrote")
@@ -59,7 +59,12 @@ def main() -> None:
     )
     parser.add_argument("--share", type=int, default=1, metavar="N", help="one in N golds")
     parser.add_argument("--json", type=Path, help="write all misjudged cases")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure and print."""
+    options = parse_options()
     databases = originals("spider_databases")
     golds = populating.databases_with_golds(databases)
     if options.pack:
@@ -67,9 +72,14 @@ def main() -> None:
         return
     suites = {db_id: read(options.suite, db_id) for db_id in golds}
     all_cases, all_flaws = measured(suites, golds, recorded(databases), options.share)
-    names = {name for suite in suites.values() for name in suite.databases}
+    names: set[str] = set()
+    for suite in suites.values():
+        names.update(suite.databases)
     misjudged = [case for case in all_cases if case.misjudged({"", *names})]
-    kinds = Counter(f"{case.family} {case.kind}" for case in misjudged if case.differs)
+    kinds = Counter[str]()
+    for case in misjudged:
+        if case.differs:
+            kinds[f"{case.family} {case.kind}"] += 1
     sys.stdout.write(f"{table(all_cases, names).to_string()}\n\n")
     sys.stdout.write(f"misjudged: {kinds.most_common()}\n")
     sys.stdout.write(f"added values that must not be: {dict(all_flaws)}\n")
@@ -88,8 +98,13 @@ def measured(
     """Return the cases and flaws of all databases, with a progress bar."""
     all_cases: list[Case] = []
     all_flaws = Counter[str]()
+
+    def gold_count(db_id: str) -> int:
+        _, queries = golds[db_id]
+        return len(queries)
+
     # Those with the most golds take longest.
-    order = sorted(golds, key=lambda db_id: -len(golds[db_id][1]))
+    order = sorted(golds, key=gold_count, reverse=True)
     with ProcessPoolExecutor(2) as pool:
         jobs = []
         for db_id in order:

@@ -87,42 +87,53 @@ def cases(
                 continue
             queries = _queries(variants, original, gold, chosen[gold])
             gold_cases = list(_judged_cases(suite, judge, gold, queries))
-            missed = {case.sql for case in gold_cases if not case.is_right and not case.wrong_on}
+            missed = set()
+            for case in gold_cases:
+                if not case.is_right and not case.wrong_on:
+                    missed.add(case.sql)
             equivalent = missed - distinguished(original, gold_case, missed)
             for case in gold_cases:
                 if not case.is_right or "" not in case.wrong_on:
                     yield case._replace(differs=case.sql not in equivalent)
 
 
+class Query(NamedTuple):
+    """A query beside a gold; the fields are those of a case."""
+
+    family: str
+    kind: str
+    sql: str
+
+
 def _judged_cases(
-    suite: Suite, judge: SuiteRunners, gold: str, queries: Iterable[tuple[str, str, str]]
+    suite: Suite, judge: SuiteRunners, gold: str, queries: Iterable[Query]
 ) -> Iterator[Case]:
     """Yield queries beside a gold with the databases on which each is wrong."""
     expected = {"": judge.runners[""].expected(gold, "reference")}
     for name in suite.judging(gold):
         expected[name] = judge.runners[name].expected(gold, "sets")
-    for family, kind, sql in queries:
+    for query in queries:
         wrong_on = []
         for name, gold_result in expected.items():
-            if gold_result is None or not judge.runners[name].agrees(gold_result, sql):
+            if gold_result is None or not judge.runners[name].agrees(gold_result, query.sql):
                 wrong_on.append(name)
-        yield Case(suite.db_id, gold, family, kind, sql, wrong_on)
+        yield Case(suite.db_id, gold, *query, wrong_on)
 
 
 def _queries(
     variants: QueryVariants, original: Original, gold: str, recorded: Mapping[str, str]
-) -> Iterator[tuple[str, str, str]]:
-    """Yield family, kind and text of the queries beside a gold."""
+) -> Iterator[Query]:
+    """Yield the queries beside a gold."""
     mutants = build.mutants_of(gold, original.schema)
     for mutant in mutants:
         if variants.runs(mutant.sql):
-            yield "mutant", mutant.kind, mutant.sql
+            yield Query("mutant", mutant.kind, mutant.sql)
     for kind, sql in variants.neighbours(gold, {mutant.sql for mutant in mutants}):
-        yield "neighbour", kind, sql
+        yield Query("neighbour", kind, sql)
     for kind, sql in variants.rewrites(gold):
-        yield "rewrite", kind, sql
+        yield Query("rewrite", kind, sql)
     for sql, remark in recorded.items():
-        yield "recorded", remark, sql
+        yield Query("recorded", remark, sql)
 
 
 def distinguished(original: Original, case: build.GoldCase, wrong: Set[str]) -> set[str]:
@@ -135,10 +146,9 @@ def distinguished(original: Original, case: build.GoldCase, wrong: Set[str]) -> 
     judging_count = 0
     draws = random.Random(case.gold)
     case = replace(case, checks=replace(case.checks, may_be_empty=False, rewrites=[]))
-    requirements = [
-        read_requirements(sql, original.schema, original.source.domains)
-        for sql in (case.gold, *sorted(wrong))
-    ]
+    requirements = []
+    for sql in (case.gold, *sorted(wrong)):
+        requirements.append(read_requirements(sql, original.schema, original.source.domains))
     for _ in range(_MAX_DATABASES):
         if not remaining or judging_count == _JUDGING_DATABASES:
             break
@@ -162,15 +172,20 @@ def _drawn(
     for table in original.source.tables:
         if table in tables_read:
             _draw_table(original, requirements, draws, table, drawn)
-    return {table: [tuple(row.values()) for row in rows] for table, rows in drawn.items()}
+    rows_by_table: dict[str, list[Row]] = {}
+    for table, rows in drawn.items():
+        rows_by_table[table] = [tuple(row.values()) for row in rows]
+    return rows_by_table
 
 
 def _tables_read(original: Original, requirements: Sequence[GoldRequirements]) -> set[str]:
     """Return the tables that queries read, and those that these refer to."""
-    tables_read = {table for query in requirements for table in query.tables}
+    tables_read: set[str] = set()
+    for query_requirements in requirements:
+        tables_read.update(query_requirements.tables)
     for table in reversed(original.source.tables):
         if table in tables_read:
-            tables_read |= {fold(link.parent) for link in original.source.links[table]}
+            tables_read.update(fold(link.parent) for link in original.source.links[table])
     return tables_read
 
 

@@ -8,7 +8,7 @@ column has none, values of a column's kind, no tie where a LIMIT cuts.
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -66,8 +66,11 @@ def _as_window(match: re.Match[str]) -> str:
     """Return ORDER BY with LIMIT as a query for the rows of the first ranks."""
     selected, source, order, limit = match.groups()
     terms = selected.split(",")
-    names = [f"c{number}" for number in range(len(terms))]
-    outputs = [f"{term} AS {name}" for term, name in zip(terms, names, strict=True)]
+    names = []
+    outputs = []
+    for number, term in enumerate(terms):
+        names.append(f"c{number}")
+        outputs.append(f"{term} AS c{number}")
     outputs.append(f"rank() OVER (ORDER BY {order}) AS place")
     ranked = f"SELECT {', '.join(outputs)} FROM {source}"
     return f"SELECT {', '.join(names)} FROM ({ranked}) WHERE place <= {limit} ORDER BY place"
@@ -116,14 +119,14 @@ class QueryVariants:
         self._conditions = sorted(conditions)
         """Conditions of all golds."""
 
-    def neighbours(self, gold: str, known: set[str]) -> Iterator[tuple[str, str]]:
-        """Yield kinds and wrong queries, the same ones each time, none of them known."""
+    def neighbours(self, gold: str, mutants: Set[str]) -> Iterator[tuple[str, str]]:
+        """Yield kinds and wrong queries, the same ones each time, none of them a mutant."""
         words = [*_WORD.findall(gold.rstrip("; ")), ""]
         replacements: dict[str, list[tuple[int, str]]] = {kind: [] for kind in MAX_NEIGHBOURS}
         for position in range(len(words)):
             for kind, replacement in self._replacements(words, position):
                 replacements[kind].append((position, replacement))
-        seen = {normal(sql) for sql in (*known, gold)}
+        seen = {normal(sql) for sql in (*mutants, gold)}
         for kind, candidates in replacements.items():
             count = 0
             for position, replacement in random.Random(gold).sample(candidates, len(candidates)):
@@ -175,7 +178,9 @@ class QueryVariants:
         yield from self._other_columns(word, columns, " ".join(words))
         yield from _other_groups(words, position, columns)
         if folded in _AFTER_CONDITIONS:
-            end = "AND" if folded == "where" else word
+            end = word
+            if folded == "where":
+                end = "AND"
             for condition in self._conditions:
                 yield "span", f"WHERE {condition} {end}"
         for join in _JOINS.get(folded, ()):
@@ -225,12 +230,15 @@ def _other_strings(string: str, columns: Sequence[tuple[ColumnName, Domain]]) ->
     texts = {
         string.strip("%"), string.lstrip("%"), string.rstrip("%"), string.upper(), string.lower()
     }  # fmt: skip
-    domains = [domain for _, domain in columns if string in (*domain.values, *domain.constants)]
+    domains = []
+    for _, domain in columns:
+        if string in domain.values or string in domain.constants:
+            domains.append(domain)
     # A piece of a day orders as it does.
     if all(domain.kind != "date" for domain in domains):
         texts |= {string[:-1], string[1:], *string.split(" "), f"{string} "}
     for domain in domains:
-        texts |= {str(value) for value in domain.values[:3]}
+        texts.update(map(str, domain.values[:3]))
     return sorted(f"'{text}'" for text in texts if "'" not in text)
 
 

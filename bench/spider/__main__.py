@@ -13,8 +13,8 @@ import json
 import os
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,6 +44,7 @@ OFFICIAL = {"spider": "official_default", "spider-distinct": "official_keep_dist
 ON_ORIGINALS = ("reference", "strict", "sets", "spider", "spider-distinct", "bird")
 WITH_SUITES = ("strict", "sets", "spider-distinct")
 SUB_DATABASE_RULE = "strict"
+_SUITE_COLUMNS = ("", *WITH_SUITES, "published", "strict less published")
 
 _SUB_DATABASES = 60
 _PERCENT = 100
@@ -73,8 +74,9 @@ class System:
     @property
     def title(self) -> str:
         """The system's name in words."""
-        published = SYSTEMS.get(self.name)
-        return published.title if published else self.name
+        if self.name in SYSTEMS:
+            return SYSTEMS[self.name].title
+        return self.name
 
     def accepted(self) -> list[JudgedRow]:
         """Return the rows that the suites accept by the rule of the sub-databases."""
@@ -112,13 +114,13 @@ class Goal:
     reached: bool
 
 
-def main() -> None:
-    """Judge, print the tables, and write all figures if requested."""
-    description, _, rest = (__doc__ or "").partition("\n")
+def parse_options() -> argparse.Namespace:
+    """Return the options of the command line."""
+    description, _, details = (__doc__ or "").partition("\n")
     parser = argparse.ArgumentParser(
         prog="python -m bench.spider",
         description=description,
-        epilog=rest.strip(),
+        epilog=details.strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="predictions")
@@ -128,13 +130,20 @@ def main() -> None:
         "--sub-databases", type=int, default=_SUB_DATABASES, metavar="N", help="0: none"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Judge, print the tables, and write all figures if requested."""
+    options = parse_options()
     databases = options.databases or originals("spider_dev/databases")
     files = options.files or sorted(originals("spider_dev/predictions").glob("*.jsonl"))
     source = suite_source(options.suite, build=True, databases=str(databases))
-    systems = [System(file.stem, read_file(file, JudgeOptions(databases))) for file in files]
-    for system in systems:
+    systems = []
+    for file in files:
+        system = System(file.stem, read_file(file, JudgeOptions(databases)))
         judge_system(system, databases, source)
+        systems.append(system)
     if options.sub_databases:
         check_by_sub_databases(systems, databases, options.sub_databases)
     unlike: list[Disagreement] = []
@@ -169,28 +178,38 @@ def _judged(system: System, options: JudgeOptions) -> tuple[list[JudgedRow], flo
 
 def check_by_sub_databases(systems: Sequence[System], databases: Path, count: int) -> None:
     """Run what suites accept on sub-databases, and note what these reject."""
-    known = Databases(databases)
-    with TemporaryDirectory(prefix="lm-eval-ext-") as folder:
-        suites: dict[str, SubDatabases] = {}
-        accepted = {row.judged for system in systems for row in system.accepted()}
-        for db_id in sorted({prediction.db_id for prediction in accepted}):
-            place = known.find(db_id)
-            if place is None:
-                raise LookupError(f"no database {db_id!r}")
-            key = db_id.casefold()
-            suites[key] = make_sub_databases(Path(place.address), Path(folder, key), count)
-        workers = os.cpu_count() or 1
-        with SqlJudge(known, suites=suites, semantics=SUB_DATABASE_RULE, workers=workers) as judge:
-            ordered = sorted(accepted)
-            verdicts = judge.judge_all(ordered, progress="sub-databases")
-    reasons = {}
-    for prediction, verdict in zip(ordered, verdicts, strict=True):
-        if not verdict.correct and verdict.scorable:
-            reasons[prediction] = f"{verdict.database}: {verdict.reason}"
+    accepted: set[Prediction] = set()
+    for system in systems:
+        accepted.update(row.judged for row in system.accepted())
+    reasons = reasons_to_reject(sorted(accepted), Databases(databases), count)
     for system in systems:
         for row in system.accepted():
             if row.judged in reasons:
                 system.rejected[row.judged] = reasons[row.judged]
+
+
+def reasons_to_reject(
+    predictions: Sequence[Prediction], databases: Databases, count: int
+) -> dict[Prediction, str]:
+    """Return the predictions that are wrong on a sub-database, each with the reason."""
+    with TemporaryDirectory(prefix="lm-eval-ext-") as folder:
+        suites: dict[str, SubDatabases] = {}
+        for db_id in sorted({prediction.db_id for prediction in predictions}):
+            location = databases.find(db_id)
+            if location is None:
+                raise LookupError(f"no database {db_id!r}")
+            key = db_id.casefold()
+            suites[key] = make_sub_databases(Path(location.address), Path(folder, key), count)
+        workers = os.cpu_count() or 1
+        with SqlJudge(
+            databases, suites=suites, semantics=SUB_DATABASE_RULE, workers=workers
+        ) as judge:
+            verdicts = judge.judge_all(predictions, progress="sub-databases")
+    reasons = {}
+    for prediction, verdict in zip(predictions, verdicts, strict=True):
+        if not verdict.correct and verdict.scorable:
+            reasons[prediction] = f"{verdict.database}: {verdict.reason}"
+    return reasons
 
 
 def disagreements(system: System) -> Iterator[Disagreement]:
@@ -223,10 +242,10 @@ def goals_of(
         count = sum(line.rule == rule for line in unlike)
         total = sum(_with_column(system, column) for system in systems)
         yield Goal(
-            f"verdicts unlike the official evaluator's, {rule}",
-            f"{count} of {total:,}",
-            f"at most {MOST_VERDICTS_UNLIKE}",
-            count <= MOST_VERDICTS_UNLIKE,
+            measure=f"verdicts unlike the official evaluator's, {rule}",
+            value=f"{count} of {total:,}",
+            goal=f"at most {MOST_VERDICTS_UNLIKE}",
+            reached=count <= MOST_VERDICTS_UNLIKE,
         )
     for system in systems:
         published = SYSTEMS.get(system.name)
@@ -234,21 +253,29 @@ def goals_of(
             continue
         value = percent(system.suite["strict"])
         yield Goal(
-            f"strict with suites, {system.title}",
-            f"{value:.1f} (published {published.test_suite})",
-            f"within {MOST_POINTS_FROM_BEFORE} of {published.before}",
-            abs(value - published.before) <= MOST_POINTS_FROM_BEFORE,
+            measure=f"strict with suites, {system.title}",
+            value=f"{value:.1f} (published {published.test_suite})",
+            goal=f"within {MOST_POINTS_FROM_BEFORE} of {published.before}",
+            reached=abs(value - published.before) <= MOST_POINTS_FROM_BEFORE,
         )
     if has_sub_databases:
-        rejected = sum(len(rejected_rows(system)) for system in systems)
-        accepted = sum(len(system.accepted()) for system in systems)
-        allowed = MOST_REJECTED * accepted / REJECTED_OF
-        yield Goal(
-            "accepted predictions that a sub-database rejects",
-            f"{rejected} of {accepted:,}",
-            f"at most {MOST_REJECTED} of {REJECTED_OF:,}",
-            rejected <= allowed,
-        )
+        yield _sub_database_goal(systems)
+
+
+def _sub_database_goal(systems: Sequence[System]) -> Goal:
+    """Return the goal for predictions that suites accept and a sub-database rejects."""
+    rejected = 0
+    accepted = 0
+    for system in systems:
+        rejected += len(rejected_rows(system))
+        accepted += len(system.accepted())
+    allowed = MOST_REJECTED * accepted / REJECTED_OF
+    return Goal(
+        measure="accepted predictions that a sub-database rejects",
+        value=f"{rejected} of {accepted:,}",
+        goal=f"at most {MOST_REJECTED} of {REJECTED_OF:,}",
+        reached=rejected <= allowed,
+    )
 
 
 def percent(rows: Sequence[JudgedRow]) -> float:
@@ -263,11 +290,14 @@ def _with_column(system: System, column: str) -> int:
 
 def _by_difficulty(rows: Sequence[JudgedRow]) -> Mapping[str, list[JudgedRow]]:
     """Return the rows of each difficulty, the easiest first."""
-    parts: dict[str, list[JudgedRow]] = {}
+    by_difficulty: dict[str, list[JudgedRow]] = defaultdict(list)
     for row in rows:
-        difficulty = str(row.row.record.get("difficulty", ""))
-        parts.setdefault(difficulty, []).append(row)
-    return {difficulty: parts[difficulty] for difficulty in DIFFICULTIES if difficulty in parts}
+        by_difficulty[str(row.row.record.get("difficulty", ""))].append(row)
+    ordered = {}
+    for difficulty in DIFFICULTIES:
+        if difficulty in by_difficulty:
+            ordered[difficulty] = by_difficulty[difficulty]
+    return ordered
 
 
 def sections(
@@ -286,7 +316,9 @@ def sections(
 def _goals_table(goals: Sequence[Goal]) -> Section:
     rows = []
     for goal in goals:
-        reached = "yes" if goal.reached else "NO"
+        reached = "NO"
+        if goal.reached:
+            reached = "yes"
         rows.append([goal.measure, goal.value, goal.goal, reached])
     return "Goals", ("measure", "value", "goal", "reached"), rows
 
@@ -297,13 +329,31 @@ def _originals_table(systems: Sequence[System]) -> Section:
         columns.append(f"{column.removeprefix('official_')} (official)")
     rows = []
     for system in systems:
-        cells = [f"{percent(system.original[rule]):.1f}" for rule in ON_ORIGINALS]
-        for column in OFFICIAL.values():
-            total = _with_column(system, column)
-            correct = sum(bool(row.record.get(column)) for row in system.file.rows)
-            cells.append(f"{_PERCENT * correct / total:.1f}" if total else "-")
-        rows.append([system.title, *cells])
+        cells = [system.title, *_accuracies(system.original, ON_ORIGINALS)]
+        cells += [_official_accuracy(system, column) for column in OFFICIAL.values()]
+        rows.append(cells)
     return "Accuracy on the originals by rule, in percent", columns, rows
+
+
+def _accuracies(rows_by_rule: Mapping[str, Sequence[JudgedRow]], rules: Iterable[str]) -> list[str]:
+    """Return the accuracy by each rule, as the cells of a table."""
+    return [f"{percent(rows_by_rule[rule]):.1f}" for rule in rules]
+
+
+def _official_accuracy(system: System, column: str) -> str:
+    """Return the accuracy by the official verdicts in a column; "-" if there are none."""
+    total = _with_column(system, column)
+    if not total:
+        return "-"
+    correct = sum(bool(row.record.get(column)) for row in system.file.rows)
+    return f"{_PERCENT * correct / total:.1f}"
+
+
+def _beside_published(accuracy: float, published: float | None) -> list[str]:
+    """Return the cells of a published accuracy and of ours less it; "-" without one."""
+    if published is None:
+        return ["-", "-"]
+    return [f"{published:.1f}", f"{accuracy - published:+.1f}"]
 
 
 def _official_table(systems: Sequence[System], unlike: Sequence[Disagreement]) -> Section:
@@ -321,46 +371,44 @@ def _official_table(systems: Sequence[System], unlike: Sequence[Disagreement]) -
 def _suite_table(systems: Sequence[System]) -> Section:
     rows = []
     for system in systems:
-        cells = [f"{percent(system.suite[rule]):.1f}" for rule in WITH_SUITES]
-        published = SYSTEMS.get(system.name)
-        if published:
-            difference = percent(system.suite["strict"]) - published.test_suite
-            cells += [f"{published.test_suite:.1f}", f"{difference:+.1f}"]
-        else:
-            cells += ["-", "-"]
-        rows.append([system.title, *cells])
-    columns = ("", *WITH_SUITES, "published", "strict less published")
-    return "Accuracy with suites, in percent", columns, rows
+        published_accuracy = None
+        if system.name in SYSTEMS:
+            published_accuracy = SYSTEMS[system.name].test_suite
+        cells = [system.title, *_accuracies(system.suite, WITH_SUITES)]
+        cells += _beside_published(percent(system.suite["strict"]), published_accuracy)
+        rows.append(cells)
+    return "Accuracy with suites, in percent", _SUITE_COLUMNS, rows
 
 
 def _difficulty_tables(systems: Sequence[System]) -> Iterator[Section]:
-    columns = ("", *WITH_SUITES, "published", "strict less published")
     for system in systems:
         rows = _difficulty_rows(system)
         if rows:
-            yield f"{system.title} by difficulty, with suites", columns, rows
+            yield f"{system.title} by difficulty, with suites", _SUITE_COLUMNS, rows
 
 
 def _difficulty_rows(system: System) -> list[list[str]]:
-    published = SYSTEMS.get(system.name)
-    parts = {rule: _by_difficulty(system.suite[rule]) for rule in WITH_SUITES}
+    published: Mapping[str, float] = {}
+    if system.name in SYSTEMS:
+        published = SYSTEMS[system.name].by_difficulty
+    by_rule = {rule: _by_difficulty(system.suite[rule]) for rule in WITH_SUITES}
     rows = []
-    for difficulty, strict_rows in parts["strict"].items():
-        cells = [f"{percent(parts[rule][difficulty]):.1f}" for rule in WITH_SUITES]
-        accuracy = published.by_difficulty.get(difficulty) if published else None
-        if accuracy is None:
-            cells += ["-", "-"]
-        else:
-            cells += [f"{accuracy:.1f}", f"{percent(strict_rows) - accuracy:+.1f}"]
-        rows.append([difficulty, *cells])
+    for difficulty, strict_rows in by_rule["strict"].items():
+        cells = [difficulty]
+        for rule in WITH_SUITES:
+            cells.append(f"{percent(by_rule[rule][difficulty]):.1f}")
+        cells += _beside_published(percent(strict_rows), published.get(difficulty))
+        rows.append(cells)
     return rows
 
 
 def _seconds_table(systems: Sequence[System]) -> Section:
     rows = []
     for system in systems:
-        cells = [f"{system.seconds[key]:.1f}" for key in ("strict", "suite strict")]
-        rows.append([f"{system.title}, {len(system.file.rows):,} predictions", *cells])
+        title = f"{system.title}, {len(system.file.rows):,} predictions"
+        on_originals = f"{system.seconds['strict']:.1f}"
+        with_suites = f"{system.seconds['suite strict']:.1f}"
+        rows.append([title, on_originals, with_suites])
     return "Seconds", ("strict", "originals", "with suites"), rows
 
 
@@ -377,8 +425,9 @@ def _listed(unlike: Sequence[Disagreement], systems: Sequence[System]) -> Iterat
             yield f"{heading}\n  {gold}\n  {predicted}", (), ()
 
 
-def _percent_by_difficulty(rows: Sequence[JudgedRow]) -> dict[str, float]:
-    return {difficulty: percent(part) for difficulty, part in _by_difficulty(rows).items()}
+def _percents(rows_by_key: Mapping[str, Sequence[JudgedRow]]) -> dict[str, float]:
+    """Return the accuracy in percent of the rows under each key."""
+    return {key: percent(rows) for key, rows in rows_by_key.items()}
 
 
 def figures(
@@ -387,12 +436,13 @@ def figures(
     """Return all figures as JSON values."""
     by_system: dict[str, object] = {}
     for system in systems:
+        by_difficulty = {}
+        for rule, rows in system.suite.items():
+            by_difficulty[rule] = _percents(_by_difficulty(rows))
         by_system[system.name] = {
-            "original": {rule: percent(rows) for rule, rows in system.original.items()},
-            "suite": {rule: percent(rows) for rule, rows in system.suite.items()},
-            "suite_by_difficulty": {
-                rule: _percent_by_difficulty(rows) for rule, rows in system.suite.items()
-            },
+            "original": _percents(system.original),
+            "suite": _percents(system.suite),
+            "suite_by_difficulty": by_difficulty,
             "accepted": len(system.accepted()),
             "rejected": [row.row.number for row in rejected_rows(system)],
             "seconds": system.seconds,

@@ -38,7 +38,8 @@ class SubDatabases:
     @property
     def databases(self) -> Mapping[str, str]:
         """Their names by themselves: the content of each follows from its name."""
-        return {name: name for name in self._names()}
+        names = self._names()
+        return dict(zip(names, names, strict=True))
 
     @property
     def content(self) -> str:
@@ -74,12 +75,15 @@ class Reference:
     @property
     def orphan_condition(self) -> str:
         """The condition in SQL that a row of the child has no parent though no column is NULL."""
-        child = quoted(self.child)
-        terms = [f"{child}.{quoted(column)} IS NOT NULL" for column, _ in self.columns]
-        matches = " AND ".join(
-            f"parent.{quoted(target)} = {child}.{quoted(column)}" for column, target in self.columns
+        terms = []
+        matches = []
+        for column, target in self.columns:
+            child_column = f"{quoted(self.child)}.{quoted(column)}"
+            terms.append(f"{child_column} IS NOT NULL")
+            matches.append(f"parent.{quoted(target)} = {child_column}")
+        parents = (
+            f"SELECT 1 FROM main.{quoted(self.parent)} AS parent WHERE {' AND '.join(matches)}"
         )
-        parents = f"SELECT 1 FROM main.{quoted(self.parent)} AS parent WHERE {matches}"
         return " AND ".join([*terms, f"NOT EXISTS ({parents})"])
 
 
@@ -105,17 +109,17 @@ def make_sub_databases(original: Path, folder: Path, count: int) -> SubDatabases
 
 
 def _leave_rows_out(connection: sqlite3.Connection, generator: random.Random) -> None:
+    """Remove rows at random, and then those whose parents are gone."""
     share = generator.uniform(MIN_SHARE, MAX_SHARE)
-    rows = connection.execute(
+    tables = connection.execute(
         "SELECT name FROM main.sqlite_master WHERE type = 'table' "
         "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
-    )
-    tables = [name for (name,) in rows]
+    ).fetchall()
     references = []
     for reference in _references(connection):
         if _holds(connection, reference):
             references.append(reference)
-    for table in tables:
+    for (table,) in tables:
         rowids = connection.execute(f"SELECT rowid FROM main.{quoted(table)}").fetchall()
         removed = [rowid for rowid in rowids if generator.random() >= share]
         connection.executemany(f"DELETE FROM main.{quoted(table)} WHERE rowid = ?", removed)
