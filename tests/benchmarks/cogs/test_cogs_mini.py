@@ -1,5 +1,6 @@
 """cogs_mini has COGS's design, and none of its words but the grammar's."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -25,7 +26,7 @@ GRAMMAR_WORDS = (
 """Words of the grammar and signs of the notation, which both datasets have."""
 
 BY_SPLIT = {split: mini.examples(split) for split in mini.ALL_SPLITS}
-ALL_EXAMPLES = [example for examples in BY_SPLIT.values() for example in examples]
+ALL_EXAMPLES = list(itertools.chain(*BY_SPLIT.values()))
 TESTED = (*BY_SPLIT["testlex"], *BY_SPLIT["gen"])
 
 PRINT_DIGEST = r"""
@@ -40,7 +41,7 @@ print(hashlib.sha256("\n".join(lines).encode()).hexdigest())
 """
 
 
-def test_it_is_the_same_everywhere() -> None:
+def test_examples_are_the_same_everywhere() -> None:
     """Another process, with other hashes of texts, makes the same examples."""
     printed = subprocess.run(
         [sys.executable, "-c", PRINT_DIGEST],
@@ -80,6 +81,7 @@ SLEEPS = Clause(("slept", "sleep"), Noun("goat", "a", "near", BARN))
             "AND sleep . agent ( x _ 8 , x _ 4 )",
         ),
     ],
+    ids=["active", "passive", "clause in a clause"],
 )
 def test_the_notation_is_that_of_cogs(clause: Clause, sentence: str, form: str) -> None:
     """Each case is our own sentence in COGS's notation."""
@@ -98,9 +100,10 @@ def test_primitives_are_words_with_bound_variables() -> None:
     assert parse(primitives["yawn"]).binders == ("a", "e")
 
 
-def test_sizes() -> None:
-    """The splits are as large as documented, and no sentence comes twice."""
-    assert [len(BY_SPLIT[split]) for split in mini.SIZES] == [2029, 200, 200]
+def test_the_splits_have_the_documented_sizes() -> None:
+    """No sentence comes twice, in whatever split."""
+    sizes = {split: len(BY_SPLIT[split]) for split in mini.SIZES}
+    assert sizes == {"train": 2029, "dev": 200, "id": 200}
     assert len({example.sentence for example in ALL_EXAMPLES}) == len(ALL_EXAMPLES)
 
 
@@ -112,17 +115,19 @@ def test_all_types_have_the_same_number_of_examples(split: str, per_type: int) -
 
 
 def test_each_key_word_has_one_exposure_example() -> None:
-    """In training, each key word comes once; in the sets without generalization, never."""
+    """Each key word comes once in training, and never in the sets without generalization."""
     word_counts: Counter[str] = Counter()
     for example in BY_SPLIT["train"]:
         word_counts.update(example.sentence.split())
     trained_forms = ("walrus", "falcon", "jackal", "Petra", "Quentin", "polished", "tickled")
     assert set(mini.items()) == {*trained_forms, "polish", "tickle"}
-    assert {word: word_counts[word] for word in trained_forms} == dict.fromkeys(trained_forms, 1)
+    for word in trained_forms:
+        assert word_counts[word] == 1, word
     type_counts = Counter(example.type for example in BY_SPLIT["train"])
-    exposure_types = [f"exposure_example_{name}" for name in words()["testlex"]]
-    assert len(exposure_types) == 6
-    assert {name: type_counts[name] for name in exposure_types} == dict.fromkeys(exposure_types, 1)
+    tested_types = words()["testlex"]
+    assert len(tested_types) == 6
+    for name in tested_types:
+        assert type_counts[f"exposure_example_{name}"] == 1, name
     for example in (*BY_SPLIT["dev"], *BY_SPLIT["id"]):
         assert not set(mini.items()) & set(example.sentence.split()), example
 
@@ -134,7 +139,10 @@ def roles_of(word: str, form: str) -> set[str]:
     for atom in atoms:
         if atom.predicate == word:
             referents.add(atom.terms[0])
-    roles = {atom.predicate.split()[-1] for atom in atoms if atom.terms[-1] in referents}
+    roles = set()
+    for atom in atoms:
+        if atom.terms[-1] in referents:
+            roles.add(atom.predicate.split()[-1])
     return roles - {word}
 
 
@@ -163,18 +171,24 @@ def test_generalization_puts_key_words_where_training_did_not(
 ) -> None:
     """A key word plays one role in training and Test-Lex, and another one elsewhere in Gen."""
     examples = [example for example in TESTED if example.type == type_]
+    assert examples
     for example in examples:
         if word.endswith("ed"):
-            assert f" {word} " in example.sentence
-            assert (f" was {word} " in example.sentence) == bool(role)
+            assert f" {word} " in example.sentence, example
+            assert (f" was {word} " in example.sentence) == bool(role), example
         else:
             assert roles_of(word, example.form) == {role}, example
 
 
 def has_modified_subject(example: Example) -> bool:
-    atoms = parse(example.form).atoms
-    modified = {atom.terms[0] for atom in atoms if " nmod " in atom.predicate}
-    agents = {atom.terms[1] for atom in atoms if atom.predicate.endswith(" agent")}
+    """Return whether something is the agent of a verb and has a modifier."""
+    modified = set()
+    agents = set()
+    for atom in parse(example.form).atoms:
+        if " nmod " in atom.predicate:
+            modified.add(atom.terms[0])
+        if atom.predicate.endswith(" agent"):
+            agents.add(atom.terms[1])
     return bool(agents & modified)
 
 
@@ -184,7 +198,8 @@ TRAINED_SENTENCES = [example for example in BY_SPLIT["train"] if example.type !=
 @pytest.mark.parametrize(("type_", "mark"), [("cp_recursion", "ccomp"), ("pp_recursion", "nmod")])
 def test_generalization_nests_deeper_than_training(type_: str, mark: str) -> None:
     """Two levels are trained, and three to five tested."""
-    assert max(example.form.split().count(mark) for example in TRAINED_SENTENCES) == 2
+    trained_depths = {example.form.split().count(mark) for example in TRAINED_SENTENCES}
+    assert max(trained_depths) == 2
     depths = set()
     for example in BY_SPLIT["gen"]:
         if example.type == type_:
@@ -201,11 +216,12 @@ def test_only_generalization_modifies_subjects() -> None:
 
 
 def vocabulary(text: str) -> set[str]:
+    """Return the words of a text in lower case, without numbers."""
     return {word.lower() for word in text.split() if not word.isdigit()}
 
 
-def test_words_are_our_own(shared_data: Path) -> None:
-    """No word but the grammar's is in COGS."""
+def test_no_word_but_the_grammars_is_of_cogs(shared_data: Path) -> None:
+    """Sentences and forms are made of our own words."""
     cogs_words = set()
     for file in (shared_data / "cogs").glob("*.tsv"):
         cogs_words |= vocabulary(file.read_text())
@@ -215,8 +231,8 @@ def test_words_are_our_own(shared_data: Path) -> None:
     assert mini_words & cogs_words <= set(GRAMMAR_WORDS.split())
 
 
-def test_writing_it_as_files(tmp_path: Path) -> None:
-    """Files have the format of COGS, in a folder that is made."""
+def test_files_have_the_format_of_cogs(tmp_path: Path) -> None:
+    """They are written to a folder that is made."""
     out = tmp_path / "deep" / "mini"
     write_mini(out, Style(corpus="mini"))
     for split, (_, name) in SOURCES.items():

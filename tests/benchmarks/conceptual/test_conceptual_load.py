@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval_ext.benchmarks.conceptual import (
-    load,
-    mini,
-)
+from lm_eval_ext.benchmarks.conceptual import load, mini
 from lm_eval_ext.benchmarks.conceptual.records import Sample, main_concepts
 from lm_eval_ext.errors import OptionError
 

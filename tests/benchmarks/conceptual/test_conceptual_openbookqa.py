@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_ext.benchmarks.conceptual import (
-    load,
-    openbookqa,
-)
+from lm_eval_ext.benchmarks.conceptual import load, openbookqa
 from lm_eval_ext.benchmarks.conceptual.records import Option
 from lm_eval_ext.errors import OptionError
 

@@ -7,17 +7,12 @@ from typing import Any
 
 import pytest
 
-from lm_eval_ext.benchmarks.conceptual import (
-    demonstrations,
-    load,
-)
+from lm_eval_ext.benchmarks.conceptual import demonstrations, load
 from lm_eval_ext.benchmarks.conceptual.load import Options
 from lm_eval_ext.benchmarks.conceptual.records import Sample, plain
 from lm_eval_ext.harness.names import TOO_FEW
 
 GLUE = "conceptual/glue_diagnostics/diagnostic-full.tsv"
-
-
 R4C = "conceptual/r4c/dev_csf.json"
 
 

@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 
 from lm_eval_ext.atomic import sha256_of
-from lm_eval_ext.benchmarks.conceptual import (
-    mini,
-    training,
-)
+from lm_eval_ext.benchmarks.conceptual import mini, training
 from lm_eval_ext.benchmarks.conceptual.training import read
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.training.recipe import prepare as prepare_source

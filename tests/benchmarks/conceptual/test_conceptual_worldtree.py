@@ -9,11 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lm_eval_ext.benchmarks.conceptual import (
-    demonstrations,
-    load,
-    worldtree,
-)
+from lm_eval_ext.benchmarks.conceptual import demonstrations, load, worldtree
 from lm_eval_ext.benchmarks.conceptual.load import Options
 from lm_eval_ext.benchmarks.conceptual.records import Option
 from lm_eval_ext.errors import DataError

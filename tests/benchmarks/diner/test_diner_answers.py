@@ -72,13 +72,13 @@ def test_one_prompt_asks_for_all_and_begins_the_first_line() -> None:
 
 
 @pytest.mark.parametrize("answer", CASES["parts"])
-def test_the_parts_of_an_answer(answer: str) -> None:
+def test_an_answer_is_divided_into_parts(answer: str) -> None:
     """An answer is divided at commas and the like, and words for nothing are no part."""
     assert list(parts(answer)) == CASES["parts"][answer]
 
 
 @pytest.mark.parametrize("answer", CASES["words"])
-def test_the_components_of_an_answer(answer: str) -> None:
+def test_components_are_read_out_of_an_answer(answer: str) -> None:
     """Synonyms and words of several components are read by the glossary."""
     components = sorted(components_in(answer, GLOSSARY))
     listed = ", ".join(f"{component.kind} {component.name}" for component in components)
@@ -103,7 +103,7 @@ def test_such_words_make_no_component_of_what_is_none(answer: str) -> None:
 
 
 @pytest.mark.parametrize("answer", CASES["lines"])
-def test_the_name_after_components(answer: str) -> None:
+def test_the_name_is_read_after_components(answer: str) -> None:
     """The line with the name is found among those with components."""
     assert name_of(name_after_components(answer)) == CASES["lines"][answer]
 

@@ -192,8 +192,8 @@ def test_copies_are_never_shown_and_too_few_are_counted(how: str) -> None:
     assert choose(split, [sample], how, 2, seed=0).not_enough == {"test-0": 1}
 
 
-def test_words_are_words() -> None:
-    """Text is segmented; punctuation and space are no words, and case does not count."""
+def test_text_is_divided_into_words() -> None:
+    """Punctuation and space are no words, and case does not count."""
     words = words_of("把土豆切成丝，放入锅中。 180度烤20分钟！")
     assert "|".join(words) == "把|土豆|切成|丝|放入|锅中|180|度|烤|20|分钟"
     assert words_of("，。！ \n") == []

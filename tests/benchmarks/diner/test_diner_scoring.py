@@ -48,7 +48,7 @@ def test_counts_of_hits_predicted_and_gold_components(case: Mapping[str, Any]) -
 
 
 @pytest.mark.parametrize("case", named(CASES["kinds"], "gold", "prediction"))
-def test_counts_by_kind(case: Mapping[str, Any]) -> None:
+def test_each_kind_of_components_is_counted(case: Mapping[str, Any]) -> None:
     """There is a row for each kind of the gold name's components."""
     _, *rows = score.name(case["gold"], case["prediction"], GLOSSARY)
     by_kind = {}
@@ -182,7 +182,7 @@ def test_micro_and_mean_f1_differ_as_arithmetic_says() -> None:
     assert {name: values[name] for name in expected} == pytest.approx(expected)
 
 
-def test_component_questions_by_hand() -> None:
+def test_figures_of_component_questions_are_what_counting_gives() -> None:
     """Each figure is one of three recipes with three questions."""
     assert ASKED_KINDS == ("action", "flavour", "food")
     values = figures(

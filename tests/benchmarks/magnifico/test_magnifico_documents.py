@@ -1,5 +1,6 @@
 """From a corpus to documents: their selection, order and prompts."""
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -29,6 +30,7 @@ from lm_eval_ext.sql import place_of
 
 
 def interpretation(name: str, category: str = "basic") -> Interpretation:
+    """Return an interpretation whose words name their form."""
     return Interpretation(name, category, f"the {name}", {form: f"{form}-{name}" for form in NOVEL})
 
 
@@ -53,10 +55,9 @@ def corpus() -> Corpus:
     names = ("big", "small")
     examples: list[Example] = []
     support = {}
-    for name in names:
-        for form in FORMS:
-            examples.extend(example(name, index, form) for index in range(3))
-            support[name, form] = tuple(example(name, 100 + index, form) for index in range(5))
+    for name, form in itertools.product(names, FORMS):
+        examples.extend(example(name, index, form) for index in range(3))
+        support[name, form] = tuple(example(name, 100 + index, form) for index in range(5))
     return Corpus(
         interpretations={name: interpretation(name) for name in names},
         examples=tuple(examples),
@@ -79,16 +80,18 @@ SCHEMAS = {"one": ["T1", "T2", "T3"]}
 
 
 def documents_of(corpus: Corpus, setting: Setting) -> list[dict[str, str]]:
+    """Return the documents of the corpus, none of whose golds fails."""
     return documents(corpus, setting, SCHEMAS, {}).documents
-
-
-def ids_of(corpus: Corpus, setting: Setting) -> set[str]:
-    return {doc["id"] for doc in documents_of(corpus, setting)}
 
 
 def prompts_of(corpus: Corpus, setting: Setting) -> dict[str, str]:
     """Return the prompt of each document."""
     return {doc["id"]: doc["prompt"] for doc in documents_of(corpus, setting)}
+
+
+def ids_of(corpus: Corpus, setting: Setting) -> set[str]:
+    """Return the names of the documents."""
+    return set(prompts_of(corpus, setting))
 
 
 def test_the_forms_of_a_template_follow_each_other_and_interpretations_take_turns(
@@ -112,7 +115,8 @@ def test_a_description_task_describes_novel_forms_only(corpus: Corpus) -> None:
     assert "-- The word 'foreign-big' refers to the big.\n" in described["big/0/foreign"]
     direct = prompts_of(corpus, Setting())
     assert direct["big/0/base"] == described["big/0/base"]
-    assert all("refers to" not in prompt for prompt in direct.values())
+    for name, prompt in direct.items():
+        assert "refers to" not in prompt, name
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -137,8 +141,8 @@ def test_two_interpretations_have_three_examples_of_each(corpus: Corpus) -> None
     """The first, the third and the fifth of each are shown."""
     docs = documents_of(corpus, Setting(subset="combinations", prompt="fewshot"))
     prompt = docs[FORMS.index("plausible")]["prompt"]
-    shown = {index: prompt.count(f"-- plausible 10{index}?") for index in range(5)}
-    assert shown == {0: 2, 1: 0, 2: 2, 3: 0, 4: 2}
+    for index, times in enumerate([2, 0, 2, 0, 2]):
+        assert prompt.count(f"-- plausible 10{index}?") == times, index
 
 
 WORDS: dict[Form, str] = {"foreign": "bogla", "adversarial": "adversarial-big"}
@@ -160,7 +164,7 @@ def test_the_authors_descriptions_name_the_word_of_their_list(corpus: Corpus) ->
 
 
 def test_the_authors_descriptions_of_two_words_name_those_of_the_question(corpus: Corpus) -> None:
-    """In a combination, the list's word is not used."""
+    """A combination does not use the list's word."""
     with_descriptions = replace(corpus, descriptions=DESCRIBED)
     docs = documents_of(with_descriptions, Setting(subset="combinations", prompt="desc"))
     line = "\n\n-- plausible-big is said of large ones. little ones are meant.\n\n"
@@ -204,7 +208,8 @@ def test_dropping_overlap_leaves_none_and_the_page_says_how_many_go(shared_data:
     corpus = corpora.read(shared_data / "magnifico/magnifico_data")
     all_examples = chosen(corpus, Setting())
     remaining = chosen(corpus, Setting(overlap="drop"))
-    dropped = {each.template for each in all_examples} - {each.template for each in remaining}
+    remaining_templates = {each.template for each in remaining}
+    dropped = {each.template for each in all_examples} - remaining_templates
     assert dropped == overlapping(corpus, all_examples)
     assert not overlapping(corpus, remaining)
     page = (Path(__file__).parents[3] / "docs/benchmarks/magnifico.md").read_text(encoding="utf-8")
@@ -230,7 +235,8 @@ def test_examples_that_cannot_be_scored_are_named_by_cause(corpus: Corpus) -> No
     assert result.excluded["database_missing"] == ["big/9/base"]
     with_error = result.excluded["gold_error"]
     assert len(with_error) == 8
-    assert all(example_id.split("/")[1] == "2" for example_id in with_error)
+    for example_id in with_error:
+        assert "/2/" in example_id
     assert len(result.documents) == 16
 
 
@@ -242,8 +248,9 @@ def test_examples_that_cannot_be_scored_are_named_by_cause(corpus: Corpus) -> No
         ("forms", "foreign, foreign", "name each form once"),
         ("overlap", "no", ".* got 'no'"),
     ],
+    ids=["no such subset", "a form that is always asked", "a form twice", "no such choice"],
 )
-def test_options_are_checked(name: str, value: str, message: str) -> None:
+def test_illegal_options_are_refused(name: str, value: str, message: str) -> None:
     """The error names the option, the value and the legal values."""
     with pytest.raises(OptionError, match=rf"magnifico_{name}.*{message}"):
         load.dataset.options({f"magnifico_{name}": value})

@@ -39,8 +39,8 @@ PIECES = read_fixture("answer_pieces.yaml")
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["why"] for case in CASES])
-def test_cases(case: dict[str, str | None]) -> None:
-    """The query of an answer is as expected, and is its own query."""
+def test_the_query_of_an_answer_is_read(case: dict[str, str | None]) -> None:
+    """It is as expected, and is its own query."""
     query = query_of(str(case["answer"]))
     assert query == case["expected"]
     assert query is None or query_of(query) == query
@@ -55,15 +55,15 @@ LINES = "SELECT name\nFROM boat\n\nWHERE mast = 1\n\nORDER BY name"
 
 def cases_of(kinds: dict[str, list[str]]) -> list[Any]:
     """Return a case for each answer, named by its kind and number."""
-    return [
-        pytest.param(answer, id=f"{kind} {number}")
-        for kind, answers in kinds.items()
-        for number, answer in enumerate(answers, start=1)
-    ]
+    cases = []
+    for form_kind, answers in kinds.items():
+        for number, answer in enumerate(answers, start=1):
+            cases.append(pytest.param(answer, id=f"{form_kind} {number}"))
+    return cases
 
 
 @pytest.mark.parametrize("answer", cases_of(FORMS["read"]))
-def test_a_form_that_a_person_reads(answer: str) -> None:
+def test_a_form_that_a_person_reads_is_read(answer: str) -> None:
     """The query is read out of whatever chat models write around it."""
     assert query_of(answer.replace("{q}", QUERY, 1)) == QUERY
 
@@ -81,7 +81,7 @@ def test_a_query_with_mistakes_is_a_query(answer: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("answer", cases_of(FORMS["unread"]))
-def test_a_form_that_no_person_takes_for_the_answer(answer: str) -> None:
+def test_a_form_that_no_person_takes_for_the_answer_is_not_read(answer: str) -> None:
     """Denied, quoted and hypothetical queries are not read."""
     assert query_of(answer.replace("{q}", QUERY, 1)) is None
 
@@ -92,7 +92,7 @@ def test_the_dialects_read_the_same_forms(answer: str) -> None:
     assert query_in_dialect(answer.replace("{q}", QUERY, 1)) == QUERY
 
 
-def test_the_steps_of_reading() -> None:
+def test_the_reader_names_its_steps() -> None:
     """The reader explains how it came to an answer, or to none."""
     response = f"<think>Hm.</think>Sure:\n```sql\n{QUERY}\n```<end_of_turn>"
     reading = QueryReader().explain(response)

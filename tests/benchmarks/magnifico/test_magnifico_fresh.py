@@ -1,6 +1,7 @@
 """Fresh forms: new words replace the old ones everywhere, are unseen and reproducible."""
 
 import hashlib
+import itertools
 import re
 from dataclasses import replace
 from itertools import chain
@@ -76,17 +77,17 @@ def test_nothing_else_changes(corpus: Corpus, fresh: Corpus, form: str) -> None:
 def test_new_words_can_be_said_and_are_no_words(corpus: Corpus, fresh: Corpus) -> None:
     """They alternate consonants and vowels, and are in no dictionary, question or query."""
     dictionary = SpellChecker(language="en")
-    queries = [query for golds in corpus.golds().values() for query in golds]
+    queries = itertools.chain(*corpus.golds().values())
     used = "\n".join([*texts(corpus, "base"), *texts(corpus, "plausible"), *queries]).lower()
     consonant = "[bcdfghjklmnpqrstvwxyz]"
     for word in foreign_words(fresh).values():
-        assert re.fullmatch(rf"({consonant}[aeiou]){{3,5}}{consonant}?", word)
+        assert re.fullmatch(rf"({consonant}[aeiou]){{3,5}}{consonant}?", word), word
         assert word not in dictionary
-        assert word not in used
+        assert word not in used, word
 
 
 def test_words_of_the_schema_are_refused(corpus: Corpus, fresh: Corpus) -> None:
-    """Where tables have the drawn words in their names, others are drawn."""
+    """Other words are drawn if tables have the drawn ones in their names."""
     schemas = [f"CREATE TABLE {word}s (x)" for word in foreign_words(fresh).values()]
     drawn = foreign_words(with_fresh_words(corpus, 11, schemas))
     assert not set(drawn.values()) & set(foreign_words(fresh).values())
@@ -99,7 +100,7 @@ def test_a_seed_is_a_whole_number(corpus: Corpus, seed: Any) -> None:
         with_fresh_words(corpus, seed, [])
 
 
-def test_the_seed_of_all_benchmarks(corpus: Corpus) -> None:
+def test_the_seed_of_all_benchmarks_draws_words(corpus: Corpus) -> None:
     """``fresh`` draws words without a seed of MAGNIFICo's, and two seeds share none."""
     drawn: set[str] = set()
     for seed in (7, 8):

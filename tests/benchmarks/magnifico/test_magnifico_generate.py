@@ -176,7 +176,7 @@ def test_a_lexicon_names_what_says_nothing(tmp_path: Path) -> None:
 
 
 def test_a_mess_has_only_what_can_be_said(tmp_path: Path) -> None:
-    """Of a table of odd columns, those are left that a question can name."""
+    """Those of many odd columns are left that a question can name."""
     mess = profile.read(built("mess", tmp_path))
     (orders,) = mess.entities.values()
     assert [field.phrase for field in orders.fields] == [
@@ -359,9 +359,9 @@ def test_a_killed_run_leaves_nothing_that_blocks_or_stays(tmp_path: Path) -> Non
     """Neither does one that was killed earlier, while it wrote."""
     database = built("shop", tmp_path)
     out = tmp_path / "out"
-    part = tmp_path / ".out.0123.part"
-    part.mkdir()
-    (part / "examples.tsv").touch()
+    unfinished = tmp_path / ".out.0123.part"
+    unfinished.mkdir()
+    (unfinished / "examples.tsv").touch()
     kill = "progress=lambda _: os.kill(os.getpid(), signal.SIGKILL)"
     assert process(database, out, f"seed=1, questions=2, {kill}") == -signal.SIGKILL
     assert [path.name for path in tmp_path.iterdir()] == ["shop.sqlite"]

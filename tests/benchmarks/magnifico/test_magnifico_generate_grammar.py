@@ -152,7 +152,7 @@ NUMBERS = """
 
 
 def test_is_not_is_asked_of_columns_without_null_only(tmp_path: Path) -> None:
-    """Of two columns of words, the one with NULL is never denied a value."""
+    """One of two columns of words has NULL, and is never denied a value."""
     script = "CREATE TABLE nurse (name TEXT, city TEXT, grade TEXT, salary INTEGER);"
     city, grade = "iif(i % 7, char(65 + i % 5) || 'ton', NULL)", "char(70 + i % 4) || 'x'"
     values = f"'Nurse ' || i, {city}, {grade}, i * 37 % 61"

@@ -16,13 +16,19 @@ from lm_eval_ext.sql import Executor
 from lm_eval_ext.sql.mutants import mutants
 
 CONTENT = mini.content()
-HELD_OUT = [example for examples in CONTENT.support.values() for example in examples]
+HELD_OUT = list(chain(*CONTENT.support.values()))
 ALL_EXAMPLES = [*CONTENT.examples, *HELD_OUT, *CONTENT.combinations]
-NOVEL_WORDS = [
-    word
-    for interpretation in CONTENT.interpretations.values()
-    for word in interpretation.forms.values()
-]
+
+
+def novel_words() -> list[str]:
+    """Return the words of all forms of all interpretations."""
+    words: list[str] = []
+    for interpretation in CONTENT.interpretations.values():
+        words.extend(interpretation.forms.values())
+    return words
+
+
+NOVEL_WORDS = novel_words()
 
 OTHER_ROWS = {
     "distinct_added", "join_loosened", "count_of_distinct", "count_of_nullable",
@@ -46,7 +52,7 @@ def count_of(word: str, text: str) -> int:
     return len(re.findall(pattern, text, re.IGNORECASE))
 
 
-def test_it_has_two_interpretations_of_each_category() -> None:
+def test_each_category_has_two_interpretations() -> None:
     """There are six combinations of them with four forms each, and no id comes twice."""
     categories = Counter(each.category for each in CONTENT.interpretations.values())
     assert categories == dict.fromkeys(["basic", "subquery", "value", "column", "phrase"], 2)
@@ -83,7 +89,7 @@ def test_a_question_holds_its_own_form_once_and_no_other(example: Example) -> No
         count = count_of(word, example.question)
         if count:
             in_question[word] = count
-        assert not count_of(word, example.query)
+        assert not count_of(word, example.query), word
     assert in_question == expected
 
 
@@ -129,7 +135,8 @@ def test_golds_give_rows_without_null(corpus: Corpus, executor: Executor) -> Non
         for gold in golds:
             rows = executor.query(corpus.databases[db_id].path, gold).rows
             assert rows, gold
-            assert not any(value is None for row in rows for value in row), gold
+            for row in rows:
+                assert None not in row, gold
 
 
 # The other semantics drop DISTINCT.

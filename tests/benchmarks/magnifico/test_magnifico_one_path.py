@@ -54,11 +54,11 @@ def test_databases_are_loaded_once_for_all_tasks_of_a_corpus(
 
     monkeypatch.setattr(databases, "_build_suites", counted)
     monkeypatch.setattr(load.dataset, "_kept", {})
-    first = load_task(TASK)
-    second = load_task(TASK, magnifico_prompt="direct")
+    described = load_task(TASK)
+    direct = load_task(TASK, magnifico_prompt="direct")
     assert len(calls) == 1
-    assert first.resources is second.resources
-    assert first.resources is load.prepared(first.options).scoring
+    assert described.resources is direct.resources
+    assert described.resources is load.prepared(described.options).scoring
 
 
 def test_all_answers_are_judged_in_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,9 +100,12 @@ def test_a_logged_sample_says_why(
 def test_rows_say_the_same_as_the_verdict(logged: list[dict[str, Any]]) -> None:
     """A row for each database has the verdict's status, and one tells of an empty answer."""
     for sample in logged:
-        correct = {row["database"]: row["correct"] for row in sample["rows"] if "database" in row}
+        correct_on = {}
+        for row in sample["rows"]:
+            if "database" in row:
+                correct_on[row["database"]] = row["correct"]
         verdict = sample["verdict"]
-        assert correct == {
+        assert correct_on == {
             "populated": float(verdict["status"] == "correct"),
             "original": float(verdict["original_status"] == "correct"),
         }
@@ -134,18 +137,19 @@ def test_a_judged_answer_is_the_text_for_everybody_else() -> None:
 def test_a_database_that_goes_away_ends_no_run(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What was not judged is excluded, and said once; what was judged before stays."""
+    """Answers that are not judged are excluded, which is said once; earlier verdicts stay."""
     task = load_task(TASK)
-    first, second, third = (task.eval_docs[number] for number in range(3))
-    assert task.process_results(first, [first["query"]])["verdict"]["status"] == "correct"
+    judged, *not_judged = list(task.eval_docs)[:3]
+    assert task.process_results(judged, [judged["query"]])["verdict"]["status"] == "correct"
 
     def gone(*_: Any, **__: Any) -> Any:
         raise DataError("the server went away")
 
     monkeypatch.setattr(Executor, "score", gone)
-    for document in (second, third):
+    for document in not_judged:
         assert task.process_results(document, [document["query"]]) == {}
-    assert task.excluded()["database_unavailable"] == [second["id"], third["id"]]
+    excluded_ids = [document["id"] for document in not_judged]
+    assert task.excluded()["database_unavailable"] == excluded_ids
     assert caplog.text.count("the server went away") == 1
 
 
@@ -158,6 +162,6 @@ def test_predictions_only_need_no_judge(monkeypatch: pytest.MonkeyPatch) -> None
     for instance in task.instances:
         instance.resps.append(" 1")
     task.apply_filters()
-    answers = [instance.filtered_resps["query"] for instance in task.instances]
-    assert len(answers) == 2
-    assert not any(isinstance(answer, JudgedText) for answer in answers)
+    assert len(task.instances) == 2
+    for instance in task.instances:
+        assert not isinstance(instance.filtered_resps["query"], JudgedText)

@@ -81,8 +81,8 @@ def test_a_question_in_two_forms_is_asked_once_as_base(read: Read) -> None:
     foreign = ROW.replace("lofty", "skalvun").replace(
         "which masts are above", "Which  masts are above"
     )
-    other = ROW.replace("which masts are", "what is called")
-    corpus = read(HEADER + "\tform", ROW, f"{foreign};\tForeign", other, f"{ROW}\tplausible")
+    other_row = ROW.replace("which masts are", "what is called")
+    corpus = read(HEADER + "\tform", ROW, f"{foreign};\tForeign", other_row, f"{ROW}\tplausible")
     assert [example.id for example in corpus.examples] == [
         "tall/0/base",
         "tall/0/plausible",
@@ -100,8 +100,9 @@ def test_a_question_in_two_forms_is_asked_once_as_base(read: Read) -> None:
 
 def test_a_word_matches_in_any_case(read: Read) -> None:
     """Questions stay as written, and the first spelling is the word."""
-    other = ROW.replace("\tlofty\t", "\tLofty\t").replace("which masts are lofty", "LOFTY masts")
-    corpus = read(HEADER, ROW, other)
+    in_capitals = ROW.replace("\tlofty\t", "\tLofty\t")
+    in_capitals = in_capitals.replace("which masts are lofty", "LOFTY masts")
+    corpus = read(HEADER, ROW, in_capitals)
     novel_questions = [each.question for each in corpus.examples if each.form != "base"]
     assert novel_questions == ["which masts are lofty?", "LOFTY masts?"]
     assert corpus.interpretations["tall"].forms == {"plausible": "lofty"}
@@ -175,8 +176,8 @@ def test_base_questions_are_those_of_the_wanted_forms(
     read: Read, form: Literal["plausible", "foreign"]
 ) -> None:
     """Otherwise, the base accuracy would be that of other questions."""
-    other = ROW.replace("masts", "spars").replace("lofty", "skalvun")
-    corpus = read(HEADER + "\tform", ROW, f"{other}\tforeign")
+    foreign_row = ROW.replace("masts", "spars").replace("lofty", "skalvun")
+    corpus = read(HEADER + "\tform", ROW, f"{foreign_row}\tforeign")
     examples = chosen(corpus, Setting(subset="all", forms=(form,)))
     assert [example.form for example in examples] == ["base", form]
     assert len({example.template for example in examples}) == 1

@@ -61,10 +61,10 @@ def base_accuracy(docs: list[Document], *, is_user_data: bool) -> Estimate:
         "many databases",
     ],
 )
-def test_clusters_of_own_examples(
+def test_the_coarsest_unit_with_enough_clusters_counts(
     docs: list[Document], unit: str, clusters: int, has_interval: bool
 ) -> None:
-    """The coarsest unit with enough clusters counts; with few, no interval is promised."""
+    """With few clusters, no interval is promised."""
     accuracy = base_accuracy(docs, is_user_data=True)
     assert accuracy.clusters == clusters
     assert (accuracy.low is not None) is has_interval

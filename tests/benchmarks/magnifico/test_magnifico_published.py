@@ -1,6 +1,7 @@
 """Reading the published corpus: the documented counts, pairing, malformed files."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,13 @@ PHRASES = {
 
 
 def is_phrase(example: Example) -> bool:
+    """Return whether an example is about a phrase instead of a word."""
     return example.interpretations[0] in PHRASES
+
+
+def forms_of(examples: Iterable[Example]) -> Counter[str]:
+    """Return how many examples have each form."""
+    return Counter(example.form for example in examples)
 
 
 @pytest.fixture(scope="module")
@@ -31,21 +38,26 @@ def corpus(shared_data: Path) -> Corpus:
     return replace(corpora.read(folder), dialogues=corpora.read_dialogues(folder))
 
 
-def test_it_has_the_sizes_of_the_fact_sheet(corpus: Corpus) -> None:
+def test_the_corpus_has_the_sizes_of_the_fact_sheet(corpus: Corpus) -> None:
     """Words have all forms, phrases one novel form, and combinations all forms."""
-    words = [example for example in corpus.examples if not is_phrase(example)]
-    phrases = [example for example in corpus.examples if is_phrase(example)]
-    combinations = corpus.combinations
-    assert Counter(example.form for example in words) == dict.fromkeys((BASE, *NOVEL), 1060)
-    assert Counter(example.form for example in phrases) == {BASE: 249, "plausible": 249}
-    assert Counter(example.form for example in combinations) == dict.fromkeys((BASE, *NOVEL), 94)
-    assert len({example.interpretations for example in combinations}) == 24
+    words = []
+    phrases = []
+    for example in corpus.examples:
+        if is_phrase(example):
+            phrases.append(example)
+        else:
+            words.append(example)
+    assert forms_of(words) == dict.fromkeys((BASE, *NOVEL), 1060)
+    assert forms_of(phrases) == {BASE: 249, "plausible": 249}
+    assert forms_of(corpus.combinations) == dict.fromkeys((BASE, *NOVEL), 94)
+    assert len({example.interpretations for example in corpus.combinations}) == 24
     assert len(corpus.interpretations) == 24
 
 
 def test_support_has_five_examples_each(corpus: Corpus) -> None:
     """With it, there are the paper's 1,150 and 279 templates (table 2)."""
-    assert {len(examples) for examples in corpus.support.values()} == {5}
+    for key, examples in corpus.support.items():
+        assert len(examples) == 5, key
     base_support = sum(len(corpus.support[name, BASE]) for name in corpus.interpretations)
     assert base_support == 90 + 30
 
@@ -57,24 +69,24 @@ def test_125_dialogues_name_the_form_wherever_the_definition_stands(corpus: Corp
     for (name, form, _), texts in corpus.dialogues.items():
         if form == BASE:
             word = PLACEHOLDER
-            assert set(texts) == {"start"}
+            assert set(texts) == {"start"}, name
         else:
             word = corpus.interpretations[name].forms[form]
-            assert set(texts) == {"start", "mid", "end"}
-        assert all(word in text for text in texts.values())
+            assert set(texts) == {"start", "mid", "end"}, name
+        for position, text in texts.items():
+            assert word in text, (name, form, position)
 
 
 def test_every_example_of_the_dialogue_experiment_has_its_dialogue(corpus: Corpus) -> None:
     """The paper's 583 templates include the five held out for each of eight interpretations."""
     names = {name for name, _, _ in corpus.dialogues}
-    examples = []
+    count = 0
     for example in corpus.examples:
-        if example.interpretations[0] in names and example.form in (BASE, "plausible", "foreign"):
-            examples.append(example)
-    for example in examples:
-        key = (example.interpretations[0], example.form, example.db_id.casefold())
-        assert key in corpus.dialogues
-    assert len(examples) == 3 * (583 - 8 * 5)
+        name = example.interpretations[0]
+        if name in names and example.form in (BASE, "plausible", "foreign"):
+            count += 1
+            assert (name, example.form, example.db_id.casefold()) in corpus.dialogues
+    assert count == 3 * (583 - 8 * 5)
 
 
 def test_base_examples_pair_by_gold_query(corpus: Corpus) -> None:
@@ -88,8 +100,8 @@ def test_base_examples_pair_by_gold_query(corpus: Corpus) -> None:
         if example.form != BASE:
             continue
         if example.template in novel:
-            assert example.query == novel[example.template].query
-            assert example.db_id == novel[example.template].db_id
+            assert example.query == novel[example.template].query, example.id
+            assert example.db_id == novel[example.template].db_id, example.id
         else:
             without_novel.add(example.interpretations[0])
     assert without_novel == {"salary_more_than", "above_average", "below_average"}
@@ -101,6 +113,7 @@ def test_examples_have_different_ids(corpus: Corpus) -> None:
 
 
 def write(folder: Path, text: str) -> Path:
+    """Write a file of the corpus."""
     file = folder / "test.tsv"
     file.write_text(text, encoding="utf-8")
     return file

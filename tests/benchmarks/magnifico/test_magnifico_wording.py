@@ -75,7 +75,7 @@ def test_the_real_file_describes_all_24(real: Path) -> None:
 def test_the_real_file_has_the_words_of_the_questions_but_for_two_interpretations(
     real: Path,
 ) -> None:
-    """For sum, the authors describe another form of the word."""
+    """The authors describe another form of the word for sum."""
     descriptions = corpora.descriptions_in(real)
     interpretations = corpora.interpretations()
     different = set()

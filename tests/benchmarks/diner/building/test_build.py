@@ -188,8 +188,8 @@ NAMES = {
 }
 
 
-def test_figures_by_hand() -> None:
-    """The figures of a split are what counting gives."""
+def test_figures_of_a_split_are_what_counting_gives() -> None:
+    """Training and test set have three names each."""
     split = {
         "train": {"names": ["fried beef", "egg", "egg, egg"]},
         "valid": {"names": ["egg"]},
@@ -422,16 +422,16 @@ def check_split(
         assert divergence_before < target
 
 
-def test_compounds_of_three_components() -> None:
-    """They are one set, or all its subsets of two and more; repeats do not count."""
+def test_compounds_of_three_components_are_one_set_or_all_subsets() -> None:
+    """Subsets have two components and more; repeats do not count."""
     assert compounds("cabc", "whole") == [("a", "b", "c")]
     subsets = [("a", "b"), ("a", "c"), ("b", "c"), ("a", "b", "c")]
     assert compounds("cabc", "subsets") == subsets
 
 
 @pytest.mark.parametrize("compound_type", ["whole", "subsets"])
-def test_compounds_of_fewer_components(compound_type: str) -> None:
-    """One component twice makes no compound; two make one."""
+def test_one_component_makes_no_compound_and_two_make_one(compound_type: str) -> None:
+    """A component that comes twice is one."""
     assert compounds("bb", compound_type) == []
     assert compounds("ba", compound_type) == [("a", "b")]
 
