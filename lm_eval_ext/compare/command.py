@@ -1,7 +1,7 @@
 """``lm-eval-ext compare``: from its options to text, Markdown, CSV, JSON or LaTeX with booktabs."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from operator import attrgetter
@@ -147,7 +147,9 @@ def rendered(report: Report, format_: str) -> str:
         return _latex(report)
     pairs = []
     for table in report.tables:
-        pairs += [{**_subject(table), **vars(pair)} for pair in table.pairs]
+        subject = _subject(table)
+        for pair in table.pairs:
+            pairs.append({**subject, **vars(pair)})
     content = asdict(report)
     for table_content in content["tables"]:
         tests = table_content.pop("tests") or {}
@@ -197,9 +199,11 @@ def rendered_seeds(report: Report, format_: str) -> str:
         raise OptionError("--by-seed has no format latex; use text, markdown, csv or json")
     report.tables.sort(key=attrgetter("task", "title", "part"))
     names = _names(report.tables)
-    rows = [_seed_row(table) for table in report.tables]
     lines = []
-    for name, row in zip(names, rows, strict=True):
+    records = []
+    for name, table in zip(names, report.tables, strict=True):
+        row = _seed_row(table)
+        records.append(asdict(row))
         shown = (
             value(row.mean, row.unit),
             number(row.sd, row.unit),
@@ -208,7 +212,6 @@ def rendered_seeds(report: Report, format_: str) -> str:
         lines.append([name or one_line(row.condition), str(row.seeds), *shown])
     columns = ("condition", "seeds", "mean", "sd", LEVEL)
     sections = [(_heading(report.tables), columns, lines), *_below(report, names)]
-    records = [asdict(row) for row in rows]
     return _shown(sections, records, records, format_)
 
 
@@ -274,20 +277,20 @@ def _subject(table: Table) -> dict[str, str]:
 
 def _varying(tables: Sequence[Table]) -> set[str]:
     """Return the keys of subjects that have several values among tables."""
-    subjects = [_subject(table) for table in tables]
+    reference = _subject(tables[0])
     varying = set()
-    for key in subjects[0]:
-        values = {subject[key] for subject in subjects}
-        if len(values) > 1:
-            varying.add(key)
+    for table in tables:
+        for key, word in _subject(table).items():
+            if word != reference[key]:
+                varying.add(key)
     return varying
 
 
 def _heading(tables: Sequence[Table]) -> str:
     """Return what all tables have in common, such as the task and the number of documents."""
-    varying = _varying(tables)
     subject = _subject(tables[0])
-    words = [word for key, word in subject.items() if word and key not in varying]
+    shared_keys = subject.keys() - _varying(tables)
+    words = _words(subject, shared_keys)
     counts = {table.count for table in tables}
     if len(counts) == 1:
         words += counts
@@ -301,10 +304,13 @@ def _names(tables: Sequence[Table]) -> list[str]:
         varying.discard("title")  # where every task has its own metric, the task says enough
     names = []
     for table in tables:
-        words = [word for key, word in _subject(table).items() if word and key in varying]
-        name = one_line(", ".join(words))
+        name = one_line(", ".join(_words(_subject(table), varying)))
         names.append(metric_heading(name, lower_is_better=table.lower_is_better))
     return names
+
+
+def _words(subject: Mapping[str, str], keys: Collection[str]) -> list[str]:
+    return [word for key, word in subject.items() if word and key in keys]
 
 
 def _single_table(table: Table, heading: str) -> Iterator[Section]:
@@ -319,8 +325,8 @@ def _single_table(table: Table, heading: str) -> Iterator[Section]:
     value_heading = metric_heading("value", lower_is_better=table.lower_is_better)
     yield heading, ("system", value_heading, LEVEL), rows
     lines = []
-    for first, pairs in groupby(table.pairs, attrgetter("first")):
-        lines.append([one_line(first), "", "", "", ""])
+    for minuend, pairs in groupby(table.pairs, attrgetter("first")):
+        lines.append([one_line(minuend), "", "", "", ""])
         for pair in pairs:
             lines.append([f"  less {one_line(pair.second)}", *_pair_cells(pair, unit).values()])
     if lines:

@@ -24,8 +24,8 @@ from lm_eval_ext.stats.statistics import (
     document_values,
     estimate,
     pairs,
-    parts,
     shared_documents,
+    split_question,
 )
 from lm_eval_ext.text import counted
 
@@ -166,8 +166,8 @@ def compare(
         cases = _cases_on(tasks, conditions)
     if not cases:
         available = ", ".join(dict.fromkeys(task for model in models for task in model.runs))
-        wanted = " and ".join(tasks)
-        raise OptionError(f"no model has results on {wanted}; available: {available}")
+        task_names = " and ".join(tasks)
+        raise OptionError(f"no model has results on {task_names}; available: {available}")
     report = Report(tasks if within else [model.label for model in models])
     last_error: LmEvalExtError | None = None
     for case in cases:
@@ -254,8 +254,8 @@ def _compare_case(
             ),
             is_by_seed=options.seeds,
         )
-        for part, part_question in parts(joint_table, question):
-            yield comparison.table(part, part_question)
+        for facet_values, part_question in split_question(joint_table, question):
+            yield comparison.table(facet_values, part_question)
 
 
 def _aligned(case: _Case, options: _Options, report: Report) -> "dict[str, DataFrame]":
@@ -312,7 +312,7 @@ class _Comparison:
     has_file_values: bool
     is_by_seed: bool
 
-    def table(self, part: Mapping[str, str], question: Question) -> Table:
+    def table(self, facet_values: Mapping[str, str], question: Question) -> Table:
         """Return the table of one part."""
         measure = question.measure
         systems = self._on_shared_documents(question)
@@ -330,13 +330,13 @@ class _Comparison:
         if self.card:
             baseline = self.card.baseline(self.case.task, question)
             published = self.card.published(self.case.task, question)
-            words = ", ".join(map(self.card.word, part.values()))
+            words = ", ".join(map(self.card.word, facet_values.values()))
             unit = self.card.cluster.unit_at(best.level)
         return Table(
             task=self.case.task,
             model=self.case.model,
             title=self.title,
-            part=", ".join(part.values()),
+            part=", ".join(facet_values.values()),
             words=words,
             metric=measure.name,
             unit=measure.unit,

@@ -24,7 +24,7 @@ from lm_eval_ext.results.inspection import (
     views_of,
 )
 from lm_eval_ext.results.sample_scores import SampleScore, values_of
-from lm_eval_ext.results.samples import Part
+from lm_eval_ext.results.samples import Detail
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ def _document(document: InspectedDocument) -> Json:
     prompts: list[Json] = []
     for prompt in document.prompts:
         prompts.append([[turn.role, _cut(turn.text)] for turn in prompt])
-    parts: list[Json] = [_part(part) for part in document.parts]
+    details: list[Json] = [_detail(detail) for detail in document.details]
     title = one_line(document.title, limit=_MAX_TITLE)
-    return [title, document.id, _cut(document.gold), parts, prompts]
+    return [title, document.id, _cut(document.gold), details, prompts]
 
 
 def _model(
@@ -112,10 +112,10 @@ def _model(
     answers: list[Json] = []
     responses: list[Json] = []
     reasons: list[Json] = []
-    all_parts: list[Json] = []
+    all_details: list[Json] = []
     for key in reference:
         if key not in inspected:
-            for column in (answers, responses, reasons, all_parts):
+            for column in (answers, responses, reasons, all_details):
                 column.append(None)
             continue
         view = inspected[key]
@@ -123,11 +123,12 @@ def _model(
         answers.append(0 if is_gold else _cut(view.answer))
         responses.append(0 if view.response == view.answer else _cut(view.response))
         reasons.append(view.reason)
-        parts = list(view.parts)
+        details = list(view.details)
         prompts = model.samples[key].prompts
         if prompts != reference[key].prompts:
-            parts += [Part("Prompt of this model", prompt) for prompt in dict.fromkeys(prompts)]
-        all_parts.append([_part(part) for part in parts])
+            for prompt in dict.fromkeys(prompts):
+                details.append(Detail("Prompt of this model", prompt))
+        all_details.append([_detail(detail) for detail in details])
     scores: list[Json] = []
     for values in model.scores:
         scores.append([values.get(key) for key in reference])
@@ -135,16 +136,16 @@ def _model(
         "answers": answers,
         "responses": responses,
         "reasons": reasons,
-        "parts": all_parts,
+        "parts": all_details,
         "scores": scores,
     }
 
 
-def _part(part: Part) -> Json:
+def _detail(detail: Detail) -> Json:
     table: list[Json] = []
-    for row in part.table:
+    for row in detail.table:
         table.append([_cut(cell) for cell in row])
-    fields = {**asdict(part), "text": _cut(part.text), "table": table}
+    fields = {**asdict(detail), "text": _cut(detail.text), "table": table}
     return {name: value for name, value in fields.items() if value}
 
 

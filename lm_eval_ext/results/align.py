@@ -145,10 +145,12 @@ class _RunPair:
 
     def _different_parts(self, free: frozenset[str]) -> dict[str, tuple[str, str]]:
         """Return the parts of the signatures that differ, each with both values."""
-        parts, other_parts = [parts_of(run.signature, free) for run in self.runs]
+        run, other_run = self.runs
+        values = parts_of(run.signature, free)
+        other_values = parts_of(other_run.signature, free)
         different = {}
-        for name in dict.fromkeys([*parts, *other_parts]):
-            value, other_value = parts.get(name, "none"), other_parts.get(name, "none")
+        for name in dict.fromkeys([*values, *other_values]):
+            value, other_value = values.get(name, "none"), other_values.get(name, "none")
             if value != other_value:
                 different[name] = (value, other_value)
         return different
@@ -192,12 +194,14 @@ def align_tasks(runs: Mapping[str, Run]) -> "dict[str, DataFrame]":
 
 def parts_of(signature: str, free: frozenset[str] = FREE) -> dict[str, str]:
     """Return the parts of a signature that may not differ, with the version's first number."""
-    parts = {}
-    for part in signature.split("|"):
-        key, _, value = part.partition(":")
-        parts[key] = value
-    parts["version"] = parts["version"].partition(".")[0]
-    return {key: value for key, value in parts.items() if key not in free}
+    values = {}
+    for key_and_value in signature.split("|"):
+        key, _, value = key_and_value.partition(":")
+        if key not in free:
+            values[key] = value
+    if "version" in values:
+        values["version"] = values["version"].partition(".")[0]
+    return values
 
 
 def majority_setup(runs: Mapping[str, Run]) -> frozenset[str]:
@@ -209,8 +213,8 @@ def majority_setup(runs: Mapping[str, Run]) -> frozenset[str]:
     setups: dict[str, _Setup] = {}
     for name, run in runs.items():
         _, total = run.documents
-        parts = tuple(parts_of(run.signature).items())
-        setups[name] = _Setup(run.is_whole, total, parts)
+        signature = tuple(parts_of(run.signature).items())
+        setups[name] = _Setup(run.is_whole, total, signature)
     counts = Counter(setups.values())
 
     def rank(setup: _Setup) -> tuple[bool, bool, int]:

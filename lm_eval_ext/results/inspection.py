@@ -15,7 +15,7 @@ from lm_eval_ext.harness.names import READING, VERDICT
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.registry import BENCHMARKS
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
+from lm_eval_ext.results.samples import AnswerView, Detail, DocumentView
 from lm_eval_ext.results.table import keyed_samples
 from lm_eval_ext.results.turns import Turn, turns_of
 from lm_eval_ext.text import one_line
@@ -83,12 +83,12 @@ class LoggedSample:
 
 @dataclass(frozen=True)
 class InspectedDocument:
-    """A document that all models were asked: a title, the right answer, parts, and the prompts."""
+    """A document that all models were asked: a title, the right answer, details, prompts."""
 
     title: str
     id: str
     gold: str
-    parts: tuple[Part, ...]
+    details: tuple[Detail, ...]
     prompts: tuple[tuple[Turn, ...], ...]
 
 
@@ -100,15 +100,15 @@ class InspectedAnswer:
         response: The whole response, as the model wrote it.
         answer: What was read from it.
         rule: By which rule it was read.
-        reason: Why it is right or wrong, in one line; "" where only the parts say it.
-        parts: What explains the score.
+        reason: Why it is right or wrong, in one line; "" where only the details say it.
+        details: What explains the score.
     """
 
     response: str
     answer: str
     rule: str
     reason: str
-    parts: tuple[Part, ...]
+    details: tuple[Detail, ...]
 
 
 def logged_samples(run: Run) -> Iterator[LoggedSample]:
@@ -194,7 +194,7 @@ def inspect_documents(
         different_prompts = dict.fromkeys(sample.prompts)
         prompts = tuple(tuple(turns_of(prompt)) for prompt in different_prompts)
         id_ = str(sample.doc.get("id", ""))
-        documents.append(InspectedDocument(view.title, id_, view.gold, view.parts, prompts))
+        documents.append(InspectedDocument(view.title, id_, view.gold, view.details, prompts))
     return views, documents
 
 
@@ -223,7 +223,7 @@ def inspect_answers(
                 answer=view.answer,
                 rule=_rule(sample),
                 reason=_reason(sample, document, view),
-                parts=view.parts,
+                details=view.details,
             )
         )
     return answers
@@ -262,8 +262,8 @@ def _reason(sample: LoggedSample, document: InspectedDocument, view: AnswerView)
         return "no answer was found in the response"
     if sample.verdict:
         return verdict_text(sample.verdict)
-    if view.parts or len(sample.answers) > 1:
-        return ""  # the parts say it
+    if view.details or len(sample.answers) > 1:
+        return ""  # the details say it
     if "db_id" in sample.doc:
         return "not known: these samples have no verdict, and the database is not available here"
     if view.answer.strip() == document.gold.strip():

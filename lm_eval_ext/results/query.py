@@ -18,8 +18,8 @@ from lm_eval_ext.stats.statistics import (
     NONE,
     Estimate,
     estimate,
-    parts,
     shared_documents,
+    split_question,
     values_by_document,
 )
 from lm_eval_ext.text import counted, names_in
@@ -174,25 +174,26 @@ def estimates(
         OptionError: The samples lack the values or parts that are asked for.
         DataError: Samples are needed, and were not logged or cannot be read.
     """
-    known = _estimate_in_file(run, question)
-    if known is not None:
-        return [({}, known)]
+    estimate_in_file = _estimate_in_file(run, question)
+    if estimate_in_file is not None:
+        return [({}, estimate_in_file)]
     table = rows(run)
     check(run.task, table, question, named_facets)
-    return [
-        (part, estimate(table, part_question)) for part, part_question in parts(table, question)
-    ]
+    estimated_parts = []
+    for facet_values, part_question in split_question(table, question):
+        estimated_parts.append((facet_values, estimate(table, part_question)))
+    return estimated_parts
 
 
 def _estimate_in_file(run: Run, question: Question) -> Estimate | None:
     """Return the estimate that the results file has for a question; None if it has none."""
     if question.by:
         return None
-    for metric, known in run.scores.items():
+    for metric, metric_estimate in run.scores.items():
         metric_question = question_of(run, metric)
         same_measure = metric_question.measure == question.measure
         if same_measure and metric_question.filter == question.filter:
-            return known
+            return metric_estimate
     return None
 
 
@@ -225,12 +226,14 @@ def query_rows(run: Run, query: ScoreQuery) -> Iterator[QueryRow]:
         DataError: Samples are needed, and were not logged or cannot be read.
     """
     if not query.is_question:
-        for metric, known in run.scores.items():
-            yield QueryRow(run, metric, run.title(metric), {}, question_of(run, metric), known)
+        for metric, metric_estimate in run.scores.items():
+            question = question_of(run, metric)
+            yield QueryRow(run, metric, run.title(metric), {}, question, metric_estimate)
         return
     for title, question in query.questions(run):
-        for part, part_estimate in estimates(run, question, query.filter):
-            yield QueryRow(run, question.measure.name, title, part, question, part_estimate)
+        for facet_values, part_estimate in estimates(run, question, query.filter):
+            metric = question.measure.name
+            yield QueryRow(run, metric, title, facet_values, question, part_estimate)
 
 
 def check(task: str, table: "DataFrame", question: Question, named_facets: Collection[str]) -> None:
@@ -263,9 +266,9 @@ def _check_facet_values(
 ) -> None:
     """Check that a table has one of the values that are asked for; all, if a user named them."""
     available = set(table[facet].dropna())
-    wanted = question.filter.get(facet, ())
-    unknown = [value for value in wanted if value not in available]
-    if unknown and (is_named or len(unknown) == len(wanted)):
+    required = question.filter.get(facet, ())
+    unknown = [value for value in required if value not in available]
+    if unknown and (is_named or len(unknown) == len(required)):
         raise OptionError(
             f"{task}: no {facet} {', '.join(unknown)}; available: {', '.join(sorted(available))}"
         )
@@ -275,7 +278,7 @@ def _check_parts(task: str, table: "DataFrame", question: Question) -> None:
     """Check that some document has all that is asked for, and what a measure compares with."""
     tables = [
         shared_documents({"": table}, part_question)[""]
-        for _, part_question in parts(table, question)
+        for _, part_question in split_question(table, question)
     ]
     if all(part_table.empty for part_table in tables):
         raise OptionError(f"{task}: no document has all that is asked for")

@@ -23,9 +23,9 @@ from lm_eval_ext.results.inspection import (
 from lm_eval_ext.results.models import Model, choose_tasks, runs_by_model
 from lm_eval_ext.results.query import ScoreQuery, check
 from lm_eval_ext.results.sample_scores import SampleScore, kind_of, values_for
-from lm_eval_ext.results.samples import Part
+from lm_eval_ext.results.samples import Detail
 from lm_eval_ext.results.table import rows
-from lm_eval_ext.stats.statistics import number, parts
+from lm_eval_ext.stats.statistics import number, split_question
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def samples_report(
         DataError: Samples were not logged or cannot be read.
     """
     chosen = _choose_models(models, _choose_task(models, task), query)
-    shown = list(_parts(chosen, query))
+    shown = list(_shown_parts(chosen, query))
     if format_ == "jsonl":
         return "".join(_json_lines(chosen[0].run.task, shown))
     if format_ == "markdown":
@@ -270,7 +270,7 @@ def _label(name: str, labels: Sequence[str]) -> str:
     return matching[0]
 
 
-def _parts(models: Sequence[_ModelSamples], query: SampleQuery) -> Iterator[ShownPart]:
+def _shown_parts(models: Sequence[_ModelSamples], query: SampleQuery) -> Iterator[ShownPart]:
     """Yield the parts of the first metric that is asked for, with their samples."""
     has_samples = False
     for part in _scored_parts(models, query.query):
@@ -302,7 +302,7 @@ def _scored_parts(models: Sequence[_ModelSamples], query: ScoreQuery) -> Iterato
     if measure.of_sample:
         title = title.replace(measure.title, measure.of_sample)
     score = SampleScore(list(metrics[:1]), title, kind_of(measure))
-    for facet_values, part_question in parts(joint_table, question):
+    for facet_values, part_question in split_question(joint_table, question):
         values = [dict(values_for(model.table, part_question)) for model in models]
         keys = list(reference.samples)
         if facet_values:
@@ -343,14 +343,14 @@ def _sample_text(
         for prompt in document.prompts:
             for turn in prompt:
                 yield from _field(turn.role or "prompt", turn.text, query, width)
-    for part in document.parts:
-        if query.is_whole or part.beside:
-            yield from _part_text(part, width)
+    for detail in document.details:
+        if query.is_whole or detail.beside:
+            yield from _detail_text(detail, width)
     if len(sample.answers) == 2 and width >= _SIDE_BY_SIDE:  # noqa: PLR2004
         half = (width - 3) // 2
-        left = _answer_text(sample.answers[0], document, query, half)
-        right = _answer_text(sample.answers[1], document, query, half)
-        for left_line, right_line in zip_longest(left, right, fillvalue=""):
+        left_column = _answer_text(sample.answers[0], document, query, half)
+        right_column = _answer_text(sample.answers[1], document, query, half)
+        for left_line, right_line in zip_longest(left_column, right_column, fillvalue=""):
             yield f"{left_line:{half}} │ {right_line}".rstrip()
         return
     for answer in sample.answers:
@@ -374,8 +374,8 @@ def _answer_text(
     yield from _field("score", answer.score, query, width)
     if inspected.reason:
         yield from _field("why", inspected.reason, query, width)
-    for part in inspected.parts:
-        yield from _part_text(part, width)
+    for detail in inspected.details:
+        yield from _detail_text(detail, width)
 
 
 def _field(label: str, content: str, query: SampleQuery, width: int) -> Iterator[str]:
@@ -400,18 +400,18 @@ def _wrapped(line: str, width: int) -> list[str]:
     return lines or [""]
 
 
-def _part_text(part: Part, width: int) -> Iterator[str]:
-    """Yield a part's text or table below its title."""
+def _detail_text(detail: Detail, width: int) -> Iterator[str]:
+    """Yield a detail's text or table below its title."""
     indent = " " * _LABEL_WIDTH
-    if not part.table:
+    if not detail.table:
         yield fill(
-            f"{part.title}: {one_line(part.text)}",
+            f"{detail.title}: {one_line(detail.text)}",
             width,
             initial_indent=indent,
             subsequent_indent=indent,
         )
         return
-    heading, columns, lines = _section(part)
+    heading, columns, lines = _section(detail)
     yield fill(heading, width, initial_indent=indent, subsequent_indent=indent)
     for line in _table_text([columns, *lines], width - _LABEL_WIDTH):
         yield f"{indent}{line}".rstrip()
@@ -432,16 +432,16 @@ def _table_text(lines: Sequence[Sequence[str]], width: int) -> Iterator[str]:
             yield "─" * (sum(sizes) + gaps)
 
 
-def _section(part: Part) -> tuple[str, list[str], list[list[str]]]:
-    """Return a part's table with a first column that marks the rows that differ."""
-    head, *body = part.table
+def _section(detail: Detail) -> tuple[str, list[str], list[list[str]]]:
+    """Return a detail's table with a first column that marks the rows that differ."""
+    head, *body = detail.table
     columns = _short_cells(head)
     lines = [_short_cells(row) for row in body]
-    if part.marked:
+    if detail.marked:
         columns.insert(0, "")
         for row_number, row in enumerate(lines):
-            row.insert(0, "≠" if row_number in part.marked else "")
-    return one_line(part.title), columns, lines
+            row.insert(0, "≠" if row_number in detail.marked else "")
+    return one_line(detail.title), columns, lines
 
 
 def _short_cells(row: Sequence[str]) -> list[str]:
@@ -473,8 +473,8 @@ def _sample_markdown(position: int, sample: ShownSample, query: SampleQuery) -> 
         for prompt in document.prompts:
             for turn in prompt:
                 yield from _block(turn.role.capitalize() or "Prompt", turn.text)
-    for part in document.parts:
-        yield from _part_markdown(part)
+    for detail in document.details:
+        yield from _detail_markdown(detail)
     for answer in sample.answers:
         inspected = answer.answer
         yield ""
@@ -488,8 +488,8 @@ def _sample_markdown(position: int, sample: ShownSample, query: SampleQuery) -> 
         if inspected.rule:
             yield ""
             yield f"Read as: {escape_markdown(inspected.rule)}"
-        for part in inspected.parts:
-            yield from _part_markdown(part)
+        for detail in inspected.details:
+            yield from _detail_markdown(detail)
 
 
 def _block(label: str, content: str) -> Iterator[str]:
@@ -501,12 +501,12 @@ def _block(label: str, content: str) -> Iterator[str]:
     yield from ("", f"{label}:", "", ticks, writable, ticks)
 
 
-def _part_markdown(part: Part) -> Iterator[str]:
-    if not part.table:
-        yield from _block(part.title, part.text)
+def _detail_markdown(detail: Detail) -> Iterator[str]:
+    if not detail.table:
+        yield from _block(detail.title, detail.text)
         return
     yield ""
-    yield markdown([_section(part)]).rstrip()
+    yield markdown([_section(detail)]).rstrip()
 
 
 def _json_lines(task: str, shown: Sequence[ShownPart]) -> Iterator[str]:
@@ -520,7 +520,7 @@ def _json_lines(task: str, shown: Sequence[ShownPart]) -> Iterator[str]:
                 "id": document.id,
                 "question": document.title,
                 "gold": document.gold,
-                "document": [_part_fields(view_part) for view_part in document.parts],
+                "document": [_detail_fields(detail) for detail in document.details],
                 "prompts": [[vars(turn) for turn in prompt] for prompt in document.prompts],
                 "models": [_answer_fields(answer) for answer in sample.answers],
             }
@@ -538,9 +538,14 @@ def _answer_fields(answer: ShownAnswer) -> dict[str, object]:
         "answer": inspected.answer,
         "read_as": inspected.rule,
         "reason": inspected.reason,
-        "parts": [_part_fields(part) for part in inspected.parts],
+        "parts": [_detail_fields(detail) for detail in inspected.details],
     }
 
 
-def _part_fields(part: Part) -> dict[str, object]:
-    return {"title": part.title, "text": part.text, "table": part.table, "marked": part.marked}
+def _detail_fields(detail: Detail) -> dict[str, object]:
+    return {
+        "title": detail.title,
+        "text": detail.text,
+        "table": detail.table,
+        "marked": detail.marked,
+    }

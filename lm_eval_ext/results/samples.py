@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of a view: a text, or a table with a head, under a title.
+class Detail:
+    """What a view shows beside an answer: a text, or a table with a head, under a title.
 
-    ``marked`` are numbers of rows, the first below the head being 0; a part of a document may stand
-    ``beside`` those of the answers.
+    ``marked`` are numbers of rows, the first below the head being 0; what belongs to a document may
+    stand ``beside`` the details of the answers.
     """
 
     title: str
@@ -26,19 +26,19 @@ class Part:
 
 @dataclass(frozen=True)
 class DocumentView:
-    """A document that all models were asked: a title of one line, the right answer, and parts.
+    """A document that all models were asked: a title of one line, the right answer, and details.
 
     The page adds the prompts.
     """
 
     title: str
     gold: str
-    parts: tuple[Part, ...] = ()
+    details: tuple[Detail, ...] = ()
 
 
 @dataclass(frozen=True)
 class AnswerView:
-    """One model's answer as it was scored, and parts to show, such as an executed query's rows."""
+    """One model's answer as it was scored, and details, such as an executed query's rows."""
 
     answer: str
-    parts: tuple[Part, ...] = ()
+    details: tuple[Detail, ...] = ()

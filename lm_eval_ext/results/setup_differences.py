@@ -36,20 +36,22 @@ _LONGEST = 40
 """Characters of a setting's value."""
 
 
-def differences_in_words(first: Run, second: Run, parts: Mapping[str, tuple[str, str]]) -> str:
+def differences_in_words(
+    run: Run, other_run: Run, differences: Mapping[str, tuple[str, str]]
+) -> str:
     """Return what differs, such as ``max_gen_toks 256 / 128``.
 
     Args:
-        first: A run.
-        second: Another run on the same task.
-        parts: The parts of the signatures that differ, each with both values.
+        run: A run.
+        other_run: Another run on the same task.
+        differences: The parts of the signatures that differ, each with both values.
     """
     words = []
-    for name, (value, other_value) in parts.items():
+    for name, (value, other_value) in differences.items():
         if name in _YES_OR_NO:
             words.append(_presence(_YES_OR_NO[name], value, other_value))
         elif name == "config":
-            settings = _settings(first.config, second.config)
+            settings = _settings(run.config, other_run.config)
             words.extend(settings or [f"{_NAMES[name]} ({value} / {other_value})"])
         else:
             words.append(f"{_NAMES.get(name, name)} {value} / {other_value}")

@@ -67,8 +67,8 @@ class Difference:
 
 
 def paired_difference(
-    first: Sequence[float],
-    second: Sequence[float],
+    scores_a: Sequence[float],
+    scores_b: Sequence[float],
     clusters: Sequence[str],
     *,
     limits: Limits = NO_LIMITS,
@@ -79,8 +79,8 @@ def paired_difference(
     otherwise :func:`swap_test` on the clusters' sums of differences, which is a sign-flip test.
 
     Args:
-        first: The first system's score of each document.
-        second: The second system's, in the same order.
+        scores_a: The score of each document by system A.
+        scores_b: The same of system B, in the same order.
         clusters: The documents' clusters.
         limits: The limits of the difference.
 
@@ -90,7 +90,7 @@ def paired_difference(
     import numpy as np
     import pandas as pd
 
-    scores = np.array([first, second], dtype=float)
+    scores = np.array([scores_a, scores_b], dtype=float)
     gaps = scores[0] - scores[1]
     value = math.fsum(gaps) / len(gaps)
     estimate = mean_estimate(gaps, clusters)
@@ -110,8 +110,8 @@ def paired_difference(
 
 
 def paired_statistic(
-    first: "Array",
-    second: "Array",
+    sums_a: "Array",
+    sums_b: "Array",
     statistic: "Statistic",
     sizes: "Array",
     *,
@@ -122,8 +122,8 @@ def paired_statistic(
     The standard error is that of the jackknife, both systems without the same cluster.
 
     Args:
-        first: By cluster, the first system's sums.
-        second: The second system's, in the same order.
+        sums_a: By cluster, the sums of system A.
+        sums_b: The same of system B, in the same order.
         statistic: From sums to values, as in :func:`swap_test`.
         sizes: By cluster, the number of documents.
         limits: The limits of the difference.
@@ -136,10 +136,10 @@ def paired_statistic(
     def gap(sums: "Array") -> "Array":
         return statistic(sums[:, 0]) - statistic(sums[:, 1])
 
-    sums = np.stack([first, second], axis=1)
+    sums = np.stack([sums_a, sums_b], axis=1)
     value = float(gap(sums.sum(axis=0)[None])[0])
     estimate = jackknife(sums, gap, sizes)
-    p = swap_test(first, second, statistic)
+    p = swap_test(sums_a, sums_b, statistic)
     return _difference(value, estimate, limits, p, "swap")
 
 
@@ -174,7 +174,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
     return min(1.0, 2 * float(special.bdtr(fewer, discordant, 0.5)))
 
 
-def swap_test(first: "Array", second: "Array", statistic: "Statistic") -> float | None:
+def swap_test(sums_a: "Array", sums_b: "Array", statistic: "Statistic") -> float | None:
     """Test a statistic of sums over clusters, recomputed for exchanges of the systems.
 
     The p-value is the share of exchanges whose difference is at least as far from 0 as the observed
@@ -182,8 +182,8 @@ def swap_test(first: "Array", second: "Array", statistic: "Statistic") -> float 
     random ones and the observed one (Phipson and Smyth 2010).
 
     Args:
-        first: By cluster, the sums that the statistic needs.
-        second: The same of the other system, in the same order.
+        sums_a: By cluster, the sums that the statistic needs.
+        sums_b: The same of the other system, in the same order.
         statistic: From sums, with one axis in front, to values (NaN: undefined, which counts as
             extreme).
 
@@ -192,19 +192,19 @@ def swap_test(first: "Array", second: "Array", statistic: "Statistic") -> float 
     """
     import numpy as np
 
-    if len(first) < 2:  # noqa: PLR2004
+    if len(sums_a) < 2:  # noqa: PLR2004
         return None
-    total_first, total_second = first.sum(axis=0), second.sum(axis=0)
+    total_a, total_b = sums_a.sum(axis=0), sums_b.sum(axis=0)
 
     def distance(exchanged: "Array") -> "Array":
         """Return how far apart the systems are, given what they exchange."""
-        gaps: Array = statistic(total_first + exchanged) - statistic(total_second - exchanged)
+        gaps: Array = statistic(total_a + exchanged) - statistic(total_b - exchanged)
         return np.abs(gaps)
 
-    observed = float(distance(np.zeros((1, *total_first.shape)))[0])
+    observed = float(distance(np.zeros((1, *total_a.shape)))[0])
     if math.isnan(observed):
         return None
-    gaps = second - first
+    gaps = sums_b - sums_a
     gaps[np.abs(gaps) <= _NEGLIGIBLE * np.abs(gaps).max()] = 0
     differs = gaps.any(axis=tuple(range(1, gaps.ndim)))
     if not differs.any():

@@ -85,14 +85,16 @@ def matching_rows(rows: "DataFrame", where: Filter, shared: Mapping[str, str] = 
     for facet, values in where.items():
         if facet not in rows:
             return rows.iloc[:0]
-        wanted = set(values)
+        accepted = set(values)
         if facet in shared:
-            wanted.add(shared[facet])
-        rows = rows[rows[facet].isin(wanted)]
+            accepted.add(shared[facet])
+        rows = rows[rows[facet].isin(accepted)]
     return rows
 
 
-def parts(rows: "DataFrame", question: Question) -> "Iterator[tuple[dict[str, str], Question]]":
+def split_question(
+    rows: "DataFrame", question: Question
+) -> "Iterator[tuple[dict[str, str], Question]]":
     """Yield each part, its values by facet, and the question about it, in the order of the rows."""
     if not question.by:
         yield {}, question
@@ -101,11 +103,11 @@ def parts(rows: "DataFrame", question: Question) -> "Iterator[tuple[dict[str, st
     rows = matching_rows(rows, question.filter)
     facets = rows[_has_value(rows, measure)].reindex(columns=list(question.by))
     for values in facets.dropna().drop_duplicates().itertuples(index=False, name=None):
-        part = dict(zip(question.by, map(str, values), strict=True))
-        is_shared = any(measure.shared.get(facet) == value for facet, value in part.items())
-        if not is_shared:
-            conditions = {facet: (value,) for facet, value in part.items()}
-            yield part, Question(measure, {**question.filter, **conditions})
+        facet_values = dict(zip(question.by, map(str, values), strict=True))
+        if facet_values.items() & measure.shared.items():
+            continue
+        conditions = {facet: (value,) for facet, value in facet_values.items()}
+        yield facet_values, Question(measure, {**question.filter, **conditions})
 
 
 def _has_value(rows: "DataFrame", measure: Measure) -> "Series":
@@ -414,9 +416,9 @@ def pairs(systems: "Mapping[str, DataFrame]", question: Question) -> list[Pair]:
         return []
     compare = _comparer(shared, question.measure)
     compared = []
-    for first, second in combinations(shared, 2):
-        difference = compare(first, second)
-        compared.append(Pair(**vars(difference), first=first, second=second))
+    for name_a, name_b in combinations(shared, 2):
+        difference = compare(name_a, name_b)
+        compared.append(Pair(**vars(difference), first=name_a, second=name_b))
     adjust(compared)
     return compared
 
@@ -431,12 +433,12 @@ def _comparer(
         sums = {name: cluster_sums(rows, measure) for name, rows in systems.items()}
         sizes = cluster_sizes(next(iter(systems.values())))
         compare_sums = partial(paired_statistic, statistic=statistic, sizes=sizes, limits=limits)
-        return lambda first, second: compare_sums(sums[first], sums[second])
+        return lambda name_a, name_b: compare_sums(sums[name_a], sums[name_b])
     tables = {name: document_values(rows, measure) for name, rows in systems.items()}
     clusters = next(iter(tables.values()))[CLUSTER]
     values = {name: table[measure.name].loc[clusters.index] for name, table in tables.items()}
     compare_values = partial(paired_difference, clusters=clusters.tolist(), limits=limits)
-    return lambda first, second: compare_values(values[first], values[second])
+    return lambda name_a, name_b: compare_values(values[name_a], values[name_b])
 
 
 def adjust(compared: Sequence[Pair]) -> None:

@@ -48,10 +48,10 @@ def test_each_benchmark_shows_documents_and_answers(name: str) -> None:
     assert all(document.title and document.gold for document in shown)
     assert len({document.title for document in shown}) > 1
     for view_of_sample in (*shown, *answered):
-        for part in view_of_sample.parts:
-            assert part.title
-            assert part.text or part.table
-            assert len({len(row) for row in part.table}) <= 1
+        for detail in view_of_sample.details:
+            assert detail.title
+            assert detail.text or detail.table
+            assert len({len(row) for row in detail.table}) <= 1
 
 
 MANY = (
@@ -92,7 +92,7 @@ def test_rows_of_the_answer_that_differ_from_the_golds_are_marked(
 
     (doc, *_) = documents("magnifico_mini")
     (shown,) = view.answers([{**doc, "query": gold}], [[answer]])
-    (part,) = shown.parts
+    (part,) = shown.details
     assert part.title == f"What it returns, {title}"
     assert part.marked == marked
 
@@ -101,15 +101,15 @@ def test_the_golds_rows_are_shown_once_beside_those_of_the_answers() -> None:
     from lm_eval_ext.benchmarks.magnifico import view
 
     (doc, *_) = documents("magnifico_mini")
-    (gold,) = view.documents([doc], [[]])[0].parts
+    (gold,) = view.documents([doc], [[]])[0].details
     assert gold.beside
     queries = ((doc["query"],), ("SELECT nothing FROM nowhere",), ("",))
     same, wrong, empty = view.answers([doc, doc, doc], queries)
-    (rows_of_same,) = same.parts
+    (rows_of_same,) = same.details
     assert gold.table == rows_of_same.table != ()
-    (error,) = wrong.parts
+    (error,) = wrong.details
     assert "nowhere" in error.text
-    assert empty.parts == ()
+    assert empty.details == ()
 
 
 def test_comparisons_that_failed_come_first_by_how_many_nats() -> None:
@@ -123,10 +123,10 @@ def test_comparisons_that_failed_come_first_by_how_many_nats() -> None:
     responses = [f"[{likely.get(name, -9.0)}, False]" for name in doc["condition"]]
     shown, broken = view.answers([doc, doc], [responses, ["broken"]])
     assert shown.answer == "14 of 15 comparisons right; 2 more count apart"
-    _, wrong_row, *right_rows = shown.parts[0].table
+    _, wrong_row, *right_rows = shown.details[0].table
     item = doc["item"]
     assert wrong_row == ("wrong", f"the {item}: a {item}, no {item} > a {item}, a {item}", "-0.50")
-    assert shown.parts[0].marked == (0,)
+    assert shown.details[0].marked == (0,)
     assert {row[0] for row in right_rows} == {"right", "right, apart"}
     assert broken.answer == "(no log-probabilities)"
 
@@ -144,7 +144,7 @@ def test_components_of_a_name_are_hit_missing_or_extra(answer: str, components: 
     from lm_eval_ext.benchmarks.diner import view
 
     (shown,) = view.answers([{"answer": "烤鸡翅"}], [[answer]])
-    part = shown.parts[0]
+    part = shown.details[0]
     assert sorted(row[2] for row in part.table[1:]) == components
     assert ("does not parse" in part.text) == (not components)
 

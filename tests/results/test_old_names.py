@@ -17,7 +17,7 @@ from support.old_names import question_behind
 
 from lm_eval_ext.cards import cards
 from lm_eval_ext.stats.measures import Question
-from lm_eval_ext.stats.statistics import estimate, parts
+from lm_eval_ext.stats.statistics import estimate, split_question
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = json.loads(
@@ -131,7 +131,7 @@ def best_template(table: Any, template: str, is_best: float) -> None:
     measure = cards()["conceptual"].question_of("score/concept").measure
     by_template = Question(measure, {"demonstrations": ("concept",)}, ("template",))
     values = {}
-    for facets, question in parts(table, by_template):
+    for facets, question in split_question(table, by_template):
         values[facets["template"]] = estimate(table, question).value
     best = max(value for value in values.values() if value is not None)
     assert (values[template] == best) == bool(is_best)

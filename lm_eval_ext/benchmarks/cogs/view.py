@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lm_eval_ext.cards import cards
-from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
+from lm_eval_ext.results.samples import AnswerView, Detail, DocumentView
 
 
 def documents(
@@ -29,10 +29,10 @@ def _document(doc: Mapping[str, Any]) -> DocumentView:
         gold = "\n".join(gold)
     type_title = cards()["cogs"].word(doc["type"])
     reasons = list(zip(doc.get("demonstrations", ()), doc.get("why", ()), strict=False))
-    parts: tuple[Part, ...] = ()
+    details: tuple[Detail, ...] = ()
     if reasons:
-        parts = (Part("Why each example was shown", table=(("example", "why"), *reasons)),)
-    return DocumentView(f"{_sentence(doc)} ({type_title})", str(gold), parts)
+        details = (Detail("Why each example was shown", table=(("example", "why"), *reasons)),)
+    return DocumentView(f"{_sentence(doc)} ({type_title})", str(gold), details)
 
 
 def _sentence(doc: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from lm_eval_ext.benchmarks.conceptual.score import selections_of
-from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
+from lm_eval_ext.results.samples import AnswerView, Detail, DocumentView
 
 _SELECTIONS = {
     "random": "at random",
@@ -24,13 +24,13 @@ def documents(
     for doc, texts in zip(docs, prompts, strict=True):
         # The first prompts are those of the first template.
         selections = zip(selections_of(doc), texts, strict=False)
-        parts = [_demonstrations(doc, selection, text) for selection, text in selections]
+        details = [_demonstrations(doc, selection, text) for selection, text in selections]
         title = f"{doc['input']} ({doc['concept']})"
-        views.append(DocumentView(title, gold=str(doc["answer"]), parts=tuple(parts)))
+        views.append(DocumentView(title, gold=str(doc["answer"]), details=tuple(details)))
     return views
 
 
-def _demonstrations(doc: Mapping[str, Any], selection: str, prompt: str) -> Part:
+def _demonstrations(doc: Mapping[str, Any], selection: str, prompt: str) -> Detail:
     """Show each demonstration and why it was chosen; its id where the prompt has another format."""
     shown = _FRAME.split(prompt)[1:-1]
     ids = doc[f"{selection}_demonstrations"]
@@ -38,7 +38,7 @@ def _demonstrations(doc: Mapping[str, Any], selection: str, prompt: str) -> Part
         shown = ids
     rows = zip(shown, doc[f"{selection}_why"], strict=True)
     title = f"Demonstrations {_SELECTIONS[selection]}"
-    return Part(title, table=(("demonstration", "why"), *rows))
+    return Detail(title, table=(("demonstration", "why"), *rows))
 
 
 def answers(

@@ -6,7 +6,7 @@ from typing import Any
 
 from lm_eval_ext.benchmarks.diner.glossary import Glossary
 from lm_eval_ext.benchmarks.diner.prompt import ASKED_KINDS
-from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
+from lm_eval_ext.results.samples import AnswerView, Detail, DocumentView
 
 
 def documents(
@@ -18,12 +18,12 @@ def documents(
 
 
 def _document(doc: Mapping[str, Any]) -> DocumentView:
-    parts = [Part("Instruction", text=str(doc["instruction"]))]
+    details = [Detail("Instruction", text=str(doc["instruction"]))]
     reasons = tuple(zip(doc.get("demonstrations", ()), doc.get("why", ()), strict=False))
     if reasons:
-        parts.append(Part("Why each recipe was shown", table=(("recipe", "why"), *reasons)))
+        details.append(Detail("Why each recipe was shown", table=(("recipe", "why"), *reasons)))
     title = f"{doc['answer']} ({doc['category']})"
-    return DocumentView(title, str(doc["answer"]), tuple(parts))
+    return DocumentView(title, str(doc["answer"]), tuple(details))
 
 
 def answers(
@@ -52,7 +52,7 @@ def _name(gold: str, answer: str) -> AnswerView:
     predicted = glossary.parse(answer)
     if predicted is None:
         note = "The name does not parse; its components are estimated (docs/benchmarks/diner.md)."
-        return AnswerView(answer, (Part("Components", text=note),))
+        return AnswerView(answer, (Detail("Components", text=note),))
     rows = []
     marked = []
     for number, component in enumerate(dict.fromkeys((*expected, *predicted))):
@@ -65,7 +65,7 @@ def _name(gold: str, answer: str) -> AnswerView:
             marked.append(number)
         rows.append((component.name, component.kind, outcome))
     table = (("component", "kind", ""), *rows)
-    return AnswerView(answer, (Part("Components", table=table, marked=tuple(marked)),))
+    return AnswerView(answer, (Detail("Components", table=table, marked=tuple(marked)),))
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import Any
 
 from lm_eval_ext.benchmarks.lieder.score import comparisons_of
 from lm_eval_ext.cards import cards
-from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
+from lm_eval_ext.results.samples import AnswerView, Detail, DocumentView
 
 
 def documents(
@@ -32,7 +32,7 @@ def _document(doc: Mapping[str, Any]) -> DocumentView:
     return DocumentView(
         title=f"{doc['item']}, {family}: {doc['context'][0]}",
         gold=gold,
-        parts=(Part("Contexts and continuations", table=table),),
+        details=(Detail("Contexts and continuations", table=table),),
     )
 
 
@@ -80,8 +80,8 @@ def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
         return AnswerView("(no log-probabilities)")
     table = [row for _, row in sorted(rows)]
     head = ("", "more probable > less probable", "nats")
-    part = Part("Comparisons", table=(head, *table), marked=tuple(range(wrong)))
+    detail = Detail("Comparisons", table=(head, *table), marked=tuple(range(wrong)))
     text = f"{right} of {counted} comparisons right"
     if counted < len(rows):
         text += f"; {len(rows) - counted} more count apart"
-    return AnswerView(text, (part,))
+    return AnswerView(text, (detail,))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from lm_eval_ext.results.samples import AnswerView, DocumentView, Part
+from lm_eval_ext.results.samples import AnswerView, Detail, DocumentView
 from lm_eval_ext.sql.values import Row, Rows
 
 MOST_ROWS = 8
@@ -31,11 +31,11 @@ def documents(
     views = []
     for doc, query, result in zip(docs, queries, _results(docs, queries), strict=True):
         interpretation = doc["interpretation"].replace("_", " ")
-        parts: tuple[Part, ...] = ()
+        details: tuple[Detail, ...] = ()
         if result is not None:
-            parts = (replace(_part(result), beside=True),)
+            details = (replace(_detail(result), beside=True),)
         title = f"{doc['question']} ({doc['form']}: {interpretation})"
-        views.append(DocumentView(title=title, gold=query, parts=parts))
+        views.append(DocumentView(title=title, gold=query, details=details))
     return views
 
 
@@ -47,10 +47,10 @@ def answers(docs: Sequence[LoggedDocument], answers: Sequence[Sequence[str]]) ->
     for query, gold_result, result in zip(
         queries, gold_results, _results(docs, queries), strict=True
     ):
-        parts: tuple[Part, ...] = ()
+        details: tuple[Detail, ...] = ()
         if query and result is not None:
-            parts = (_compared(gold_result, result),)
-        views.append(AnswerView(query or "(no query in the answer)", parts))
+            details = (_compared(gold_result, result),)
+        views.append(AnswerView(query or "(no query in the answer)", details))
     return views
 
 
@@ -77,15 +77,15 @@ def _results(docs: Sequence[LoggedDocument], queries: Sequence[str]) -> list[Res
     return results
 
 
-def _compared(gold: Result, answer: Rows | str) -> Part:
+def _compared(gold: Result, answer: Rows | str) -> Detail:
     """Return an answer's result with the rows marked that the gold's lacks."""
     if isinstance(answer, str) or not isinstance(gold, Rows):
-        return _part(answer)
-    part = _part(answer, _surplus(answer.rows, gold.rows))
+        return _detail(answer)
+    detail = _detail(answer, _surplus(answer.rows, gold.rows))
     missing_count = len(_surplus(gold.rows, answer.rows))
     if missing_count:
-        return replace(part, title=f"{part.title}; {missing_count} of the gold's are missing")
-    return part
+        return replace(detail, title=f"{detail.title}; {missing_count} of the gold's are missing")
+    return detail
 
 
 def _surplus(rows: Sequence[Row], expected: Sequence[Row]) -> set[int]:
@@ -99,10 +99,10 @@ def _surplus(rows: Sequence[Row], expected: Sequence[Row]) -> set[int]:
     return numbers
 
 
-def _part(result: Rows | str, marked: Collection[int] = ()) -> Part:
+def _detail(result: Rows | str, marked: Collection[int] = ()) -> Detail:
     """Show the first rows of a result, those that are marked before the others."""
     if isinstance(result, str):
-        return Part(_RETURNS, text=result)
+        return Detail(_RETURNS, text=result)
     count = len(result.rows)
     marked_first = sorted(range(count), key=lambda number: number not in marked)
     shown = sorted(marked_first[:MOST_ROWS])
@@ -113,7 +113,7 @@ def _part(result: Rows | str, marked: Collection[int] = ()) -> Part:
     if count > len(shown):
         title += f" of which {len(shown)} are shown"
     marked_rows = tuple(index for index, number in enumerate(shown) if number in marked)
-    return Part(title, table=tuple(table), marked=marked_rows)
+    return Detail(title, table=tuple(table), marked=marked_rows)
 
 
 def _databases() -> dict[str, Path]:
