@@ -51,17 +51,17 @@ def atomic_path(path: Path) -> Iterator[Path]:
     Raises:
         OSError: It cannot be renamed, such as a folder to the name of one that has files.
     """
-    part = path.parent / f".{path.name}.{uuid.uuid4().hex}.part"
+    unfinished = path.parent / f".{path.name}.{uuid.uuid4().hex}.part"
     try:
-        yield part
-        if part.is_dir() and path.is_dir():
+        yield unfinished
+        if unfinished.is_dir() and path.is_dir():
             path.rmdir()  # Windows does not rename to the name of an empty folder
-        part.replace(path)
+        unfinished.replace(path)
     finally:
-        if part.is_dir():
-            shutil.rmtree(part, ignore_errors=True)
+        if unfinished.is_dir():
+            shutil.rmtree(unfinished, ignore_errors=True)
         else:
-            part.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -79,8 +79,8 @@ def atomic_text(path: Path, *, errors: str = "strict") -> Iterator[TextIO]:
     """
     with (
         writing(path),
-        atomic_path(path) as part,
-        part.open("w", encoding="utf-8", errors=errors, newline="") as handle,
+        atomic_path(path) as unfinished,
+        unfinished.open("w", encoding="utf-8", errors=errors, newline="") as handle,
     ):
         yield handle
 
@@ -95,6 +95,6 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     Raises:
         OptionError: If a folder cannot be written there.
     """
-    with writing(path), atomic_path(path) as part:
-        part.mkdir(parents=True)
-        yield part
+    with writing(path), atomic_path(path) as unfinished:
+        unfinished.mkdir(parents=True)
+        yield unfinished

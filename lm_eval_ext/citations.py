@@ -19,17 +19,19 @@ def bibtex(names: Iterable[str]) -> str:
         OptionError: A name is none of ours.
     """
     entries = Path(__file__).with_name("citations.bib").read_text(encoding="utf-8").split("\n\n")
-    known: dict[str, tuple[Card, Sequence[str]]] = {}
+    tasks_by_name: dict[str, tuple[Card, Sequence[str]]] = {}
     for card in cards().values():
-        known |= {card.name: (card, list(card.tasks))}
-        known |= {group: (card, members) for group, members in card.groups.items()}
-        known |= {task: (card, [task]) for task in card.tasks}
+        tasks_by_name[card.name] = (card, list(card.tasks))
+        for group, members in card.groups.items():
+            tasks_by_name[group] = (card, members)
+        for task in card.tasks:
+            tasks_by_name[task] = (card, [task])
     cited: list[str] = []
     for name in names:
-        if name not in known:
-            hint = nearest(name, known) or "; lm-eval-ext tasks lists all"
+        if name not in tasks_by_name:
+            hint = nearest(name, tasks_by_name) or "; lm-eval-ext tasks lists all"
             raise OptionError(f"no task, group or benchmark {name!r}{hint}")
-        card, tasks = known[name]
+        card, tasks = tasks_by_name[name]
         works = [card.paper.url] if card.paper else []
         for task in tasks:
             facts = card.tasks[task]

@@ -35,24 +35,25 @@ class OptionError(LmEvalExtError):
 def first_problem(error: "ValidationError") -> str:
     """What is wrong in a file that pydantic has read: the key and the first problem."""
     problems = error.errors(include_url=False)
-    first = problems[0]
-    key = ".".join(map(str, first["loc"])) or "top level"
-    if first["type"] == "extra_forbidden":
+    problem = problems[0]
+    key = ".".join(map(str, problem["loc"])) or "top level"
+    if problem["type"] == "extra_forbidden":
         message = "unknown key"
-    elif first["type"] == "missing":
+    elif problem["type"] == "missing":
         message = "the key is missing"
-    elif not first["loc"] and first["type"] == "value_error":  # of a whole file
-        message = str(first["ctx"]["error"])
-    elif first["type"] == "json_invalid":
-        message = first["msg"]
+    elif not problem["loc"] and problem["type"] == "value_error":  # of a whole file
+        message = str(problem["ctx"]["error"])
+    elif problem["type"] == "json_invalid":
+        message = problem["msg"]
     else:
-        message = f"{first['msg'].removeprefix('Value error, ')}, got {first['input']!r:.80}"
-    more = f" (and {len(problems) - 1} more problems)" if len(problems) > 1 else ""
-    return f"{key}: {message}{more}"
+        message = f"{problem['msg'].removeprefix('Value error, ')}, got {problem['input']!r:.80}"
+    if len(problems) > 1:
+        message += f" (and {len(problems) - 1} more problems)"
+    return f"{key}: {message}"
 
 
 @contextmanager
-def author_errors(what: str, *, ships: bool) -> Iterator[None]:
+def author_errors(subject: str, *, ships: bool) -> Iterator[None]:
     """Turn an error in a benchmark that does not ship into one line with the line that raised it.
 
     An error in a benchmark that ships is a defect of ours and keeps its traceback.
@@ -62,9 +63,9 @@ def author_errors(what: str, *, ships: bool) -> Iterator[None]:
     except Exception as error:
         if ships or isinstance(error, LmEvalExtError):
             raise
-        place = extract_tb(error.__traceback__)[-1]
-        where = f"{Path(place.filename).name}, line {place.lineno}"
-        raise DataError(f"{what}: {type(error).__name__}: {error} ({where})") from error
+        frame = extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}, line {frame.lineno}"
+        raise DataError(f"{subject}: {type(error).__name__}: {error} ({where})") from error
 
 
 def nearest(name: str, legal: Iterable[str], *, cutoff: float = 0.6) -> str:
@@ -79,7 +80,7 @@ def nearest(name: str, legal: Iterable[str], *, cutoff: float = 0.6) -> str:
     return f"; did you mean {' or '.join(similar)}?" if similar else ""
 
 
-def require_extra(extra: str, what: str, *libraries: str) -> None:
+def require_extra(extra: str, feature: str, *libraries: str) -> None:
     """Checks that the libraries of an extra are installed, without importing them.
 
     Raises:
@@ -88,7 +89,7 @@ def require_extra(extra: str, what: str, *libraries: str) -> None:
     missing = [name for name in libraries if find_spec(name) is None]
     if missing:
         raise OptionError(
-            f"{what} needs {' and '.join(missing)}: pip install '.[{extra}]' in the checkout"
+            f"{feature} needs {' and '.join(missing)}: pip install '.[{extra}]' in the checkout"
         )
 
 

@@ -265,20 +265,22 @@ def ranked(pool: Pool, rows: "Iterable[tuple[Item, Row]]", k: int, seed: int, wh
     return selected(((sample, repeat(best(sample, row))) for sample, row in rows), k)
 
 
-def overlapping(pool: Pool, samples: Iterable[Item], k: int, seed: int, least: int = 1) -> Choices:
+def overlapping(
+    pool: Pool, samples: Iterable[Item], k: int, seed: int, min_shared: int = 1
+) -> Choices:
     """Give every sample the k demonstrations with which it shares the most features.
 
-    All pairs are counted by one product of sparse matrices. An item with fewer than ``least``
+    All pairs are counted by one product of sparse matrices. An item with fewer than ``min_shared``
     common features (1 or more) is never picked.
     """
 
     def why(sample: Item, item: Item, score: float) -> str:
         return f"shares {score:g} of {len(sample.features)}: {_shared(sample, item)}"
 
-    return ranked(pool, _overlaps(pool, tuple(samples), least), k, seed, why)
+    return ranked(pool, _overlaps(pool, tuple(samples), min_shared), k, seed, why)
 
 
-def _overlaps(pool: Pool, samples: Sequence[Item], least: int) -> "Iterator[tuple[Item, Row]]":
+def _overlaps(pool: Pool, samples: Sequence[Item], min_shared: int) -> "Iterator[tuple[Item, Row]]":
     import numpy as np
 
     features: set[str] = set()
@@ -291,7 +293,7 @@ def _overlaps(pool: Pool, samples: Sequence[Item], least: int) -> "Iterator[tupl
         entries = slice(product.indptr[row], product.indptr[row + 1])
         positions = product.indices[entries]
         counts = product.data[entries]
-        is_enough = counts >= least
+        is_enough = counts >= min_shared
         yield (
             sample,
             (positions[is_enough].astype(np.intp), counts[is_enough].astype(np.float64)),

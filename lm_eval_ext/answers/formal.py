@@ -113,8 +113,8 @@ class FormalGrammar(CandidateGrammar):
             answer = self.accept_any(self._stretches(checked.text))
             if answer is None or checked.is_denied:
                 continue
-            known = expressions.get(checked.start)
-            if known is None or _rank(checked) > _rank(known.candidate):
+            earlier = expressions.get(checked.start)
+            if earlier is None or _rank(checked) > _rank(earlier.candidate):
                 expressions[checked.start] = Accepted(checked, answer)
         return [expressions[start] for start in sorted(expressions)]
 
@@ -156,8 +156,9 @@ class FormalGrammar(CandidateGrammar):
         candidate = accepted.candidate
         if candidate.source == "correction":
             return False
-        if any(self.notation.is_part(accepted.answer, whole.answer) for whole in earlier):
-            return True
+        for explained in earlier:
+            if self.notation.is_part(accepted.answer, explained.answer):
+                return True
         if candidate.source == "announcement" and announces_line(text, candidate):
             return False
         answered = earlier[0].candidate.start

@@ -214,8 +214,7 @@ def score_sql(
         scored[name] = [record[name] for record in records]
     signature = open_judge.signature
     # The version of SQLite, which is the machine's, is in the signature of sql-score only.
-    scored.attrs["signature"] = "|".join(
-        part for part in signature.split("|") if not part.startswith("sqlite:")
-    )
+    kept = [part for part in signature.split("|") if not part.startswith("sqlite:")]
+    scored.attrs["signature"] = "|".join(kept)
     scored.attrs["remarks"] = list(open_judge.remarks)
     return scored

@@ -96,14 +96,14 @@ def matching(name: str) -> list[TaskRow]:
 
 def write_plain(folder: Path) -> None:
     """Write a file for each task and group, as lm-eval reads them without the start-up file."""
-    with atomic_folder(folder) as part:
+    with atomic_folder(folder) as unfinished:
         for card in cards().values():
             for task in card.tasks:
                 text = f"include: {tasks_folder()}/{card.name}.yaml\ntask: {task}\n"
-                (part / f"{task}.yaml").write_text(text, encoding="utf-8")
+                (unfinished / f"{task}.yaml").write_text(text, encoding="utf-8")
             for group, members in card.groups.items():
                 text = f"group: {group}\ntask: [{', '.join(members)}]\n"
-                (part / f"{group}.yaml").write_text(text, encoding="utf-8")
+                (unfinished / f"{group}.yaml").write_text(text, encoding="utf-8")
 
 
 def lines(rows: Sequence[TaskRow], *, overview: bool = False) -> Iterator[str]:

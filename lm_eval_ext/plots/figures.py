@@ -159,8 +159,8 @@ class Figure(Plot):
             raise OptionError(f"{file}: use .{', .'.join(FORMATS)}")
         if format_ == "svg":
             drawing = self.svg()
-            with _new_file(file) as part:
-                part.write_text(drawing, "utf-8")
+            with _new_file(file) as unfinished:
+                unfinished.write_text(drawing, "utf-8")
             return file
         spec = self.spec()
         import altair as alt
@@ -170,8 +170,8 @@ class Figure(Plot):
             "scale_factor": 2 if format_ == "png" else 1,
             "inline": format_ == "html",
         }
-        with _new_file(file) as part:
-            alt.Chart.from_dict(spec).save(str(part), **options)
+        with _new_file(file) as unfinished:
+            alt.Chart.from_dict(spec).save(str(unfinished), **options)
         return file
 
     def _repr_svg_(self) -> str:
@@ -183,8 +183,8 @@ def _new_file(file: Path) -> Iterator[Path]:
     """Yield the path to write a file at, which appears under its name when it is complete."""
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_path(file) as part:
-            yield part
+        with atomic_path(file) as unfinished:
+            yield unfinished
 
 
 def _draw(spec: dict[str, Any]) -> str:

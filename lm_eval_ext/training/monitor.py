@@ -205,7 +205,7 @@ class TrainingMonitor(TrainerCallback):  # type: ignore[misc]
             # At the end of a pass, the next order is drawn from the checkpoint's own state.
             ends_pass = float(state.epoch).is_integer()
             random_state = torch.get_rng_state() if ends_pass else self._pass_state
-            with atomic_path(checkpoint / COMPLETE) as part:
-                torch.save(random_state, part)
+            with atomic_path(checkpoint / COMPLETE) as unfinished:
+                torch.save(random_state, unfinished)
         self._saved_at = time.monotonic()
         self._has_checkpoint = True

@@ -61,8 +61,8 @@ def start_folder(start: Start, name: str, material: Material, work: Path, seed: 
     """
     folder = _fetch(name) if name else work / "new"
     if not folder.is_dir():
-        with atomic_folder(folder) as part:
-            _make(start, material, part, seed)
+        with atomic_folder(folder) as unfinished:
+            _make(start, material, unfinished, seed)
     if material.grow is None:
         return folder
     grown_folder = work / "grown"

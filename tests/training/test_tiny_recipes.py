@@ -9,7 +9,7 @@ import pytest
 import yaml
 from lm_eval import simple_evaluate
 
-from lm_eval_ext.benchmarks.diner.component_answers import parts
+from lm_eval_ext.benchmarks.diner.component_answers import listed_words
 from lm_eval_ext.runs.tasks import our_task_manager
 from lm_eval_ext.training.command import Trained
 from lm_eval_ext.training.starting import generate_answers
@@ -96,7 +96,7 @@ def predicted_foods(predictions: Path) -> dict[str, Sequence[str]]:
     for line in predictions.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         *_, food_answer = row["filtered_resps"]
-        foods[row["doc"]["instruction"]] = parts(food_answer)
+        foods[row["doc"]["instruction"]] = listed_words(food_answer)
     return foods
 
 

@@ -152,8 +152,8 @@ class OptionGrammar(_QuestionGrammar):
         if not single:
             return None
         different = {name for name, _ in single}
-        first = order[single[0][1].candidate.start]
-        opens = all(is_courtesy(line.text, self.phrases) for line in lines[:first])
+        first_line = order[single[0][1].candidate.start]
+        opens = all(is_courtesy(line.text, self.phrases) for line in lines[:first_line])
         return single[0][1] if len(different) == 1 or opens else None
 
     def _is_alternative(self, lines: Sequence[Candidate], position: int) -> bool:

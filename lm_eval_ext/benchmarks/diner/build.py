@@ -108,8 +108,8 @@ def build(corpus: Path, out: Path, glossary: Path | None, options: Options) -> d
             "course": course,
             "unparsed": dishes.unparsed,
         }
-        for name, parts in splits.items():
-            _write_json(folder / f"{name}_data.json", parts, indent=None)
+        for split, texts in splits.items():
+            _write_json(folder / f"{split}_data.json", texts, indent=None)
         _write_json(folder / GLOSSARY, words.as_dict(), indent=1)
         _write_json(folder / REPORT, report, indent=1)
     return report
@@ -211,8 +211,8 @@ def _figures_of_splits(
     names: Mapping[str, Components], splits: Mapping[str, SplitParts], compounds: str
 ) -> dict[str, Mapping[str, float]]:
     by_split: dict[str, Mapping[str, float]] = {"paper, TMCD": PAPER}
-    for split, parts in splits.items():
-        by_split[split] = figures(names, parts, compounds)
+    for split, texts in splits.items():
+        by_split[split] = figures(names, texts, compounds)
     return by_split
 
 
@@ -334,20 +334,19 @@ def divided(
         training = [recipe for recipe in recipes if recipe not in test]
         valid_count = round(VALID_SHARE * len(training))
         valid = set(_by_hash(training, "valid", seed)[:valid_count])
-        parts: dict[str, dict[str, list[str]]] = {
-            part: {"instructions": [], "names": []} for part in PARTS
-        }
+        texts: dict[str, dict[str, list[str]]] = {}
+        for part_name in PARTS:
+            texts[part_name] = {"instructions": [], "names": []}
         for recipe in _by_hash(recipes, "order", seed):
             name, instruction = recipe
+            part_name = "train"
             if recipe in test:
-                part = parts["test"]
+                part_name = "test"
             elif recipe in valid:
-                part = parts["valid"]
-            else:
-                part = parts["train"]
-            part["names"].append(name)
-            part["instructions"].append(instruction)
-        splits[split] = parts
+                part_name = "valid"
+            texts[part_name]["names"].append(name)
+            texts[part_name]["instructions"].append(instruction)
+        splits[split] = texts
     return splits
 
 
@@ -383,13 +382,13 @@ PAPER: Mapping[str, float] = {
 """Figures of the paper's split, as published scores hold for a split like it."""
 
 
-def figures(names: Mapping[str, Components], parts: SplitParts, compounds: str) -> dict[str, float]:
+def figures(names: Mapping[str, Components], texts: SplitParts, compounds: str) -> dict[str, float]:
     """Return the figures of :data:`PAPER` of a split; each name counts once on each side.
 
     The distance is half the sum of differences: 0 for the paper's mix, 1 for a disjoint one.
     """
-    train_recipes = [*parts["train"]["names"], *parts["valid"]["names"]]
-    test_recipes = parts["test"]["names"]
+    train_recipes = [*texts["train"]["names"], *texts["valid"]["names"]]
+    test_recipes = texts["test"]["names"]
     train = sorted(set(train_recipes))
     test = sorted(set(test_recipes))
     sides = [False] * len(train) + [True] * len(test)

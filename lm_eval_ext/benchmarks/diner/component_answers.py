@@ -44,7 +44,7 @@ _NOTHING = re.compile(
 _NAME_LINE = re.compile(rf"{NAME_LABEL}[^\n:：]{{0,6}}[:：]")  # noqa: RUF001
 
 
-def parts(answer: str) -> tuple[str, ...]:
+def listed_words(answer: str) -> tuple[str, ...]:
     """Return the components that an answer lists, in its words; () if it says "none"."""
     text = plain(answer).strip()
     questions = _QUESTIONS.match(text)
@@ -75,12 +75,12 @@ def components_in(answer: str, glossary: Glossary) -> set[Component]:
     (麻辣味, 酸甜口味) or an action with one for method (蒸法, 炒制).
     """
     components: set[Component] = set()
-    for part in parts(answer):
-        parsed = glossary.parse(part)
+    for words in listed_words(answer):
+        parsed = glossary.parse(words)
         if parsed:
             components.update(parsed)
             continue
-        for piece in _JOINED.split(part):
+        for piece in _JOINED.split(words):
             if piece:
                 components.update(_components_of_piece(piece, glossary))
     return components
@@ -208,7 +208,7 @@ def read_answers(file: Path, recipes: Iterable[Recipe]) -> ComponentsById:
                 f"{file}, line {number}: {row.doc.id} is a different recipe in this log; run both "
                 "tasks on the same data"
             )
-        components = map(parts, row.filtered_resps)
+        components = map(listed_words, row.filtered_resps)
         answers[row.doc.id] = dict(zip(ASKED_KINDS, components, strict=True))
     if not answers:
         raise OptionError(

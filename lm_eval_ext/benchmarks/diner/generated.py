@@ -17,7 +17,7 @@ STAPLE_WITH_FLAVOUR = 0.3
 """The share of names of dishes with noodles, porridge or rice that also have a flavour."""
 
 
-class _Parts(TypedDict):
+class _Material(TypedDict):
     """The content of ``mini/parts.yaml``; of words with sentences, a sentence states the word."""
 
     foods: dict[str, list[str]]
@@ -28,8 +28,8 @@ class _Parts(TypedDict):
     idle: list[str]
 
 
-def _parts() -> _Parts:
-    return cast(_Parts, embedded(__file__, "mini/parts.yaml"))
+def _material() -> _Material:
+    return cast(_Material, embedded(__file__, "mini/parts.yaml"))
 
 
 class _Dish(NamedTuple):
@@ -56,12 +56,12 @@ def recipe(rng: random.Random) -> tuple[str, str]:
     dish = _draw_dish(rng)
     while components(dish.name) in tested_dishes():
         dish = _draw_dish(rng)
-    parts = _parts()
+    material = _material()
     preparations = []
     for food in dish.foods:
-        sentence = rng.choice(parts["prepare"])
-        preparations.append(sentence.format(rng.choice(parts["foods"][food])))
-    idle = rng.sample(parts["idle"], rng.randint(0, 3))
+        sentence = rng.choice(material["prepare"])
+        preparations.append(sentence.format(rng.choice(material["foods"][food])))
+    idle = rng.sample(material["idle"], rng.randint(0, 3))
     opening = [*idle[:1], preparations[0]]
     middle = [*preparations[1:]]
     for sentences in dish.sentences:
@@ -79,21 +79,21 @@ def recipes(seed: object) -> Iterator[tuple[str, str]]:
 
 
 def _draw_dish(rng: random.Random) -> _Dish:
-    parts = _parts()
-    foods = rng.sample([*parts["foods"]], rng.choice((1, 1, 2)))
+    material = _material()
+    foods = rng.sample([*material["foods"]], rng.choice((1, 1, 2)))
     name = "".join(foods)
     sentences = []
-    kind = rng.choice(("action", "action", "flavour", "end"))
-    if kind == "end":
-        end, end_sentences = _draw_word(parts["ends"], rng)
+    addition = rng.choice(("action", "action", "flavour", "end"))
+    if addition == "end":
+        end, end_sentences = _draw_word(material["ends"], rng)
         name += end
         sentences.append(end_sentences)
-    if kind == "action":
-        action, action_sentences = _draw_word(parts["actions"], rng)
+    if addition == "action":
+        action, action_sentences = _draw_word(material["actions"], rng)
         name = action.join(foods) if len(foods) > 1 else action + name
         sentences.append(action_sentences)
-    elif kind == "flavour" or rng.random() < STAPLE_WITH_FLAVOUR:
-        flavour, flavour_sentences = _draw_word(parts["flavours"], rng)
+    elif addition == "flavour" or rng.random() < STAPLE_WITH_FLAVOUR:
+        flavour, flavour_sentences = _draw_word(material["flavours"], rng)
         name = flavour + name
         sentences.append(flavour_sentences)
     return _Dish(name, foods, sentences)

@@ -27,5 +27,5 @@ def glossary() -> Glossary:
 def split(name: str) -> dict[str, dict[str, list[str]]]:
     """Return one of :data:`SPLITS`: ``instructions`` and ``names`` of each part."""
     text = (FOLDER / f"{name}_data.json").read_text(encoding="utf-8")
-    parts: dict[str, dict[str, list[str]]] = json.loads(text)
-    return parts
+    texts: dict[str, dict[str, list[str]]] = json.loads(text)
+    return texts

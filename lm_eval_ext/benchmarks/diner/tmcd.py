@@ -47,7 +47,7 @@ ILLEGAL = float("-inf")
 ComponentT = TypeVar("ComponentT", Component, str)
 
 
-def compounds(components: Iterable[ComponentT], which: str) -> list[tuple[ComponentT, ...]]:
+def compounds(components: Iterable[ComponentT], extent: str) -> list[tuple[ComponentT, ...]]:
     """Return the compounds of a name: the whole set of its components, or all its subsets.
 
     The paper says "subsets", but of its 3,803 names only 2,933 compounds at most are different
@@ -57,7 +57,7 @@ def compounds(components: Iterable[ComponentT], which: str) -> list[tuple[Compon
     diverge in them. Order and repeats do not matter.
     """
     members = sorted(set(components))
-    if which == "whole":
+    if extent == "whole":
         return [tuple(members)] if len(members) > 1 else []
     subsets: list[tuple[ComponentT, ...]] = []
     for size in range(2, len(members) + 1):
@@ -216,12 +216,12 @@ class Partition:
         atoms_in_test: For each component, the number of test names that have it.
     """
 
-    def __init__(self, names: Sequence[Components], in_test: Sequence[bool], which: str) -> None:
+    def __init__(self, names: Sequence[Components], in_test: Sequence[bool], extent: str) -> None:
         """Take components and side of every name, and which compounds count."""
         import numpy as np
 
         self.in_test = np.array(in_test, dtype=bool)
-        self._compounds = _incidence([compounds(name, which) for name in names])
+        self._compounds = _incidence([compounds(name, extent) for name in names])
         self._atoms = _incidence([sorted(set(name)) for name in names])
         self._holders = self._compounds.tocsc()
         self._sizes: Counts = np.diff(self._compounds.indptr)

@@ -154,10 +154,10 @@ def _with_parsed_name(recipes: Iterable[Recipe], glossary: Glossary) -> list[Rec
     return [recipe for recipe in recipes if glossary.parse(recipe.name)]
 
 
-def _numbered(kind: str, recipes: Iterable[tuple[str, str]]) -> list[Recipe]:
+def _numbered(prefix: str, recipes: Iterable[tuple[str, str]]) -> list[Recipe]:
     numbered = []
     for number, (text, name) in enumerate(recipes):
-        numbered.append(Recipe(f"{kind}-{number}", text, name))
+        numbered.append(Recipe(f"{prefix}-{number}", text, name))
     return numbered
 
 

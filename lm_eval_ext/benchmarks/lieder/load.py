@@ -166,7 +166,8 @@ def split(stimulus: str) -> tuple[str, str]:
     Raises:
         ValueError: There are not exactly two sentences.
     """
-    first, separator, second = stimulus.partition(". ")
-    if not separator or not first or not second.endswith(".") or ". " in second:
+    first_sentence, separator, second_sentence = stimulus.partition(". ")
+    is_second_whole = second_sentence.endswith(".") and ". " not in second_sentence
+    if not separator or not first_sentence or not is_second_whole:
         raise ValueError(f"not two sentences: {stimulus!r}")
-    return f"{first}.", f" {second}"
+    return f"{first_sentence}.", f" {second_sentence}"

@@ -241,13 +241,13 @@ def write(
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.exists():
             shutil.rmtree(target)
-        with atomic_path(target) as part:
-            part.mkdir()
+        with atomic_path(target) as unfinished:
+            unfinished.mkdir()
             for name, connection in databases.items():
-                with closing(sqlite3.connect(part / _file_name(target.name, name))) as file:
+                with closing(sqlite3.connect(unfinished / _file_name(target.name, name))) as file:
                     file.execute("PRAGMA journal_mode = OFF")  # the file is new
                     connection.backup(file)
-            (part / _FILE).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+            (unfinished / _FILE).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
     except (OSError, sqlite3.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise OptionError(f"cannot write {target}: {reason}") from None

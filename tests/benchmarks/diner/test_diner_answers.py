@@ -22,8 +22,8 @@ from lm_eval_ext.benchmarks.diner.answers import MAX_CHARS, name_of
 from lm_eval_ext.benchmarks.diner.component_answers import (
     UNKNOWN,
     components_in,
+    listed_words,
     name_after_components,
-    parts,
 )
 from lm_eval_ext.benchmarks.diner.glossary import Glossary, clean_name
 from lm_eval_ext.benchmarks.diner.records import Recipe
@@ -74,7 +74,7 @@ def test_one_prompt_asks_for_all_and_begins_the_first_line() -> None:
 @pytest.mark.parametrize("answer", CASES["parts"])
 def test_an_answer_is_divided_into_parts(answer: str) -> None:
     """An answer is divided at commas and the like, and words for nothing are no part."""
-    assert list(parts(answer)) == CASES["parts"][answer]
+    assert list(listed_words(answer)) == CASES["parts"][answer]
 
 
 @pytest.mark.parametrize("answer", CASES["words"])

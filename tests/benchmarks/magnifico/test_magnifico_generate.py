@@ -167,7 +167,7 @@ def test_a_lexicon_names_what_says_nothing(tmp_path: Path) -> None:
     database = built("clinic", tmp_path)
     assert not profile.read(database).entities
     clinic = profile.read(database, lexicon_of("clinic"))
-    assert [entity.many for entity in clinic.entities.values()] == [
+    assert [entity.plural for entity in clinic.entities.values()] == [
         "patients",
         "doctors",
         "treatments",

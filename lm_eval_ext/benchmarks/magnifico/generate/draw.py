@@ -106,7 +106,7 @@ def _names_in(profile: Profile) -> set[str]:
     """Return all names of tables and columns, as declared and in words."""
     names: set[str] = set()
     for entity in profile.entities.values():
-        names |= {entity.table, entity.one, entity.many}
+        names |= {entity.table, entity.singular, entity.plural}
         for field in entity.fields:
             names |= {field.name, field.phrase}
     return {name.casefold() for name in names}

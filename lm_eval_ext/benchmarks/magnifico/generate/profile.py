@@ -152,16 +152,16 @@ class Entity:
 
     Attributes:
         table: The table.
-        one: The noun for one row.
-        many: The noun for several rows.
+        singular: The noun for one row.
+        plural: The noun for several rows.
         rows: The number of rows.
         fields: The columns that questions may mention.
         identifier: The column that its links lead to; None if there is none.
     """
 
     table: str
-    one: str
-    many: str
+    singular: str
+    plural: str
     rows: int
     fields: tuple[Field, ...]
     identifier: str | None

@@ -166,18 +166,18 @@ class Clause:
             slots["t"] = name(self.of.field.table)
         return self._filled("sql", [literal(value) for value in self.values], slots)
 
-    def words(self, novel: NovelWords, *, many: bool = True) -> str:
+    def words(self, novel: NovelWords, *, is_plural: bool = True) -> str:
         """Return what is said behind a noun: "whose price is above 30".
 
         Args:
             novel: Novel words by kind.
-            many: Whether the noun is plural.
+            is_plural: Whether the noun is plural.
         """
         slots = {"are": "is", "have": "has", "do": "does"}
-        if many:
+        if is_plural:
             slots = {"are": "are", "have": "have", "do": "do"}
         slots["p"] = self.of.words(novel) if self.of else ""
-        slots["one"] = self.child.one if self.child else ""
+        slots["one"] = self.child.singular if self.child else ""
         slots["inner"] = self.inner.words(novel) if self.inner else ""
         slots["word"] = novel.get(self.kind, "")
         wording = "novel" if self.kind in novel else "base"
@@ -285,9 +285,9 @@ class Question:
         shown = [term.words(novel) for term in self.show]
         slots = {
             "rows": rows,
-            "row": self._noun(novel, many=False),
+            "row": self._noun(novel, is_plural=False),
             "all": f"the {rows}" if self.where else f"all {rows}",
-            "there": self._noun(novel, there="are there"),
+            "there": self._noun(novel, between="are there"),
             "shown": listed(shown),
             "many": listed([plural(phrase) for phrase in shown]),
             "is": "is" if len(self.show) == 1 else "are",
@@ -320,13 +320,13 @@ class Question:
             return "top value"
         return "top among" if self.where else "top row"
 
-    def _noun(self, novel: NovelWords, *, many: bool = True, there: str = "") -> str:
+    def _noun(self, novel: NovelWords, *, is_plural: bool = True, between: str = "") -> str:
         """Return the rows asked about, with their conditions.
 
         Args:
             novel: Novel words by kind.
-            many: Whether the noun is plural.
-            there: Words between the noun and its conditions: "employees are there whose ...".
+            is_plural: Whether the noun is plural.
+            between: Words between the noun and its conditions: "employees are there whose ...".
         """
         adjectives = among("adjectives")
         before: list[Clause] = []
@@ -336,11 +336,11 @@ class Question:
             side = before if is_adjective else behind
             side.append(clause)
         behind.sort(key=_clause_order)
-        clauses = listed([clause.words(novel, many=many) for clause in behind])
+        clauses = listed([clause.words(novel, is_plural=is_plural) for clause in behind])
         if len(behind) == 1 and behind[0].rule in _SUPERLATIVES:
             clauses = "with the" + clauses.partition(" the")[2]
         words = [novel[clause.kind] for clause in before]
-        words += [self.entity.many if many else self.entity.one, there, clauses]
+        words += [self.entity.plural if is_plural else self.entity.singular, between, clauses]
         return " ".join(word for word in words if word)
 
 
