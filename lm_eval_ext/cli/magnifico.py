@@ -1,10 +1,14 @@
 """``lm-eval-ext magnifico``: test suites of databases, and new questions."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from lm_eval_ext.sql.suite import Suite
 
 app = typer.Typer(
     help="MAGNIFICo: build test suites, and generate questions on a database.",
@@ -60,14 +64,19 @@ def populate(
     if check:
         typer.echo(populating.examine(golds_by_database, suites))
         return
+    typer.echo(f"{out}: {_sizes(suites)}")
+
+
+def _sizes(suites: "Mapping[str, Suite]") -> str:
+    """Return how many suites and databases there are, and how many golds have none."""
     database_count = 0
     unsuited_golds = 0
-    for built in suites.values():
-        database_count += len(built.databases)
-        unsuited_golds += sum(not names for names in built.judges.values())
-    typer.echo(
-        f"{out}: {len(suites)} suites of {database_count:,} databases; {unsuited_golds:,} golds "
-        "are judged by the original alone"
+    for suite in suites.values():
+        database_count += len(suite.databases)
+        unsuited_golds += sum(not names for names in suite.judges.values())
+    return (
+        f"{len(suites)} suites of {database_count:,} databases; {unsuited_golds:,} golds are "
+        "judged by the original alone"
     )
 
 

@@ -36,23 +36,26 @@ def plot(
     ] = False,
 ) -> None:
     """Draw the papers' figures with your models in them."""
-    from lm_eval_ext.cli.task_list import WIDTH
     from lm_eval_ext.plots.figures import listed, write
     from lm_eval_ext.results.models import read_models
 
     models = read_models(results) if results else []
     if show:
         for name, description in listed(models):
-            typer.echo(
-                fill(
-                    description,
-                    WIDTH,
-                    initial_indent=f"{name:{_NAME_WIDTH}} ",
-                    subsequent_indent=" " * (_NAME_WIDTH + 1),
-                )
-            )
+            typer.echo(_list_entry(name, description))
         return
     if not results:
         raise OptionError("name results files or folders; --list says which figures there are")
     for path in write(models, figure or [], output):
         typer.echo(path)
+
+
+def _list_entry(name: str, description: str) -> str:
+    from lm_eval_ext.cli.task_list import WIDTH
+
+    return fill(
+        description,
+        WIDTH,
+        initial_indent=f"{name:{_NAME_WIDTH}} ",
+        subsequent_indent=" " * (_NAME_WIDTH + 1),
+    )

@@ -1,6 +1,7 @@
 """``lm-eval-ext power``: how many items show a difference of two models."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import fill
@@ -59,8 +60,6 @@ def power(
 ) -> None:
     """Estimate how many items show a difference between two models, and what items show."""
     from lm_eval_ext.compare.power import needed
-    from lm_eval_ext.results.grid import WIDTH
-    from lm_eval_ext.text import counted
 
     options: dict[str, object] = {
         "task": task, "difference": difference, "items": items, "metric": metric, "power": power,
@@ -71,21 +70,32 @@ def power(
     if as_json:
         typer.echo(json.dumps({**options, **asdict(estimate)}, indent=2))
         return
-    subject = f"{task}, {estimate.metric}" if estimate.metric else task
     settings = f"power {power:g}, level 0.05, {models} models"
+    for line in _report(task, estimate, difference, settings):
+        typer.echo(line)
+
+
+def _report(
+    task: str, estimate: "PowerEstimate", difference: float | None, settings: str
+) -> Iterator[str]:
+    """Yield the lines about an estimate: what shows the difference, and what the task shows."""
+    from lm_eval_ext.results.grid import WIDTH
+    from lm_eval_ext.text import counted
+
+    subject = f"{task}, {estimate.metric}" if estimate.metric else task
     if difference is None:
-        typer.echo(f"{subject}: {settings}")
+        yield f"{subject}: {settings}"
     else:
-        typer.echo(f"{subject}: two models that differ by {difference:g}")
+        yield f"{subject}: two models that differ by {difference:g}"
         can_grow = "fresh" in task
-        typer.echo(f"{_needed_items(estimate, can_grow=can_grow)}; {settings}")
+        yield f"{_needed_items(estimate, can_grow=can_grow)}; {settings}"
     if estimate.available is not None:
-        typer.echo(f"the task has: {counted(estimate.available, estimate.unit)}")
+        yield f"the task has: {counted(estimate.available, estimate.unit)}"
     if estimate.shows is not None and estimate.items is not None:
         size = counted(estimate.items, estimate.unit)
-        typer.echo(f"{size} show: a difference of {estimate.shows:.3g} or more")
+        yield f"{size} show: a difference of {estimate.shows:.3g} or more"
     spread = f"spread: {estimate.spread:.3g} per {estimate.unit}; {estimate.source}"
-    typer.echo(fill(spread, WIDTH, subsequent_indent="  ", break_long_words=False))
+    yield fill(spread, WIDTH, subsequent_indent="  ", break_long_words=False)
 
 
 def _needed_items(estimate: "PowerEstimate", *, can_grow: bool) -> str:

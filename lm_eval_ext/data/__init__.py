@@ -293,13 +293,8 @@ def _download(source: str, names: Sequence[str], unfinished: Path) -> None:
         try:
             arrived = Path(fetcher.fetch(quoted_name, downloader=download))
         except (RequestException, ValueError) as error:
-            raise DataError(
-                one_line(
-                    f"{source}/{name}: {_shown(url)}: {_reason(error)}. Check the connection and "
-                    f"run `lm-eval-ext data fetch {source}` again, or set LM_EVAL_EXT_MIRROR to "
-                    "the URL of a mirror or LM_EVAL_EXT_DATA to a local copy."
-                )
-            ) from error
+            problem = f"{source}/{name}: {_shown(url)}: {_reason(error)}"
+            raise _unavailable(source, problem) from error
         path.parent.mkdir(parents=True, exist_ok=True)
         arrived.chmod(0o644)  # pooch makes it readable by its owner alone, but caches are shared
         arrived.replace(path)
@@ -309,6 +304,16 @@ def _download(source: str, names: Sequence[str], unfinished: Path) -> None:
     else:
         for name in names:
             get(name)
+
+
+def _unavailable(source: str, problem: str) -> DataError:
+    """Return the error of a file that could not be downloaded, with the remedies."""
+    return DataError(
+        one_line(
+            f"{problem}. Check the connection and run `lm-eval-ext data fetch {source}` again, or "
+            "set LM_EVAL_EXT_MIRROR to the URL of a mirror or LM_EVAL_EXT_DATA to a local copy."
+        )
+    )
 
 
 def _shown(url: str) -> str:

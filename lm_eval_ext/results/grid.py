@@ -310,14 +310,9 @@ def latex(
     names: list[str] = []
     body: list[list[str]] = []
     for name, *cells in rows:
-        lines = zip_longest(*[cell.split("\n") for cell in cells], fillvalue="")
-        for line_number, texts in enumerate(lines):
-            if line_number == 0:
-                names.append(_stacked(name, _MAX_LATEX_NAME, "l"))
-                body.append([_latex_cell(cell) for cell in texts])
-            else:
-                names.append("")
-                body.append([_small_latex_cell(cell) for cell in texts])
+        lines = _latex_lines(cells)
+        names += [_stacked(name, _MAX_LATEX_NAME, "l"), *[""] * (len(lines) - 1)]
+        body += lines
     stacked_headings = [_stacked(heading, _MAX_LATEX_HEADING, "r") for heading in headings]
     table = pd.DataFrame(body, names, stacked_headings)
     if explained:
@@ -354,6 +349,15 @@ def _latex_cell(text: str) -> str:
     if mark == MARKS["best"]:
         return f"\\textbf{{{shown}}}"
     return f"{shown}\\rlap{{$^{{{_LATEX_MARKS[mark]}}}$}}"
+
+
+def _latex_lines(cells: Sequence[str]) -> list[list[str]]:
+    """Return a row's cells by lines; those below the first line are small."""
+    lines: list[list[str]] = []
+    for texts in zip_longest(*[cell.split("\n") for cell in cells], fillvalue=""):
+        write = _small_latex_cell if lines else _latex_cell
+        lines.append(list(map(write, texts)))
+    return lines
 
 
 def _small_latex_cell(text: str) -> str:

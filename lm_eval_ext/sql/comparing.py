@@ -141,12 +141,15 @@ def compare_files(
         names=names,
         pairs=pairs,
         total=paired_accuracy(pairs),
-        parts=[
-            PartComparison(part, paired_accuracy(members)) for part, members in split(pairs, by)
-        ],
+        parts=list(_compare_parts(pairs, by)),
         signature=open_judge.signature,
         remarks=remarks,
     )
+
+
+def _compare_parts(pairs: Sequence[PairedRows], by: Sequence[str]) -> Iterator[PartComparison]:
+    for values, members in split(pairs, by):
+        yield PartComparison(values, paired_accuracy(members))
 
 
 @dataclass(frozen=True)

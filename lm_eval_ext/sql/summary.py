@@ -218,11 +218,14 @@ def summary_of(
     original_correct = None
     if has_suite:
         original_correct = sum(row.verdict.original_status == "correct" for row in rows)
+    parts = []
+    for values, members in split(rows, by):
+        parts.append(PartAccuracy(values, accuracy_of(members)))
     return Summary(
         total=accuracy_of(rows),
         original_correct=original_correct,
         counts={status: counts[status] for status in STATUSES},
-        parts=[PartAccuracy(part, accuracy_of(members)) for part, members in split(rows, by)],
+        parts=parts,
         wrong_row=_first_wrong(rows),
         seconds=seconds,
         signature=signature,

@@ -294,10 +294,11 @@ def _train_model(
         model_folder = start_folder(recipe.model, start, material, work, recipe.seed)
         model, tokenizer = load(model_folder)
     is_encoder_decoder = model.config.is_encoder_decoder
-    facts: Record = {"arguments": {}}
+    arguments = {}
     if is_encoder_decoder:
         # In a model that only decodes, prompts and answers share the positions.
-        facts["arguments"]["max_length"] = recipe.training.max_source_length
+        arguments["max_length"] = recipe.training.max_source_length
+    facts: Record = {"arguments": arguments}
     with Activity("encoding the examples"):
         examples, dev_examples = _encode_material(
             recipe, material, tokenizer, facts,
@@ -359,19 +360,8 @@ def _encode_material(
             training.batch * (training.max_steps or 1),
             recipe.seed,
         )
-    # A tokenizer that changes texts is refused; of lossy texts, the changes are counted.
-    pairs = [*material.train, *material.dev]
-    for gate_pairs in material.gates.values():
-        pairs += gate_pairs
-    pairs += material.asked
-    problems = list(tokenizer_problems(tokenizer, pairs))
-    if problems and not material.lossy:
-        raise OptionError(f"{model_folder}: the tokenizer does not keep the texts: {problems[0]}")
+    problems = _tokenizer_problems(material, tokenizer, model_folder)
     facts["not_kept"] = {"texts": len(problems), "such as": problems[:1]}
-    if problems:
-        tell(
-            f"the tokenizer does not keep {len(problems):,} of {len(pairs):,} texts: {problems[0]}"
-        )
     examples, facts["cut"] = encode_pairs(
         material.train, tokenizer, training, is_encoder_decoder=is_encoder_decoder
     )
@@ -385,6 +375,28 @@ def _encode_material(
             "and are cut"
         )
     return examples, dev_examples
+
+
+def _tokenizer_problems(
+    material: Material, tokenizer: "PreTrainedTokenizerBase", model_folder: Path
+) -> list[str]:
+    """Return which texts a tokenizer changes.
+
+    Raises:
+        OptionError: It changes one, and the material is not lossy.
+    """
+    pairs = [*material.train, *material.dev]
+    for gate_pairs in material.gates.values():
+        pairs += gate_pairs
+    pairs += material.asked
+    problems = list(tokenizer_problems(tokenizer, pairs))
+    if problems and not material.lossy:
+        raise OptionError(f"{model_folder}: the tokenizer does not keep the texts: {problems[0]}")
+    if problems:
+        tell(
+            f"the tokenizer does not keep {len(problems):,} of {len(pairs):,} texts: {problems[0]}"
+        )
+    return problems
 
 
 def _score_gates(

@@ -72,15 +72,13 @@ def fit(
     """
     from transformers.trainer_utils import get_last_checkpoint
 
-    from lm_eval_ext.training.monitor import COMPLETE, TrainingMonitor
+    from lm_eval_ext.training.monitor import TrainingMonitor
 
     if not examples:
         return Fit()
     arguments = training_arguments(recipe, folder, has_evaluations=bool(dev_examples))
     folder.mkdir(exist_ok=True)
-    for checkpoint in folder.glob("checkpoint-*"):
-        if not (checkpoint / COMPLETE).is_file():
-            shutil.rmtree(checkpoint)
+    _remove_incomplete_checkpoints(folder)
     newest = get_last_checkpoint(str(folder))
     _check_space(folder, model)
     eval_steps = recipe.training.eval_steps if dev_examples else None
@@ -107,6 +105,15 @@ def fit(
         raise SystemExit(128 + monitor.signal)
     curve = state.log_history[:-1]  # the last entry says how fast it was
     return Fit(curve, monitor.signal)
+
+
+def _remove_incomplete_checkpoints(folder: Path) -> None:
+    """Remove the checkpoints that a killed process was writing."""
+    from lm_eval_ext.training.monitor import COMPLETE
+
+    for checkpoint in folder.glob("checkpoint-*"):
+        if not (checkpoint / COMPLETE).is_file():
+            shutil.rmtree(checkpoint)
 
 
 def _trainer(
