@@ -11,6 +11,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
 from pydantic import AliasChoices, Field, TypeAdapter, ValidationError, model_validator
@@ -459,6 +460,11 @@ def cards() -> Mapping[str, Card]:
         name: read_yaml(BENCHMARKS[name].task_file, model, _card_content)
         for name in sorted(BENCHMARKS)
     }
+
+
+def our_tasks() -> list[str]:
+    """Return the tasks of all benchmarks that ship, in the order of their cards."""
+    return list(chain.from_iterable(card.tasks for card in cards().values()))
 
 
 def card_of(task: str) -> Card | None:

@@ -82,5 +82,7 @@ def recipe_files() -> dict[str, Path]:
     """Return the recipes of all benchmarks and of the demonstration, by name."""
     folders = [_DEMO_RECIPES]
     folders += [benchmark.folder / "recipes" for benchmark in _ALL if benchmark.has_recipes]
-    files = [file for folder in folders for file in sorted(folder.glob("*.yaml"))]
+    files: list[Path] = []
+    for folder in folders:
+        files += folder.glob("*.yaml")
     return {file.stem: file for file in sorted(files)}

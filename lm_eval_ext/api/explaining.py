@@ -58,12 +58,11 @@ def explain_sample(paths: Sequence[Path], reference: SampleRef) -> ExplainedRow:
 
 def _run_of(models: Sequence[Model], reference: SampleRef) -> tuple[str, Run]:
     """Return the model's label and the run that are meant."""
-    tasks = [
-        task
-        for model in models
-        for task, run in model.runs.items()
-        if run.card is not None and run.card.name == BENCHMARK
-    ]
+    tasks = []
+    for model in models:
+        for task, run in model.runs.items():
+            if run.card is not None and run.card.name == BENCHMARK:
+                tasks.append(task)
     task = _choose("--task", reference.task, list(dict.fromkeys(tasks)))
     runs = runs_by_model(models, task)
     label = _choose("--model", reference.model, list(runs))

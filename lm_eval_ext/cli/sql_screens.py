@@ -36,9 +36,10 @@ def score_screen(summary: Summary) -> str:
     lines = [f"accuracy: {_percent(summary.total)}"]
     not_scored = summary.rows - summary.scored
     if not_scored:
-        causes = [
-            f"{status} {summary.counts[status]:,}" for status in UNSCORED if summary.counts[status]
-        ]
+        causes = []
+        for status in UNSCORED:
+            if summary.counts[status]:
+                causes.append(f"{status} {summary.counts[status]:,}")
         lines.append(f"not scored: {counted(not_scored, 'row')} ({', '.join(causes)})")
     lines += _interval_lines(summary.total)
     if summary.original_correct is not None and summary.scored:
@@ -308,11 +309,10 @@ def _smallest_sections(smallest: SmallestRows, explained: ExplainedRow) -> Itera
     queries = f"{explained.prediction.gold}\n{explained.prediction.predicted}".casefold()
     has_star = _STAR.search(queries) is not None
     for table in smallest.tables:
-        positions = [
-            position
-            for position, name in enumerate(table.columns)
-            if has_star or name.casefold() in queries
-        ]
+        positions = []
+        for position, name in enumerate(table.columns):
+            if has_star or name.casefold() in queries:
+                positions.append(position)
         columns = [table.columns[position] for position in positions]
         rows = [tuple(row[position] for position in positions) for row in table.rows]
         heading = f"{one_line(table.name)}, {counted(len(rows), 'row')}"

@@ -81,11 +81,14 @@ def matching(name: str) -> list[TaskRow]:
     members: dict[str, tuple[str, ...]] = {}
     for card in cards().values():
         members.update(card.groups)
-    matches = [
-        row
-        for row in rows
-        if row.benchmark == name or row.task in members.get(name, ()) or fnmatchcase(row.task, name)
-    ]
+    matches = []
+    for row in rows:
+        if (
+            row.benchmark == name
+            or row.task in members.get(name, ())
+            or fnmatchcase(row.task, name)
+        ):
+            matches.append(row)
     if not matches:
         hint = nearest(name, [*cards(), *(row.task for row in rows)])
         if not hint:

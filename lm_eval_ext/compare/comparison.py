@@ -9,7 +9,7 @@ from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.results.align import align, align_tasks
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.models import Model, runs_by_model
+from lm_eval_ext.results.models import Model, count_models, runs_by_model
 from lm_eval_ext.results.query import ScoreQuery, check, is_recomputable, reference_run
 from lm_eval_ext.results.show import library_notes
 from lm_eval_ext.results.table import NoSamplesError
@@ -165,7 +165,7 @@ def compare(
         conditions = _conditions(models) if seeds else {"": models}
         cases = _cases_on(tasks, conditions)
     if not cases:
-        available = ", ".join(dict.fromkeys(task for model in models for task in model.runs))
+        available = ", ".join(count_models(models))
         task_names = " and ".join(tasks)
         raise OptionError(f"no model has results on {task_names}; available: {available}")
     report = Report(tasks if within else [model.label for model in models])
@@ -357,9 +357,10 @@ class _Comparison:
         """Return the systems' tables with the documents that all have a value for."""
         shared = shared_documents(self.systems, question)
         documents = set(next(iter(shared.values()))[DOCUMENT])
-        return {
-            name: table[table[DOCUMENT].isin(documents)] for name, table in self.systems.items()
-        }
+        tables = {}
+        for name, table in self.systems.items():
+            tables[name] = table[table[DOCUMENT].isin(documents)]
+        return tables
 
     def _note(
         self,

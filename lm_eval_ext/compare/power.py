@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lm_eval_ext.cards import card_of, cards
+from lm_eval_ext.cards import card_of, our_tasks
 from lm_eval_ext.compare.comparison import compare
 from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
 from lm_eval_ext.log import get_logger
@@ -169,8 +169,7 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
 def _from_rates(query: PowerQuery) -> Spread:
     card = card_of(query.task)
     if card is None:
-        our_tasks = [task for known_card in cards().values() for task in known_card.tasks]
-        hint = nearest(query.task, our_tasks, cutoff=0.8)
+        hint = nearest(query.task, our_tasks(), cutoff=0.8)
         if hint:
             raise OptionError(f"no task {query.task}{hint}")
     unit = card.cluster.unit if card else "cluster"

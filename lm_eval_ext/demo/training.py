@@ -125,7 +125,9 @@ def prepare(_: Options, seed: int) -> Material:
     drawn = list(islice(texts(seed), TEXTS))
     # Each table at the beginning of a prompt about a database is one token: otherwise a prompt
     # would have 600 tokens, too many for a model of minutes.
-    whole_tokens = [f"{block}\n\n" for tables in blocks().values() for block in tables]
+    whole_tokens = []
+    for database_blocks in blocks().values():
+        whole_tokens += [f"{block}\n\n" for block in database_blocks]
     whole_tokens.append(f"{INSTRUCTION}\n\n")
     vocabulary = []
     for text, answer in drawn[:VOCABULARY_TEXTS]:
@@ -190,7 +192,7 @@ def _tested_discourses() -> set[WordRun]:
 def _training_groups(seed: int) -> list[Group]:
     """Return groups of drawn items, and those of lieder_mini's items with other people."""
     groups = _drawn_groups(DRAWN_ITEMS, f"demonstration {seed}")
-    people = sorted({name for item in lieder.mini_items() for name in item.owners})
+    people = sorted(set().union(*(item.owners for item in lieder.mini_items())))
     families = lieder.words("mini")["families"].items()
     for item, owners, (family, contexts) in product(
         lieder.mini_items(), pairwise(people), families
@@ -221,11 +223,10 @@ def _recipes(rng: random.Random) -> Iterator[Pair]:
     for split in diner.SPLITS:
         tested.update(diner.split(split)["test"]["instructions"])
     train = diner.split("tmcd")["train"]
-    mini_recipes = [
-        (instruction, name)
-        for instruction, name in zip(train["instructions"], train["names"], strict=True)
-        if instruction not in tested
-    ]
+    mini_recipes = []
+    for instruction, name in zip(train["instructions"], train["names"], strict=True):
+        if instruction not in tested:
+            mini_recipes.append((instruction, name))
     while True:
         if rng.random() < MINI_SHARE:
             instruction, name = rng.choice(mini_recipes)

@@ -27,11 +27,10 @@ POLICY = "chat-2"
 
 def warn_of_unfinished_thoughts(task: str, requests: Iterable[Request]) -> None:
     """Warn of responses that are nothing but an unfinished thought, and so wrong."""
-    responses = [
-        with_opened_thought(request.arguments[0], str(response))
-        for request in requests
-        for response in request.resps
-    ]
+    responses = []
+    for request in requests:
+        for response in request.resps:
+            responses.append(with_opened_thought(request.arguments[0], str(response)))
     unfinished = sum(is_unfinished(response) for response in responses)
     if unfinished:
         _log.warning(

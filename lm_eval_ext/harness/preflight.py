@@ -40,7 +40,9 @@ def explain_tasks(error: ValueError, folder: str | None = None) -> None:
     if folder:
         for file in Path(folder).rglob("*.yaml"):
             read_yaml(file, TypeAdapter(object))
-    our_names = [name for card in cards().values() for name in (*card.groups, *card.tasks)]
+    our_names: list[str] = []
+    for card in cards().values():
+        our_names += [*card.groups, *card.tasks]
     for name in str(error).removeprefix(_NOT_FOUND).split(", "):
         hint = nearest(name, our_names, cutoff=_MISSPELT_SIMILARITY)
         if hint:
@@ -86,14 +88,11 @@ def check(
         legal_keys |= loader.fields
         unasked_prefixes.discard(loader.prefix)
     if len(our_tasks) == len(tasks):
-        refuse_unknown(
-            [
-                key
-                for key in metadata_keys
-                if key not in legal_keys and not key.startswith(tuple(unasked_prefixes))
-            ],
-            legal_keys,
-        )
+        unknown_keys = []
+        for key in metadata_keys:
+            if key not in legal_keys and not key.startswith(tuple(unasked_prefixes)):
+                unknown_keys.append(key)
+        refuse_unknown(unknown_keys, legal_keys)
 
 
 def _load_task(manager: TaskManager, task: TaskName) -> Loader[Any]:

@@ -44,7 +44,7 @@ def _check_value(value: object, measure: Measure) -> None:
 def missing_values(question: Question, rows: Collection[Row]) -> str:
     """Return a line about what a question needs and no row has; "" if some row has each of it."""
     measure = question.measure
-    columns = sorted({name for row in rows for name in row})
+    columns = sorted(set().union(*rows))
     needed = [*measure.value, *question.filter, *measure.groups]
     if measure.facet:
         needed.append(measure.facet)

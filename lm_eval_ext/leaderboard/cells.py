@@ -90,7 +90,9 @@ class Table:
     notes: Sequence[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        cells = [cell for row in self.rows for cell in row.cells]
+        cells: list[Cell] = []
+        for row in self.rows:
+            cells.extend(row.cells)
         object.__setattr__(self, "explained", legend(cell.standing for cell in cells))
         object.__setattr__(self, "notes", [*self._reasons(), *self.remarks])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.cards import Card, cards
+from lm_eval_ext.cards import Card, our_tasks
 from lm_eval_ext.errors import LmEvalExtError, OptionError, require_extra, writing
 from lm_eval_ext.leaderboard.cells import (
     Cells,
@@ -88,10 +88,9 @@ def build(
     """
     models = sorted(read_models(paths), key=lambda model: model.label.casefold())
     # Tasks of ours in the order of their cards, then the others by name.
-    our_tasks = [task for card in cards().values() for task in card.tasks]
     available = set(choose_tasks(models, (), min_models=1))
-    tasks = [task for task in our_tasks if task in available]
-    tasks += sorted(available.difference(our_tasks))
+    tasks = [task for task in our_tasks() if task in available]
+    tasks += sorted(available.difference(tasks))
     columns, task_samples = _read(models, tasks, samples)
     content = _render(title, models, tasks, columns, task_samples)
     page = site / "index.html"

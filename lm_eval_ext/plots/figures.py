@@ -19,7 +19,7 @@ from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.charts import COLUMNS, FONT_SIZE, PAPER, PLACES, Plot
 from lm_eval_ext.plots.declarations import Declared, declared
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.models import Model, runs_by_model
+from lm_eval_ext.results.models import Model, count_models, runs_by_model
 from lm_eval_ext.results.query import estimates, question_of, reference_run
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import NONE, number
@@ -329,15 +329,15 @@ class _FigureReader:
         Raises:
             OptionError: Results have none of the tasks.
         """
-        available = {task for model in self._models for task in model.runs}
+        available = set(count_models(self._models))
         tasks, mini_tasks = self._declaration.tasks, self._declaration.mini
         if available.intersection(tasks.values()):
             return tasks
         if available.intersection(mini_tasks.values()):
             return mini_tasks
-        wanted = list(dict.fromkeys([*tasks.values(), *mini_tasks.values()]))
-        shown = ", ".join(wanted[:_MAX_TASKS])
-        if len(wanted) > _MAX_TASKS:
+        drawable = list(dict.fromkeys([*tasks.values(), *mini_tasks.values()]))
+        shown = ", ".join(drawable[:_MAX_TASKS])
+        if len(drawable) > _MAX_TASKS:
             shown += ", ..."
         raise OptionError(f"{self._declaration.name} needs results of {shown}")
 

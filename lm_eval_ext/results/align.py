@@ -121,9 +121,9 @@ class _RunPair:
     def _document_problem(self) -> RefusedError | None:
         """Return what differs of the documents that both runs have."""
         keys = [FILTER, DOCUMENT]
-        texts, other_texts = [
-            table[[*keys, "target", "prompt"]].drop_duplicates(keys) for table in self.tables
-        ]
+        table, other_table = self.tables
+        texts = table[[*keys, "target", "prompt"]].drop_duplicates(keys)
+        other_texts = other_table[[*keys, "target", "prompt"]].drop_duplicates(keys)
         shared = texts.merge(other_texts, on=keys)
         if shared.empty:
             return RefusedError(f"{self._title} share no document")

@@ -343,9 +343,10 @@ def identity(settings: Keys) -> str:
         settings: lm-eval's options, or the ``config`` of a results file.
     """
     arguments = arguments_of(settings)
-    identifying = {
-        name: value for name, value in arguments.items() if name not in EXECUTION_ARGUMENTS
-    }
+    identifying = {}
+    for name, value in arguments.items():
+        if name not in EXECUTION_ARGUMENTS:
+            identifying[name] = value
     return json.dumps([settings.get("model"), identifying], sort_keys=True, default=str)
 
 

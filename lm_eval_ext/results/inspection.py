@@ -209,12 +209,10 @@ def inspect_answers(
 ) -> list[InspectedAnswer]:
     """Return the answers of one model to these documents as people read them."""
     if views is None:
-        answer_views: Sequence[AnswerView] = [
-            AnswerView("\n".join(sample.answers)) for sample in samples
-        ]
+        answer_views = [AnswerView("\n".join(sample.answers)) for sample in samples]
     else:
         docs = [sample.doc for sample in samples]
-        answer_views = views.answers(docs, [sample.answers for sample in samples])
+        answer_views = list(views.answers(docs, [sample.answers for sample in samples]))
     answers = []
     for sample, document, view in zip(samples, documents, answer_views, strict=True):
         answers.append(

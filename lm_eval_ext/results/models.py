@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 
 from lm_eval_ext.cards import cards
@@ -110,10 +111,10 @@ def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
     for key, collection in scored.items():
         _warn_of_other_weights(key.label, collection.runs)
     labels = _unique_labels(scored)
-    return [
-        Model(unique_label, collection.runs)
-        for unique_label, collection in zip(labels, scored.values(), strict=True)
-    ]
+    models = []
+    for unique_label, collection in zip(labels, scored.values(), strict=True):
+        models.append(Model(unique_label, collection.runs))
+    return models
 
 
 def _key_of(results: ResultsFile, argument: int, *, joined: bool) -> _ModelKey:
@@ -166,9 +167,16 @@ def _warn_of_other_weights(name: str, runs: Mapping[str, Run]) -> None:
             tasks_of.setdefault(str(weights), []).append(task)
     if len(tasks_of) > 1:
         *older, _ = tasks_of.values()
-        older_tasks = [task for tasks in older for task in tasks]
-        names = one_line(", ".join(older_tasks), limit=_LONGEST_LIST)
+        names = one_line(", ".join(chain.from_iterable(older)), limit=_LONGEST_LIST)
         _log.warning("%s: older weights than the newest gave %s; run them again", name, names)
+
+
+def count_models(models: Iterable[Model]) -> Counter[str]:
+    """Return how many models have results on each task."""
+    counts = Counter[str]()
+    for model in models:
+        counts.update(model.runs.keys())
+    return counts
 
 
 def choose_tasks(
@@ -184,7 +192,7 @@ def choose_tasks(
     Raises:
         OptionError: No task is left; the message lists those that enough models have.
     """
-    counts = Counter(task for model in models for task in model.runs)
+    counts = count_models(models)
     available = [task for task, count in counts.items() if count >= min_models]
     chosen = available
     if patterns:

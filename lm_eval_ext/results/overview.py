@@ -4,15 +4,14 @@
 in which every value has its standing (:mod:`lm_eval_ext.stats.marks`).
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from lm_eval_ext.cards import cards
+from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.results.align import RefusedError, align, majority_setup
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.models import Model, runs_by_model
+from lm_eval_ext.results.models import Model, count_models, runs_by_model
 from lm_eval_ext.results.query import is_recomputable, question_of, reason_for, reference_run
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.marks import ColumnTests, Standing, column_tests, standings
@@ -175,11 +174,11 @@ def column_of(
 def table_of(columns: Sequence[OverviewColumn]) -> list[OverviewRow]:
     """Return the rows of a table of these columns, in which every value has its standing."""
     standing_in = standings({column.task: column.tests for column in columns})
-    return [
-        column.row(model, standing_in[column.task][model])
-        for column in columns
-        for model in column.runs
-    ]
+    rows = []
+    for column in columns:
+        for model in column.runs:
+            rows.append(column.row(model, standing_in[column.task][model]))
+    return rows
 
 
 def frame_of(table: Sequence[OverviewRow]) -> "DataFrame":
@@ -250,8 +249,11 @@ def representatives(models: Sequence[Model]) -> dict[str, str]:
     It is the one that most models have; of several, the first that the card names. A task that
     isn't ours stands for itself.
     """
-    counts = Counter(task for model in models for task in model.runs)
-    cards_of = {task: run.card for model in models for task, run in model.runs.items()}
+    counts = count_models(models)
+    cards_of: dict[str, Card | None] = {}
+    for model in models:
+        for task, run in model.runs.items():
+            cards_of[task] = run.card
     tasks_of: dict[str, list[str]] = {name: [] for name in cards()}
     for task, card in cards_of.items():
         tasks_of.setdefault(card.name if card else task, []).append(task)

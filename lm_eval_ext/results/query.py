@@ -276,10 +276,9 @@ def _check_facet_values(
 
 def _check_parts(task: str, table: "DataFrame", question: Question) -> None:
     """Check that some document has all that is asked for, and what a measure compares with."""
-    tables = [
-        shared_documents({"": table}, part_question)[""]
-        for _, part_question in split_question(table, question)
-    ]
+    tables = []
+    for _, part_question in split_question(table, question):
+        tables.append(shared_documents({"": table}, part_question)[""])
     if all(part_table.empty for part_table in tables):
         raise OptionError(f"{task}: no document has all that is asked for")
     for facet, base in question.measure.shared.items():

@@ -130,10 +130,9 @@ def _untested_notes(rows: Sequence[OverviewRow]) -> Iterator[str]:
             by_model = tasks_of.setdefault(row.untested, {})
             by_model.setdefault(row.model, []).append(row.task)
     for reason, by_model in tasks_of.items():
-        untested = [
-            (model, f"not tested on {', '.join(tasks)} ({reason})")
-            for model, tasks in by_model.items()
-        ]
+        untested = []
+        for model, tasks in by_model.items():
+            untested.append((model, f"not tested on {', '.join(tasks)} ({reason})"))
         yield from grouped(untested, len(rows))
 
 

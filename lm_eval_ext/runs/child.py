@@ -107,10 +107,9 @@ def add_run_facts(evaluate: Evaluate, keys: Mapping[str, str], weights: str = ""
         if not hasattr(model, "tok_encode") or not model.tokenizer:
             return results
         try:
-            results[TOKENS] = {
-                task: _count_tokens(samples, model.tok_encode)
-                for task, samples in results.get("samples", {}).items()
-            }
+            results[TOKENS] = {}
+            for task, samples in results.get("samples", {}).items():
+                results[TOKENS][task] = _count_tokens(samples, model.tok_encode)
         except Exception as error:  # noqa: BLE001 - a strange tokenizer must not cost the results
             get_logger(__name__).warning("tokens are not counted: %s", error)
         return results

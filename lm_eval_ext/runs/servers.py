@@ -115,7 +115,9 @@ def _checked(
         outputs: Completion | list[Completion], tokens: Sequence[Sequence[int]], **options: object
     ) -> list[tuple[float, bool]]:
         completions = outputs if isinstance(outputs, list) else [outputs]
-        choices = [choice for completion in completions for choice in completion["choices"]]
+        choices = []
+        for completion in completions:
+            choices.extend(completion["choices"])
         if len(choices) != len(tokens):
             raise AnswerError(f"the server sent {len(choices)} of {len(tokens)} answers")
         usage = completions[0].get("usage")

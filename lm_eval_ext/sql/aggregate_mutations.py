@@ -93,11 +93,11 @@ def count_of(
 
 
 def _counts(select: exp.Select) -> list[exp.Expr]:
-    return [
-        count
-        for count in select.find_all(exp.Count)
-        if isinstance(count.this, exp.Star) and count.parent_select is select
-    ]
+    counts: list[exp.Expr] = []
+    for count in select.find_all(exp.Count):
+        if isinstance(count.this, exp.Star) and count.parent_select is select:
+            counts.append(count)
+    return counts
 
 
 def ranking_count_replaced(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
@@ -184,12 +184,11 @@ def nullable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
 
 def countable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
     """DISTINCT columns, but for those that have a value of their own in each row."""
-    joined = [
-        fold(to_sql(column))
-        for equality in select.find_all(exp.EQ)
-        if joins_tables(equality)
-        for column in (equality.this, equality.expression)
-    ]
+    joined = []
+    for equality in select.find_all(exp.EQ):
+        if joins_tables(equality):
+            for column in (equality.this, equality.expression):
+                joined.append(fold(to_sql(column)))
     group = select.args.get("group")
     grouped = set() if group is None else {fold(term.name) for term in group.expressions}
     if not select.args.get("joins") and any(

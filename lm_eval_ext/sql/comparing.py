@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -120,7 +121,7 @@ def compare_files(
     systems: list[_System] = []
     partials: list[PartialOutput] = []
     remarks: list[str] = []
-    predictions = [prediction for file in opened for prediction in file.predictions]
+    predictions = list(chain.from_iterable(file.predictions for file in opened))
     with opened_judge(options, predictions) as open_judge:
         for name, file in zip(names, opened, strict=True):
             partial = None

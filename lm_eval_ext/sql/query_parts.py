@@ -36,13 +36,13 @@ def is_in_join(node: exp.Expr) -> bool:
 
 def own_aggregates(select: exp.Select) -> list[exp.Expr]:
     """Return a SELECT's aggregates that can be exchanged, without those of its subqueries."""
-    return [
-        node
-        for node in select.find_all(exp.Min, exp.Max, exp.Avg, exp.Sum, exp.Count)
-        if node.parent_select is select
-        and not node.expressions  # with several arguments, min and max are no aggregates
-        and not isinstance(node.this, exp.Star | exp.Literal)
-    ]
+    aggregates: list[exp.Expr] = []
+    for node in select.find_all(exp.Min, exp.Max, exp.Avg, exp.Sum, exp.Count):
+        # With several arguments, min and max are no aggregates.
+        is_aggregate = node.parent_select is select and not node.expressions
+        if is_aggregate and not isinstance(node.this, exp.Star | exp.Literal):
+            aggregates.append(node)
+    return aggregates
 
 
 def is_compared_literal(node: exp.Expr) -> bool:

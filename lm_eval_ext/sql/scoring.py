@@ -302,24 +302,24 @@ def judge_rows(
         OptionError: Verdicts cannot be kept.
     """
     verdicts = partial.verdicts() if partial is not None else {}
-    waiting = [row for row in range(len(file.rows)) if row not in verdicts]
+    waiting = [number for number in range(len(file.rows)) if number not in verdicts]
     with ExitStack() as stack:
         log = stack.enter_context(partial.appending()) if partial is not None else None
         progress = stack.enter_context(progress_bar(description, len(file.rows), len(verdicts)))
         try:
-            for row, verdict in judged(open_judge, file.predictions, waiting):
-                verdicts[row] = verdict
+            for number, verdict in judged(open_judge, file.predictions, waiting):
+                verdicts[number] = verdict
                 if log is not None:
-                    log.add(row, verdict)
+                    log.add(number, verdict)
                 progress.update()
         except DataError as error:
             if partial is None:
                 raise
             raise kept_error(error, len(verdicts), partial.path()) from None
-    return [
-        _judged_row(row, prediction, verdicts[number])
-        for number, (row, prediction) in enumerate(zip(file.rows, file.predictions, strict=True))
-    ]
+    judged_rows = []
+    for number, (row, prediction) in enumerate(zip(file.rows, file.predictions, strict=True)):
+        judged_rows.append(_judged_row(row, prediction, verdicts[number]))
+    return judged_rows
 
 
 def progress_bar(description: str, rows: int, judged_before: int) -> "tqdm[NoReturn]":

@@ -98,10 +98,10 @@ def column_tests(
 def standings(columns: Mapping[_Key, ColumnTests]) -> dict[_Key, dict[str, Standing]]:
     """Return how every value of a table stands, by column and model."""
     level = _level([column.p_of_column for column in columns.values()])
-    return {
-        key: {model: column.standing(model, level) for model in column.values}
-        for key, column in columns.items()
-    }
+    standings_by_key = {}
+    for key, column in columns.items():
+        standings_by_key[key] = {model: column.standing(model, level) for model in column.values}
+    return standings_by_key
 
 
 def _level(p_values: Sequence[float]) -> float:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,7 +154,7 @@ def new_tokenizer(
 
     texts = material.vocabulary
     if not texts:
-        texts = [text for pair in material.train for text in pair]
+        texts = list(chain.from_iterable(material.train))
     if options.kind == "bpe":
         tokenizer = _bpe_tokenizer(options, texts)
     elif options.kind == "unigram":

@@ -246,10 +246,10 @@ def _rows(folder: Path, name: str, form: Form, split: str) -> list[_Row]:
 def _examples(
     rows: Iterable[_Row], name: str, form: Form, templates: Iterable[str]
 ) -> list[Example]:
-    return [
-        Example(template, (name,), form, row.db_id, row.question, row.query)
-        for row, template in zip(rows, templates, strict=True)
-    ]
+    examples = []
+    for row, template in zip(rows, templates, strict=True):
+        examples.append(Example(template, (name,), form, row.db_id, row.question, row.query))
+    return examples
 
 
 def _pair(base: Sequence[_Row], novel: Sequence[_Row], templates: Sequence[str]) -> list[str]:

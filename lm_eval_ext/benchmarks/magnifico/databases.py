@@ -93,9 +93,10 @@ def scoring_databases(corpus: Corpus, name: CorpusName, rows: SuiteRows) -> Scor
         DataError: The cache cannot be written, or a database cannot be used.
         OptionError: There are no rows of version 2.
     """
-    golds = {
-        db_id: queries for db_id, queries in corpus.golds().items() if db_id in corpus.databases
-    }
+    golds = {}
+    for db_id, queries in corpus.golds().items():
+        if db_id in corpus.databases:
+            golds[db_id] = queries
     originals = {db_id: corpus.databases[db_id].location for db_id in golds}
     if any(original.engine != "sqlite" for original in originals.values()):
         with Executor(workers=1) as executor:

@@ -212,11 +212,10 @@ def chosen(corpus: Corpus, setting: Setting) -> list[Example]:
     if setting.subset == "combinations":
         examples = [example for example in corpus.combinations if example.form in forms]
     else:
-        examples = [
-            example
-            for example in corpus.examples
-            if example.form in forms and _belongs(corpus, example, setting.subset)
-        ]
+        examples = []
+        for example in corpus.examples:
+            if example.form in forms and _belongs(corpus, example, setting.subset):
+                examples.append(example)
     if setting.overlap == "drop":
         dropped = overlapping(corpus, examples)
         examples = [example for example in examples if example.template not in dropped]

@@ -35,11 +35,10 @@ def with_fresh_words(
     """
     if fresh is None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
         raise OptionError(f"magnifico_seed={seed!r}: use a whole number, 0 or more")
-    old_words = {
-        name: interpretation.forms[FOREIGN]
-        for name, interpretation in corpus.interpretations.items()
-        if FOREIGN in interpretation.forms
-    }
+    old_words = {}
+    for name, interpretation in corpus.interpretations.items():
+        if FOREIGN in interpretation.forms:
+            old_words[name] = interpretation.forms[FOREIGN]
     seen = _words_in(corpus, schemas)
 
     def is_refused(word: str) -> bool:

@@ -190,7 +190,9 @@ def _complete(request: CorpusRequest) -> PreparedCorpus:
             sourced = corpora.add_descriptions(sourced)
     if request.seed is not None or request.fresh is not None:
         # New words change no gold query, so the databases stay the same.
-        shown = [block for blocks in base.blocks.values() for block in blocks]
+        shown: list[str] = []
+        for blocks in base.blocks.values():
+            shown.extend(blocks)
         corpus = with_fresh_words(sourced.corpus, request.seed, shown, fresh=request.fresh)
         sourced = replace(sourced, corpus=corpus)
     return replace(base, sourced=sourced)

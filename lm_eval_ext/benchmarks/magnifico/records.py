@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -166,7 +167,7 @@ class Corpus:
     @property
     def solved(self) -> list[Example]:
         """All support examples."""
-        return [example for examples in self.support.values() for example in examples]
+        return list(chain.from_iterable(self.support.values()))
 
     def golds(self) -> dict[str, tuple[str, ...]]:
         """Return all gold queries, support included, by database id in lower case.

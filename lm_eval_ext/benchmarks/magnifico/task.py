@@ -91,11 +91,10 @@ class MagnificoTask(ExtTask):
 
         If a server goes away, the answers stay without a verdict: :meth:`score` says so.
         """
-        waiting = [
-            Prediction(doc["db_id"].casefold(), doc["query"], query)
-            for doc, query in answers
-            if not isinstance(query, JudgedText)
-        ]
+        waiting = []
+        for doc, query in answers:
+            if not isinstance(query, JudgedText):
+                waiting.append(Prediction(doc["db_id"].casefold(), doc["query"], query))
         if not waiting:
             return [answer for _, answer in answers]
         progress = "executing SQL" if len(waiting) > 1 else None

@@ -142,9 +142,10 @@ class PrefixHFLM(HFLM):
             return
         bos_texts = (self.tokenizer.decode(self.prefix_token_id), self.tokenizer.bos_token)
         beginnings = tuple(filter(None, bos_texts))
-        to_encode = [
-            text for text in dict.fromkeys(texts) if text and not text.startswith(beginnings)
-        ]
+        to_encode = []
+        for text in dict.fromkeys(texts):
+            if text and not text.startswith(beginnings):
+                to_encode.append(text)
         options = {}
         if self.add_bos_token is not None:
             options["add_special_tokens"] = self.add_bos_token

@@ -361,7 +361,9 @@ def _columns_of_any_row(select: exp.Select) -> list[tuple[exp.Column, exp.Expr]]
     """Return the columns that a group does not fix, each with the result or HAVING it stands in."""
     group = select.args.get("group")
     terms = group.expressions if group else []
-    aggregates = [node for output in select.selects for node in output.find_all(exp.AggFunc)]
+    aggregates: list[exp.Expr] = []
+    for output in select.selects:
+        aggregates.extend(output.find_all(exp.AggFunc))
     if not aggregates and not terms:
         return []
     if any(isinstance(node, (exp.Min, exp.Max)) for node in aggregates):

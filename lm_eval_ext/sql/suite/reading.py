@@ -146,7 +146,9 @@ def read_source(
         is_key = (parent.column,) in keys[parent.table]
         if not is_key or (child.column,) in keys[child.table]:
             continue
-        linked = {fold(column) for link in links[child.table] for column in link.columns}
+        linked = set[str]()
+        for link in links[child.table]:
+            linked.update(map(fold, link.columns))
         if child.column not in linked and _all_values_exist(connection, child, parent):
             link = ForeignKey((child.column,), parent.table, (parent.column,))
             links[child.table].append(link)

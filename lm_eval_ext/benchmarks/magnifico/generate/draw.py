@@ -353,11 +353,10 @@ class Drawer:
     def _on_entity(self, entity: Entity, mentioned: Collection[str]) -> Clause | None:
         """Draw a condition on a column of the entity."""
         rules: Mapping[str, str] = grammar()["rules"]
-        fields = [
-            field
-            for field in entity.fields
-            if field.role in rules and field.distinct > 1 and field.phrase not in mentioned
-        ]
+        fields = []
+        for field in entity.fields:
+            if field.role in rules and field.distinct > 1 and field.phrase not in mentioned:
+                fields.append(field)
         if not fields:
             return None
         field = self.rng.choice(fields)
@@ -406,11 +405,10 @@ class Drawer:
     def _shown(self, entity: Entity, mentioned: Collection[str]) -> tuple[Term, ...]:
         """Draw columns to show: those that name a row, or another one beside or instead."""
         names = [Plain(field) for field in entity.display if field.phrase not in mentioned]
-        further = [
-            Plain(field)
-            for field in entity.fields
-            if field.phrase not in mentioned and field.role not in _NAME_ROLES
-        ]
+        further = []
+        for field in entity.fields:
+            if field.phrase not in mentioned and field.role not in _NAME_ROLES:
+                further.append(Plain(field))
         chance = self.rng.random()
         if names and (chance < _ONLY_NAMES or not further):
             return tuple(names)

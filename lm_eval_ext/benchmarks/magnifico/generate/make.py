@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from lm_eval_ext.benchmarks.magnifico.generate import profile as profiles
@@ -152,10 +153,9 @@ class Maker:
     def __init__(self, profile: Profile, seed: int, runner: Runner) -> None:
         self.runner = runner
         self.meanings = meanings_of(profile, seed)
-        self.drawers = {
-            kind: Drawer(profile, random.Random(f"{seed} {kind} questions"))
-            for kind in self.meanings
-        }
+        self.drawers = {}
+        for kind in self.meanings:
+            self.drawers[kind] = Drawer(profile, random.Random(f"{seed} {kind} questions"))
         self.kept: list[GeneratedQuestion] = []
         self.golds: set[str] = set()
         self.dropped = Counter[str]()
@@ -255,7 +255,7 @@ class Maker:
 
 def _problem_of_rows(question: Question, result: Rows) -> str | None:
     """Return why nobody would ask for a result; None if somebody may."""
-    values = [value for row in result.rows for value in row]
+    values = list(chain.from_iterable(result.rows))
     if all(value in (None, 0) for value in values):
         return "empty"
     if any(value is None for value in values):
