@@ -274,7 +274,7 @@ def _result(heading: str, result: Rows | Failure) -> Iterator[Section]:
 def _table(heading: str, columns: Sequence[str], rows: Sequence[Row]) -> Iterator[Section]:
     """Yield a table of the first rows and columns."""
     names = [one_line(name, limit=_NAME_WIDTH) for name in columns[:SHOWN_COLUMNS]]
-    lines = [[_cell(cell) for cell in row[:SHOWN_COLUMNS]] for row in rows[:SHOWN_ROWS]]
+    lines = [list(map(_cell, row[:SHOWN_COLUMNS])) for row in rows[:SHOWN_ROWS]]
     hidden = []
     if len(rows) > SHOWN_ROWS:
         hidden.append(f"the first {SHOWN_ROWS}")

@@ -16,6 +16,6 @@ def register_text_filter(name: str, extract: Callable[[str], str]) -> None:
 
     class TextFilter(Filter):
         def apply(self, resps: Iterable[Sequence[str]], docs: object) -> list[list[str]]:
-            return [[extract(response) for response in responses] for responses in resps]
+            return [list(map(extract, responses)) for responses in resps]
 
     register_filter(name)(TextFilter)

@@ -182,9 +182,10 @@ def headline_table(
 def _rows(models: Iterable[Model], columns: Sequence[Column], cells: Cells) -> Iterator[TableRow]:
     """Yield the rows of the models that have any of the columns."""
     for model in models:
-        keys = [(model.label, column.task, column.metric) for column in columns]
-        row = [cells.get(key, MISSING) for key in keys]
-        if any(not cell.is_missing for cell in row):
+        row = []
+        for column in columns:
+            row.append(cells.get((model.label, column.task, column.metric), MISSING))
+        if not all(cell.is_missing for cell in row):
             yield TableRow(model.label, row)
 
 

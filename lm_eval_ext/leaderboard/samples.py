@@ -80,7 +80,7 @@ def pack(run: Run, samples_of: Mapping[str, PageSamples]) -> str:
     for label, samples in samples_of.items():
         models[label] = _model(samples, reference, document_of, views)
     content: Json = {
-        "documents": [_document(document) for document in documents],
+        "documents": list(map(_document, documents)),
         "models": models,
     }
     encoded = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
@@ -93,7 +93,7 @@ def _document(document: InspectedDocument) -> Json:
     prompts: list[Json] = []
     for prompt in document.prompts:
         prompts.append([[turn.role, _cut(turn.text)] for turn in prompt])
-    details: list[Json] = [_detail(detail) for detail in document.details]
+    details: list[Json] = list(map(_detail, document.details))
     title = one_line(document.title, limit=_MAX_TITLE)
     return [title, document.id, _cut(document.gold), details, prompts]
 
@@ -128,7 +128,7 @@ def _model(
         if prompts != reference[key].prompts:
             for prompt in dict.fromkeys(prompts):
                 details.append(Detail("Prompt of this model", prompt))
-        all_details.append([_detail(detail) for detail in details])
+        all_details.append(list(map(_detail, details)))
     scores: list[Json] = []
     for values in model.scores:
         scores.append([values.get(key) for key in reference])
@@ -144,7 +144,7 @@ def _model(
 def _detail(detail: Detail) -> Json:
     table: list[Json] = []
     for row in detail.table:
-        table.append([_cut(cell) for cell in row])
+        table.append(list(map(_cut, row)))
     fields = {**asdict(detail), "text": _cut(detail.text), "table": table}
     return {name: value for name, value in fields.items() if value}
 

@@ -167,7 +167,7 @@ def _samples_of(
         "task": task,
         "title": f"{card.short_title} · {card.title_of_task(task)}" if card else task,
         "models": list(samples_by_model),
-        "scores": [asdict(score) for score in scores],
+        "scores": list(map(asdict, scores)),
         "total": scored,
     }
     yield TaskSamples(facts, pack(reference, samples_by_model))
@@ -260,10 +260,13 @@ def _sections(
         tasks_of.setdefault(name, []).append(task)
     for name, members in tasks_of.items():
         card = card_of[name]
-        tables = [task_table(task, tested.get(task), models, cells) for task in members]
-        if card is None:  # the overview has the headline of each
-            tables = [table for table in tables if len(table.columns) > 1]
-        elif len(members) > 1:
+        tables = []
+        for task in members:
+            table = task_table(task, tested.get(task), models, cells)
+            # Of tasks that are not ours the overview has the headline.
+            if card is not None or len(table.columns) > 1:
+                tables.append(table)
+        if card is not None and len(members) > 1:
             columns = [tested[task] for task in members if task in tested]
             all_tasks = headline_table(
                 f"tasks-{name}", "all tasks", columns, models, cells, level=1

@@ -105,7 +105,9 @@ def matrix(
         cells: The cells by row and column.
         turned: Whether rows become columns.
     """
-    columns = list(dict.fromkeys(name for row_cells in cells.values() for name in row_cells))
+    columns: dict[str, None] = {}
+    for row_cells in cells.values():
+        columns.update(dict.fromkeys(row_cells))
     lines = [["", *columns]]
     for row, row_cells in cells.items():
         lines.append([row, *[row_cells.get(name, "-") for name in columns]])
@@ -173,10 +175,9 @@ class _Layout:
 
     def _row_lines(self, cells: Sequence[str], signs: Sequence[str]) -> Iterator[str]:
         for texts in zip_longest(*[cell.split("\n") for cell in cells], fillvalue=""):
-            padded = [
-                f"{cell:{sign}{size}}"
-                for cell, sign, size in zip(texts, signs, self.sizes, strict=True)
-            ]
+            padded = []
+            for cell, sign, size in zip(texts, signs, self.sizes, strict=True):
+                padded.append(f"{cell:{sign}{size}}")
             yield _GAP.join(padded)
 
 
@@ -231,10 +232,10 @@ def markdown(sections: Iterable[Section]) -> str:
     """Return sections for a document."""
     lines: list[str] = []
     for heading, columns, rows in sections:
-        lines += [escape_markdown(line) for line in heading.splitlines()]
+        lines += map(escape_markdown, heading.splitlines())
         if columns:
             lines += ["", _markdown_row(columns), f"|{' --- |' * len(columns)}"]
-            lines += [_markdown_row(row) for row in rows]
+            lines += map(_markdown_row, rows)
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 

@@ -148,8 +148,8 @@ def _setting(runs: Mapping[str, Run], same_name: Sequence[_CollectedRuns]) -> st
     """Return whether a model had a chat template, if that tells two models of one name apart."""
     if len(same_name) != 2:  # noqa: PLR2004
         return ""
-    has_template, other_has_template = [_has_chat_template(model.runs) for model in same_name]
-    if has_template == other_has_template:
+    model, other_model = same_name
+    if _has_chat_template(model.runs) == _has_chat_template(other_model.runs):
         return ""
     return "chat template" if _has_chat_template(runs) else "no chat template"
 

@@ -145,9 +145,12 @@ def overview_rows(models: Sequence[Model]) -> list[OverviewRow]:
 
     Tests need samples; without them nothing is best.
     """
-    tasks = representatives(models).values()
-    columns = [column_of(models, task) for task in tasks]
-    return table_of([column for column in columns if column is not None])
+    columns = []
+    for task in representatives(models).values():
+        column = column_of(models, task)
+        if column is not None:
+            columns.append(column)
+    return table_of(columns)
 
 
 def column_of(
@@ -186,7 +189,7 @@ def frame_of(table: Sequence[OverviewRow]) -> "DataFrame":
     import pandas as pd
 
     names = [field.name for field in fields(OverviewRow)]
-    return pd.DataFrame([vars(row) for row in table], columns=names)
+    return pd.DataFrame(map(vars, table), columns=names)
 
 
 def _test(

@@ -306,8 +306,11 @@ def _scored_parts(models: Sequence[_ModelSamples], query: ScoreQuery) -> Iterato
         values = [dict(values_for(model.table, part_question)) for model in models]
         keys = list(reference.samples)
         if facet_values:
-            keys = [key for key in keys if any(key in model_values for model_values in values)]
-        words = [card.word(word) if card else word for word in facet_values.values()]
+            keys_with_value = set().union(*values)
+            keys = [key for key in keys if key in keys_with_value]
+        words = list(facet_values.values())
+        if card:
+            words = list(map(card.word, words))
         yield _ScoredPart(models, words, score, values, keys)
 
 
@@ -521,7 +524,7 @@ def _json_lines(task: str, shown: Sequence[ShownPart]) -> Iterator[str]:
                 "question": document.title,
                 "gold": document.gold,
                 "document": [_detail_fields(detail) for detail in document.details],
-                "prompts": [[vars(turn) for turn in prompt] for prompt in document.prompts],
+                "prompts": [list(map(vars, prompt)) for prompt in document.prompts],
                 "models": [_answer_fields(answer) for answer in sample.answers],
             }
             # ASCII, so that half a surrogate pair in a response stays an escape.

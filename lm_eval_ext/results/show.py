@@ -113,8 +113,10 @@ def _overview_notes(
         published = published_note(reference_run(runs_by_model(models, task)), metric)
         if published:
             yield published
-    without_value = [row for row in rows if row.value is None]
-    reasons = [(f"{row.model} ({row.benchmark})", row.why) for row in without_value]
+    reasons = []
+    for row in rows:
+        if row.value is None:
+            reasons.append((f"{row.model} ({row.benchmark})", row.why))
     yield from grouped(reasons, len(rows))
     yield (
         f"{task_count} tasks: a task's metrics with --tasks TASK, its parts with --by FACET, its "
@@ -236,8 +238,10 @@ class _TaskTable:
         yield from version_notes(self.runs)
         yield from library_notes(self.runs)
         card = self.reference.card
-        estimates = [score.row.estimate for score in self.scores]
-        levels = [estimate.level for estimate in estimates if estimate.low is not None]
+        levels = []
+        for score in self.scores:
+            if score.row.estimate.low is not None:
+                levels.append(score.row.estimate.level)
         if card and levels:
             yield f"intervals are clustered by {card.cluster.unit_at(max(levels))}"
         reasons = []
@@ -245,8 +249,12 @@ class _TaskTable:
             name = f"{score.name} ({score.model})" if self.has_several else score.name
             reasons.append((name, score.reason))
         yield from grouped(reasons, len(self.scores))
-        about_runs = [(model, note) for model, run in self.runs.items() for note in _excluded(run)]
-        about_runs += [(model, str(problem)) for model, problem in self.problems.items()]
+        about_runs = []
+        for model, run in self.runs.items():
+            for note in _excluded(run):
+                about_runs.append((model, note))
+        for model, problem in self.problems.items():
+            about_runs.append((model, str(problem)))
         yield from grouped(about_runs, len(self.runs))
         if self.scores:
             yield f"samples: {_samples_command(self.reference, self.query)}"

@@ -27,7 +27,7 @@ from lm_eval_ext.sql.query_parts import (
     takes_one,
     with_parts,
 )
-from lm_eval_ext.sql.schema import Schema, Table, fold
+from lm_eval_ext.sql.schema import Schema, fold
 
 _MAX_COLUMNS = 3
 """Columns that are tried in the place of an argument."""
@@ -130,7 +130,7 @@ def group_extended(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     candidates = []
     for source in sources(select):
         table = table_of(source, schema)
-        if table is None or _has_key_among(table, grouped):
+        if table is None or table.has_key_among(grouped):
             continue
         alias = source.alias_or_name if select.args.get("joins") else None
         for column in table.columns:
@@ -145,11 +145,6 @@ def _grouped_names(select: exp.Select) -> set[str]:
     if group is None:
         return set()
     return {fold(term.name) for term in group.expressions}
-
-
-def _has_key_among(table: Table, names: set[str]) -> bool:
-    """Whether one of a table's keys consists of some of the names."""
-    return any({fold(column) for column in key} <= names for key in table.unique_keys)
 
 
 def first_as_extreme(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:

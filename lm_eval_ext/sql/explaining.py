@@ -152,7 +152,7 @@ def _result(result: Rows | Failure) -> dict[str, object]:
 
 
 def _rows(rows: Sequence[Row]) -> list[list[object]]:
-    return [[_json_value(cell) for cell in row] for row in rows]
+    return [list(map(_json_value, row)) for row in rows]
 
 
 def _json_value(cell: object) -> object:

@@ -262,9 +262,15 @@ def is_number(value: exp.Expr, schema: Schema) -> bool:
 
 def rows_differ(select: exp.Select, schema: Schema) -> bool:
     """Return whether no result has two equal rows, by groups, aggregates or a table's keys."""
-    outputs = [selected.unalias() for selected in select.selects]
-    names = {fold(output.name) for output in outputs if isinstance(output, exp.Column)}
-    names |= {fold(selected.alias) for selected in select.selects if selected.alias}
+    outputs: list[exp.Expr] = []
+    names = set[str]()
+    for selected in select.selects:
+        output = selected.unalias()
+        outputs.append(output)
+        if isinstance(output, exp.Column):
+            names.add(fold(output.name))
+        if selected.alias:
+            names.add(fold(selected.alias))
     group = select.args.get("group")
     if group is not None:
         return all(_is_selected(term, outputs, names) for term in group.expressions)
@@ -303,7 +309,7 @@ def groups_are_rows(select: exp.Select | None, schema: Schema) -> bool:
     if table is None:
         return False
     terms = {fold(term.name) for term in group.expressions}
-    return any(all(fold(column) in terms for column in key) for key in table.unique_keys)
+    return table.has_key_among(terms)
 
 
 def has_own_values(value: exp.Expr, schema: Schema) -> bool:

@@ -3,7 +3,7 @@
 import sqlite3
 import string
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -131,6 +131,10 @@ class Table:
     def column(self, name: str) -> Column | None:
         """Return a column by its name in any case, None if there is none."""
         return self.by_name.get(fold(name))
+
+    def has_key_among(self, names: Set[str]) -> bool:
+        """Return whether a unique key consists of some of these folded names."""
+        return any(names >= set(map(fold, key)) for key in self.unique_keys)
 
     def __getitem__(self, name: str) -> Column:
         return self.by_name[fold(name)]

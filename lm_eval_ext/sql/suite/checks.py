@@ -245,9 +245,9 @@ def _limit_cuts(tree: exp.Expr) -> Iterator[str]:
         numbers = [limit.expression.name]
         if offset is not None:
             numbers.append(offset.expression.name)
-        if not all(number.isdigit() for number in numbers):
+        if not all(map(str.isdigit, numbers)):
             continue
-        last_row = sum(int(number) for number in numbers) - 1
+        last_row = sum(map(int, numbers)) - 1
         cut = select.copy()
         cut.set("expressions", [key.copy() for key in _order_keys(select)])
         cut.set("limit", exp.Limit(expression=exp.Literal.number(2)))
@@ -302,8 +302,11 @@ def group_by_key(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 def _selected_names(select: exp.Select, grouped: exp.Column, schema: Schema) -> list[exp.Column]:
     """Return which of the first two columns that are selected beside the grouped one are names."""
-    outputs = [output.unalias() for output in select.selects]
-    columns = [node for node in outputs if isinstance(node, exp.Column) and node != grouped]
+    columns = []
+    for selected in select.selects:
+        output = selected.unalias()
+        if isinstance(output, exp.Column) and output != grouped:
+            columns.append(output)
     names = []
     for column in columns[:2]:
         declared = resolve(column, schema)

@@ -97,7 +97,7 @@ class _Drawing:
                     self.columns[table].append(ColumnName(table, fold(column.name)))
             self._linked_columns[table] = set()
             for link in source.links[table]:
-                self._linked_columns[table].update(fold(column) for column in link.columns)
+                self._linked_columns[table].update(map(fold, link.columns))
         self._taken: dict[tuple[str, tuple[str, ...]], dict[tuple[Value, ...], Record]] = {}
         """The rows by table, key and the key's values."""
         self._palettes: dict[ColumnName, list[Value]] = {}
@@ -292,7 +292,7 @@ class _Drawing:
         for key in self._source.keys[table]:
             if not cells.keys() >= set(key):
                 continue
-            values = tuple(cells[column] for column in key)
+            values = _values(cells, key)
             row = self._taken.get((table, key), {}).get(values)
             if row is not None:
                 return row
@@ -320,7 +320,7 @@ class _Drawing:
                 return False
         new_keys = []
         for key in self._source.keys[table]:
-            values = tuple(record[column] for column in key)
+            values = _values(record, key)
             taken = self._taken.setdefault((table, key), {})
             if values in taken:
                 return False
@@ -333,8 +333,8 @@ class _Drawing:
     def _link(self, table: str, record: Record, link: ForeignKey, depth: int) -> None:
         """Fill a foreign key from a parent, which is added if none has the values asked for."""
         parent = fold(link.parent)
-        children = [fold(column) for column in link.columns]
-        targets = [fold(column) for column in link.parent_columns]
+        children = list(map(fold, link.columns))
+        targets = list(map(fold, link.parent_columns))
         pairs = list(zip(children, targets, strict=True))
         target_values = {target: record[child] for child, target in pairs if child in record}
         if None in target_values.values():
@@ -421,6 +421,10 @@ class _Drawing:
         return [value for value in constants if self._draws.chance(self._constant_share)]
 
 
+def _values(cells: Mapping[str, Value], columns: Sequence[str]) -> tuple[Value, ...]:
+    return tuple(cells[column] for column in columns)
+
+
 def _can_be_parent(row: Record, targets: Sequence[str], target_values: Mapping[str, Value]) -> bool:
     """Return whether a row has the target values, and some value in the other columns."""
     for target in targets:
@@ -453,5 +457,5 @@ def draw(
     rows = {}
     for table, records in drawing.rows.items():
         columns = [name.column for name in drawing.columns[table]]
-        rows[table] = [tuple(record[column] for column in columns) for record in records]
+        rows[table] = [_values(record, columns) for record in records]
     return rows

@@ -130,7 +130,8 @@ class Original:
             _insert(connection, self.schema[name], records)
         deletions = []
         for table, links in self.source.links.items():
-            deletions += [_delete_orphans(table, link) for link in links]
+            for link in links:
+                deletions.append(_delete_orphans(table, link))
         removed = 1
         while removed:
             removed = sum(connection.execute(deletion).rowcount for deletion in deletions)

@@ -139,8 +139,11 @@ def read_source(
     for gold in golds:
         with suppress(UnparsedQuery, RecursionError):
             requirements.append(read_requirements(gold, schema, domains))
-    keys = {name: _keys(name, table, domains) for name, table in tables.items()}
-    links = {name: _declared_links(name, table, domains) for name, table in tables.items()}
+    keys = {}
+    links = {}
+    for name, table in tables.items():
+        keys[name] = _keys(name, table, domains)
+        links[name] = _declared_links(name, table, domains)
     # A column that golds join with a key, or of its name, refers to it if all values are keys.
     for child, parent in [*_compared_columns(requirements), *_columns_of_one_name(domains)]:
         is_key = (parent.column,) in keys[parent.table]
@@ -210,7 +213,7 @@ def _keys(name: str, table: Table, domains: Mapping[ColumnName, Domain]) -> list
     """Return the declared keys that can be filled, or else a column that seems to be one."""
     keys = []
     for key in table.unique_keys:
-        columns = tuple(fold(column) for column in key)
+        columns = tuple(map(fold, key))
         if all(ColumnName(name, column) in domains for column in columns):
             keys.append(columns)
     if keys:
