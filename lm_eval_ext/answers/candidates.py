@@ -97,17 +97,17 @@ def _announced(text: str, announcement: re.Match[str], source: str) -> Candidate
     words_start = announcement.start()
     words_start += len(announcement[0]) - len(announcement[0].lstrip())
     start = announcement.end()
-    behind = text[start : start + MAX_LENGTH]
+    text_behind = text[start : start + MAX_LENGTH]
     # The end of bold type or of a heading belongs to the announcement.
-    closing = re.match(r"[*_]{0,3}[ \t]*[:：]?[ \t]*[*_]{0,3}[ \t]*(?=\n|\Z)", behind)  # noqa: RUF001
+    closing = re.match(r"[*_]{0,3}[ \t]*[:：]?[ \t]*[*_]{0,3}[ \t]*(?=\n|\Z)", text_behind)  # noqa: RUF001
     if closing is None and announcement[0].count("*") in (1, 2, 3):
         marks = announcement[0].count("*")
-        closing = re.match(rf"[ \t]*\*{{{marks}}}", behind)
+        closing = re.match(rf"[ \t]*\*{{{marks}}}", text_behind)
     if closing:
         start += closing.end()
-        behind = behind[closing.end() :]
-    content = _UNDERLINE.sub("", behind.lstrip())
-    start += len(behind) - len(content)
+        text_behind = text_behind[closing.end() :]
+    content = _UNDERLINE.sub("", text_behind.lstrip())
+    start += len(text_behind) - len(content)
     blocks = fenced_blocks(content) if content[:3] in ("```", "~~~") else []
     if blocks and blocks[0].start == 0:
         return Candidate(blocks[0].text.strip(), start, source, words, words_start)
@@ -181,11 +181,11 @@ def clause_before(text: str, start: int) -> str:
     They stand in its line, or else in the line before if that ends with a colon or is one word.
     The opening of a fence in between does not count.
     """
-    before = text[max(0, start - _NEAR) : start]
-    line = before.rpartition("\n")[2]
+    text_before = text[max(0, start - _NEAR) : start]
+    line = text_before.rpartition("\n")[2]
     if line.strip(" \t>*#-`~"):
         return line
-    lines = before.rstrip(" \t>*#-`~").splitlines()
+    lines = text_before.rstrip(" \t>*#-`~").splitlines()
     while lines and (not lines[-1].strip() or _FENCE_LINE.match(lines[-1])):
         del lines[-1]
     if not lines:

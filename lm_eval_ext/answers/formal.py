@@ -124,9 +124,9 @@ class FormalGrammar(CandidateGrammar):
         sentence = first_sentence(line)
         clause = self.phrases.ending.split(sentence, maxsplit=1)[0]
         stretches = [line, without_remark(line), sentence, clause]
-        behind = self.phrases.behind.fullmatch(sentence)
-        if behind:
-            stretches.append(behind["answer"])
+        answer_behind = self.phrases.behind.fullmatch(sentence)
+        if answer_behind:
+            stretches.append(answer_behind["answer"])
         return list(dict.fromkeys(stretches))
 
     def _without_explanations(self, text: str, expressions: Sequence[Accepted]) -> list[Accepted]:
@@ -167,8 +167,8 @@ class FormalGrammar(CandidateGrammar):
     def _offers_several(self, text: str, expressions: Sequence[Accepted]) -> bool:
         """Return whether an expression is offered beside an earlier, different one."""
         for earlier, later in pairwise(expressions):
-            before = clause_before(text, later.candidate.start)
-            if earlier.answer != later.answer and self.phrases.alternative.search(before):
+            clause = clause_before(text, later.candidate.start)
+            if earlier.answer != later.answer and self.phrases.alternative.search(clause):
                 return True
         if not expressions:
             return False
@@ -241,8 +241,8 @@ def _pieces(block: Span, source: str) -> Iterator[Candidate]:
         yield Candidate(block.text, block.start, source)
         for colon in list(_COLON.finditer(block.text))[:MAX_CANDIDATES]:
             start = block.start + colon.end()
-            behind = block.text[colon.end() : colon.end() + _MAX_BEHIND_COLON]
-            yield Candidate(behind, start, source)
+            text_behind = block.text[colon.end() : colon.end() + _MAX_BEHIND_COLON]
+            yield Candidate(text_behind, start, source)
     position = block.start
     for line in block.text.splitlines(keepends=True):
         if line.strip():

@@ -77,10 +77,10 @@ def _choose(option: str, name: str, names: Sequence[str]) -> str:
         raise OptionError(f"the results have no task of {BENCHMARK}, whose answers are SQL")
     if not name and len(names) == 1:
         return names[0]
-    shown = one_line(", ".join(names), limit=_SHOWN_NAMES)
+    shown_names = one_line(", ".join(names), limit=_SHOWN_NAMES)
     if not name:
-        raise OptionError(f"{option}: name one of {shown}")
-    raise OptionError(f"{option} {name}: not in the results, which have {shown}")
+        raise OptionError(f"{option}: name one of {shown_names}")
+    raise OptionError(f"{option} {name}: not in the results, which have {shown_names}")
 
 
 def _sample_of(run: Run, document: str) -> Mapping[str, Any]:

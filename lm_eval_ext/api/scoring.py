@@ -214,7 +214,7 @@ def score_sql(
         scored[name] = [record[name] for record in records]
     signature = open_judge.signature
     # The version of SQLite, which is the machine's, is in the signature of sql-score only.
-    kept = [part for part in signature.split("|") if not part.startswith("sqlite:")]
-    scored.attrs["signature"] = "|".join(kept)
+    kept_parts = [part for part in signature.split("|") if not part.startswith("sqlite:")]
+    scored.attrs["signature"] = "|".join(kept_parts)
     scored.attrs["remarks"] = list(open_judge.remarks)
     return scored

@@ -252,10 +252,10 @@ def _head_lines(explained: ExplainedRow) -> Iterator[str]:
 def _query(sql: str) -> str:
     """Return a query with its lines, without control characters."""
     lines = [one_line(line) for line in sql[:_QUERY_LENGTH].splitlines()]
-    shown = "\n".join(line for line in lines if line)
+    shown_query = "\n".join(line for line in lines if line)
     if len(sql) > _QUERY_LENGTH:
-        shown += f" ... ({len(sql):,} characters)"
-    return shown or "(empty)"
+        shown_query += f" ... ({len(sql):,} characters)"
+    return shown_query or "(empty)"
 
 
 def _result(heading: str, result: Rows | Failure) -> Iterator[Section]:

@@ -82,8 +82,8 @@ def run(
     refused = "; ".join(dict.fromkeys(report.refused))
     if not report.tables:
         raise DataError(refused)
-    shown = rendered_seeds(report, format_) if seeds else rendered(report, format_)
-    return _write(shown, out), refused
+    output = rendered_seeds(report, format_) if seeds else rendered(report, format_)
+    return _write(output, out), refused
 
 
 def _two_tasks(between: str) -> list[str]:
@@ -204,12 +204,12 @@ def rendered_seeds(report: Report, format_: str) -> str:
     for name, table in zip(names, report.tables, strict=True):
         row = _seed_row(table)
         records.append(asdict(row))
-        shown = (
+        cells = (
             value(row.mean, row.unit),
             number(row.sd, row.unit),
             interval(row.low, row.high, row.unit),
         )
-        lines.append([name or one_line(row.condition), str(row.seeds), *shown])
+        lines.append([name or one_line(row.condition), str(row.seeds), *cells])
     columns = ("condition", "seeds", "mean", "sd", LEVEL)
     sections = [(_heading(report.tables), columns, lines), *_below(report, names)]
     return _shown(sections, records, records, format_)
@@ -318,8 +318,8 @@ def _single_table(table: Table, heading: str) -> Iterator[Section]:
     unit = table.unit
     rows = []
     for name, estimate in table.figures.items():
-        shown = value(estimate.value, unit, table.standings.get(name, ""))
-        rows.append([one_line(name), shown, interval(estimate.low, estimate.high, unit)])
+        shown_value = value(estimate.value, unit, table.standings.get(name, ""))
+        rows.append([one_line(name), shown_value, interval(estimate.low, estimate.high, unit)])
     for name, amount in table.published.items():
         rows.append([f"{one_line(name)} (published)", value(amount, unit), ""])
     value_heading = metric_heading("value", lower_is_better=table.lower_is_better)
@@ -370,9 +370,9 @@ def _value_cell(table: Table, system: str, *, has_interval: bool) -> str:
     estimate = table.figures.get(system)
     if estimate is None:
         return "-"
-    shown = value(estimate.value, table.unit, table.standings.get(system, ""))
+    shown_value = value(estimate.value, table.unit, table.standings.get(system, ""))
     ends = interval(estimate.low, estimate.high, table.unit)
-    return f"{shown}\n{ends}" if has_interval and ends else shown
+    return f"{shown_value}\n{ends}" if has_interval and ends else shown_value
 
 
 def _notes(report: Report, names: Sequence[str]) -> Iterator[str]:

@@ -122,7 +122,7 @@ class Question:
 
 def prepare(_: Options, seed: int) -> Material:
     """Return the material of the recipe."""
-    drawn = list(islice(texts(seed), TEXTS))
+    drawn_texts = list(islice(texts(seed), TEXTS))
     # Each table at the beginning of a prompt about a database is one token: otherwise a prompt
     # would have 600 tokens, too many for a model of minutes.
     whole_tokens = []
@@ -130,9 +130,9 @@ def prepare(_: Options, seed: int) -> Material:
         whole_tokens += [f"{block}\n\n" for block in database_blocks]
     whole_tokens.append(f"{INSTRUCTION}\n\n")
     vocabulary = []
-    for text, answer in drawn[:VOCABULARY_TEXTS]:
+    for text, answer in drawn_texts[:VOCABULARY_TEXTS]:
         vocabulary.append((text + answer).rpartition(INSTRUCTION)[2])
-    return Material(drawn, vocabulary=vocabulary, whole=whole_tokens)
+    return Material(drawn_texts, vocabulary=vocabulary, whole=whole_tokens)
 
 
 def texts(seed: int) -> Iterator[Pair]:

@@ -61,17 +61,18 @@ def _check_exists(argument: str, path: str) -> None:
 def _check_holds_model(path: str, *, has_gguf_file: bool) -> None:
     """Check that what is there is a folder with a model."""
     folder = Path(path)
-    shown = one_line(path, limit=200)
+    shown_path = one_line(path, limit=200)
     if folder.is_file():
         raise OptionError(
-            f"pretrained={shown}: this is a file; name a Hugging Face folder or a model of the hub"
+            f"pretrained={shown_path}: this is a file; name a Hugging Face folder or a model of "
+            "the hub"
         )
     if not folder.is_dir() or has_gguf_file:
         return
     if not any((folder / name).is_file() for name in CONFIG_FILES):
         raise OptionError(
-            f"pretrained={shown}: the folder has no {CONFIG_FILES[0]}, so it is no Hugging Face "
-            "model; name the folder that save_pretrained wrote"
+            f"pretrained={shown_path}: the folder has no {CONFIG_FILES[0]}, so it is no Hugging "
+            "Face model; name the folder that save_pretrained wrote"
         )
 
 

@@ -54,6 +54,6 @@ def missing_values(question: Question, rows: Collection[Row]) -> str:
     for name, values in question.filter.items():
         available = {str(row.get(name)) for row in rows}
         if available.isdisjoint(values):
-            listed = ", ".join(sorted(available))
-            return f"no row has {name} {' or '.join(values)}; rows have: {listed}"
+            available_values = ", ".join(sorted(available))
+            return f"no row has {name} {' or '.join(values)}; rows have: {available_values}"
     return ""

@@ -258,12 +258,12 @@ class ExtTask(ConfigurableTask):
                 request.arguments = (text, {**generation, "until": []}, *further)
 
     def _check_demonstrations(self) -> None:
-        shown = self.config.num_fewshot or 0
+        demonstration_count = self.config.num_fewshot or 0
         split = self.config.fewshot_split
-        if split and shown > len(self.dataset[split]):
+        if split and demonstration_count > len(self.dataset[split]):
             raise OptionError(
-                f"{self.config.task} has {len(self.dataset[split])} demonstrations, not {shown}: "
-                "give a smaller --num_fewshot"
+                f"{self.config.task} has {len(self.dataset[split])} demonstrations, not "
+                f"{demonstration_count}: give a smaller --num_fewshot"
             )
 
     def _sign_run(self, limit: int | None, samples: list[int] | None) -> dict[str, str]:

@@ -227,11 +227,11 @@ def task_table(
             columns.setdefault(metric, column_for(run, metric, 2))
     if tested:
         cells = with_standings(cells, [tested])
-    listed = list(columns.values())
+    listed_columns = list(columns.values())
     card = next(iter(runs.values())).card
     title = card.title_of_task(task) if card else task
-    rows = list(_rows(models, listed, cells))
-    return Table(f"task-{task}", title, listed, rows, _published(task, card, list(columns)))
+    rows = list(_rows(models, listed_columns, cells))
+    return Table(f"task-{task}", title, listed_columns, rows, _published(task, card, list(columns)))
 
 
 def _published(task: str, card: Card | None, metrics: Sequence[str]) -> list[TableRow]:

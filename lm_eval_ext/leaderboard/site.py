@@ -247,10 +247,10 @@ def _sections(
     """Yield a tab for each benchmark, and one for all tasks that aren't ours."""
     try:
         require_extra("plot", "drawing", "altair", "vl_convert")
-        drawn = figures(models)
+        drawn_figures = figures(models)
     except OptionError as error:
         _log.warning("%s; the page has no figures", error)
-        drawn = []
+        drawn_figures = []
     tasks_of: dict[str, list[str]] = {}
     card_of: dict[str, Card | None] = {}
     for task in tasks:
@@ -274,5 +274,5 @@ def _sections(
             tables.insert(0, all_tasks)
         if tables:
             title = card.short_title if card else "Other tasks"
-            pictures = [figure for figure in drawn if figure.name.startswith(f"{name}-")]
+            pictures = [figure for figure in drawn_figures if figure.name.startswith(f"{name}-")]
             yield Section(name, title, card, pictures, tables)

@@ -336,10 +336,10 @@ class _FigureReader:
         if available.intersection(mini_tasks.values()):
             return mini_tasks
         drawable = list(dict.fromkeys([*tasks.values(), *mini_tasks.values()]))
-        shown = ", ".join(drawable[:_MAX_TASKS])
+        shown_tasks = ", ".join(drawable[:_MAX_TASKS])
         if len(drawable) > _MAX_TASKS:
-            shown += ", ..."
-        raise OptionError(f"{self._declaration.name} needs results of {shown}")
+            shown_tasks += ", ..."
+        raise OptionError(f"{self._declaration.name} needs results of {shown_tasks}")
 
     def _question(self, run: Run, metric: str) -> Question:
         base = question_of(run, metric)

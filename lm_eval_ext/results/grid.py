@@ -65,14 +65,14 @@ _NUMBER_STARTS = "+-[<0123456789N"
 
 def legend(standings: Iterable[Standing]) -> list[str]:
     """Explain the marks of a table in which values stand like this; [] if there are none."""
-    shown = set(standings)
+    shown_standings = set(standings)
     lines = []
     for standing in ("best", "unproven", "untested"):
-        if standing in shown:
+        if standing in shown_standings:
             lines.append(f"{MARKS[standing]} {MEANINGS[standing]}")
-    if "beaten" in shown:
+    if "beaten" in shown_standings:
         lines.append(f"no mark: {MEANINGS['beaten']}")
-    if shown & {"best", "unproven"}:
+    if shown_standings & {"best", "unproven"}:
         lines.append(CHANCE)
     return lines
 
@@ -84,10 +84,10 @@ def metric_heading(name: str, *, lower_is_better: bool) -> str:
 
 def value(amount: float | None, unit: str, standing: Standing = "") -> str:
     """Return a number with its unit and mark; marks are a column of their own."""
-    shown = number(amount, unit)
-    if unit == "percent" and shown != NONE:
-        shown += " %"
-    return shown + MARKS[standing]
+    shown_value = number(amount, unit)
+    if unit == "percent" and shown_value != NONE:
+        shown_value += " %"
+    return shown_value + MARKS[standing]
 
 
 def interval(low: float | None, high: float | None, unit: str, *, signed: bool = False) -> str:
@@ -343,13 +343,13 @@ def _latex_cell(text: str) -> str:
     if bare == "-":
         return "--"
     mark = bare[-1:] if bare[-1:] in _LATEX_MARKS else ""
-    shown = escape(bare.removesuffix(mark))
-    shown = shown.replace("{-}", "$-$").replace("+", "$+$").replace(r" \%", r"\,\%")
+    shown_value = escape(bare.removesuffix(mark))
+    shown_value = shown_value.replace("{-}", "$-$").replace("+", "$+$").replace(r" \%", r"\,\%")
     if not mark:
-        return shown
+        return shown_value
     if mark == MARKS["best"]:
-        return f"\\textbf{{{shown}}}"
-    return f"{shown}\\rlap{{$^{{{_LATEX_MARKS[mark]}}}$}}"
+        return f"\\textbf{{{shown_value}}}"
+    return f"{shown_value}\\rlap{{$^{{{_LATEX_MARKS[mark]}}}$}}"
 
 
 def _latex_lines(cells: Sequence[str]) -> list[list[str]]:

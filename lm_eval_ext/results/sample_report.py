@@ -222,13 +222,13 @@ def samples_report(
         DataError: Samples were not logged or cannot be read.
     """
     chosen = _choose_models(models, _choose_task(models, task), query)
-    shown = list(_shown_parts(chosen, query))
+    shown_parts = list(_shown_parts(chosen, query))
     if format_ == "jsonl":
-        return "".join(_json_lines(chosen[0].run.task, shown))
+        return "".join(_json_lines(chosen[0].run.task, shown_parts))
     if format_ == "markdown":
-        return "\n".join(_markdown(shown, query)).rstrip() + "\n"
+        return "\n".join(_markdown(shown_parts, query)).rstrip() + "\n"
     width = max(WIDTH, get_terminal_size((WIDTH, 0)).columns)
-    return "\n".join(_text(shown, query, width)).rstrip() + "\n"
+    return "\n".join(_text(shown_parts, query, width)).rstrip() + "\n"
 
 
 def _choose_task(models: Sequence[Model], task: str) -> str:
@@ -324,8 +324,8 @@ def _short(key: str) -> str:
 # For a terminal.
 
 
-def _text(shown: Sequence[ShownPart], query: SampleQuery, width: int) -> Iterator[str]:
-    for part in shown:
+def _text(shown_parts: Sequence[ShownPart], query: SampleQuery, width: int) -> Iterator[str]:
+    for part in shown_parts:
         for line in part.heading.splitlines():
             yield fill(line, width, subsequent_indent="  ")
         for position, sample in enumerate(part.samples, start=1):
@@ -367,11 +367,11 @@ def _answer_text(
     yield from _field("model", answer.model, query, width)
     if inspected.response and inspected.response != inspected.answer:
         yield from _field("response", inspected.response, query, width)
-    shown = inspected.answer
-    is_long = "\n" in shown or len(shown) > width
-    if is_long and shown.strip() == document.gold.strip():
-        shown = "the same as the gold"
-    yield from _field("answer", shown, query, width)
+    shown_answer = inspected.answer
+    is_long = "\n" in shown_answer or len(shown_answer) > width
+    if is_long and shown_answer.strip() == document.gold.strip():
+        shown_answer = "the same as the gold"
+    yield from _field("answer", shown_answer, query, width)
     if inspected.rule:
         yield from _field("read as", inspected.rule, query, width)
     yield from _field("score", answer.score, query, width)
@@ -454,8 +454,8 @@ def _short_cells(row: Sequence[str]) -> list[str]:
 # For a document, and for programs.
 
 
-def _markdown(shown: Sequence[ShownPart], query: SampleQuery) -> Iterator[str]:
-    for part in shown:
+def _markdown(shown_parts: Sequence[ShownPart], query: SampleQuery) -> Iterator[str]:
+    for part in shown_parts:
         title, *lines = part.heading.splitlines()
         yield f"## {escape_markdown(title)}"
         yield ""
@@ -512,8 +512,8 @@ def _detail_markdown(detail: Detail) -> Iterator[str]:
     yield markdown([_section(detail)]).rstrip()
 
 
-def _json_lines(task: str, shown: Sequence[ShownPart]) -> Iterator[str]:
-    for part in shown:
+def _json_lines(task: str, shown_parts: Sequence[ShownPart]) -> Iterator[str]:
+    for part in shown_parts:
         for sample in part.samples:
             document = sample.document
             content = {

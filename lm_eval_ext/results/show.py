@@ -80,10 +80,10 @@ def overview_table(
     titles = {row.task: row.title for row in rows}
     cells: dict[str, dict[str, str]] = {}
     for row in rows:
-        shown = value(row.value, row.unit, row.standing)
+        shown_value = value(row.value, row.unit, row.standing)
         if row.scored < row.total:
-            shown += f"\n{row.scored}/{row.total} "
-        cells.setdefault(row.benchmark, {})[row.model] = shown
+            shown_value += f"\n{row.scored}/{row.total} "
+        cells.setdefault(row.benchmark, {})[row.model] = shown_value
     models = {row.model for row in rows}
     columns, lines = matrix(cells, turned=len(cells) <= len(models))
     return [f"{task}: {title}" for task, title in titles.items()], columns, lines
@@ -226,8 +226,8 @@ class _TaskTable:
             for model, score in by_model.items():
                 estimate = score.row.estimate
                 label = f"  {model}" if self.has_several else heading
-                shown = value(estimate.value, measure.unit)
-                yield [label, shown, interval(estimate.low, estimate.high, measure.unit)]
+                shown_value = value(estimate.value, measure.unit)
+                yield [label, shown_value, interval(estimate.low, estimate.high, measure.unit)]
 
     def notes(self) -> Iterator[str]:
         """Yield published values, and what must be known of the runs and their values."""
@@ -306,10 +306,10 @@ def _scores_of(model: str, run: Run, query: ScoreQuery) -> list[_Score]:
 def _excluded(run: Run) -> Iterator[str]:
     """Yield why some examples of a run were not scored."""
     for cause, ids in run.excluded.items():
-        shown = ", ".join(ids[:_MAX_NAMES])
+        shown_ids = ", ".join(ids[:_MAX_NAMES])
         if len(ids) > _MAX_NAMES:
-            shown += ", ..."
-        yield f"not scored: {len(ids)} examples, {cause} ({shown})"
+            shown_ids += ", ..."
+        yield f"not scored: {len(ids)} examples, {cause} ({shown_ids})"
 
 
 def _samples_command(run: Run, query: ScoreQuery) -> str:

@@ -52,9 +52,9 @@ def turns_of(prompt: str) -> list[Turn]:
     if not openings:
         return [Turn("", prompt)]
     turns = []
-    before = text[: openings[0].start()].strip()
-    if before:
-        turns.append(Turn("", before))
+    text_before = text[: openings[0].start()].strip()
+    if text_before:
+        turns.append(Turn("", text_before))
     ends = [opening.start() for opening in openings[1:]]
     for opening, end in zip(openings, [*ends, len(text)], strict=True):
         content = text[opening.end() : end]

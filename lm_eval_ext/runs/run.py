@@ -513,12 +513,12 @@ def check_same_model(folder: Path, model: ModelFile) -> None:
     if not kept_file.is_file() or not has_results:  # a model that never started leaves a log
         return
     try:
-        before = identity(read_yaml(kept_file, TypeAdapter(dict[str, Any])))
+        kept_identity = identity(read_yaml(kept_file, TypeAdapter(dict[str, Any])))
     except DataError as error:
         raise DataError(f"{error}; remove {folder} to start again") from None
     now = identity(model.settings)
-    if before != now:
+    if kept_identity != now:
         raise DataError(
-            f"{model.path}: {folder} holds results of {before}, and the file now says {now}; "
-            "rename the file, or remove the folder"
+            f"{model.path}: {folder} holds results of {kept_identity}, and the file now says "
+            f"{now}; rename the file, or remove the folder"
         )

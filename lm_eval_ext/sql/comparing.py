@@ -272,12 +272,12 @@ def _write_pairs(
         writer = RecordWriter(handle, out_format, [*shared, *added])
         for pair in pairs:
             record = pair.row_a.row.record
-            kept = {column: record[column] for column in shared if column in record}
+            kept_cells = {column: record[column] for column in shared if column in record}
             verdicts: list[object] = []
             for judged in (pair.row_a, pair.row_b):
                 verdict = judged.verdict
                 verdicts += [judged.judged.predicted, verdict.status, verdict.reason]
-            writer.write({**kept, **dict(zip(added, verdicts, strict=True))})
+            writer.write({**kept_cells, **dict(zip(added, verdicts, strict=True))})
 
 
 _SYSTEM_COLUMNS = (PREDICTED, EXTRACTED, STATUS, REASON, DECIDING_DATABASE, ORIGINAL_STATUS)

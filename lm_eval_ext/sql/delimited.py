@@ -123,8 +123,8 @@ class TableReader:
         self._refuse_rows_among(lines[1:], first_line)
         self._line += len(lines) - 1
         self._position = end + 1
-        behind = self._text[self._position : self._position + 1]
-        if behind not in ("", "\r", "\n", self._delimiter):
+        character_behind = self._text[self._position : self._position + 1]
+        if character_behind not in ("", "\r", "\n", self._delimiter):
             raise TableError(
                 first_line,
                 "a quotation mark opens a cell, and text follows the mark that closes it in line "

@@ -239,8 +239,9 @@ def _is_read(column: exp.Column) -> bool:
         return False
     while node.parent is not None and not isinstance(node.parent, exp.Select):
         node = node.parent
-    inside = isinstance(node, exp.Where) or node.arg_key == "expressions"
-    return inside and node.parent is not None and not isinstance(node.parent.parent, exp.Exists)
+    if node.parent is None or isinstance(node.parent.parent, exp.Exists):
+        return False
+    return isinstance(node, exp.Where) or node.arg_key == "expressions"
 
 
 def sign_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:

@@ -259,8 +259,8 @@ def _ends_with_pair(term: list[Token], word: str) -> bool:
 def _is_wrapped(term: list[Token]) -> bool:
     """Return whether one pair of parentheses surrounds the whole term."""
     opening, closing = term[0], term[-1]
-    inside = all(token.depth > opening.depth for token in term[1:-1])
-    return opening.text == "(" and closing.text == ")" and inside
+    all_inside = all(token.depth > opening.depth for token in term[1:-1])
+    return opening.text == "(" and closing.text == ")" and all_inside
 
 
 def _end_of_columns(outer: list[Token]) -> int | None:
@@ -271,8 +271,8 @@ def _end_of_columns(outer: list[Token]) -> int | None:
     if not selects:
         return None
     after_select = outer[selects[0] :]
-    for before, token in pairwise(after_select):
+    for previous_token, token in pairwise(after_select):
         # IS DISTINCT FROM is an operator.
-        if _at_top(token, *_AFTER_COLUMNS) and not before.is_word("DISTINCT"):
+        if _at_top(token, *_AFTER_COLUMNS) and not previous_token.is_word("DISTINCT"):
             return token.start
     return None

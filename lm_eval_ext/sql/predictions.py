@@ -182,8 +182,8 @@ class PredictionFile:
     def _text(self, record: Record, column: str, line: int) -> str:
         value = record[column]
         if not isinstance(value, str):
-            shown = one_line(repr(value), limit=_SHOWN_VALUE)
-            raise DataError(f"{self.path}, line {line}: {column} must be text, not {shown}")
+            shown_value = one_line(repr(value), limit=_SHOWN_VALUE)
+            raise DataError(f"{self.path}, line {line}: {column} must be text, not {shown_value}")
         return value
 
     def _check_columns(self, line: int, names: Sequence[str], hint: str = "") -> None:

@@ -48,8 +48,9 @@ def own_aggregates(select: exp.Select) -> list[exp.Expr]:
 def is_compared_literal(node: exp.Expr) -> bool:
     """Return whether a literal stands in a condition; SELECT 1 of an EXISTS does not."""
     uncompared = exp.Limit | exp.Offset | exp.AggFunc | exp.Ordered | exp.Group | exp.Select
-    inside = isinstance(node, exp.Literal) and node.find_ancestor(exp.Where, exp.Having) is not None
-    return inside and not isinstance(node.parent, uncompared)
+    if not isinstance(node, exp.Literal) or isinstance(node.parent, uncompared):
+        return False
+    return node.find_ancestor(exp.Where, exp.Having) is not None
 
 
 def plain_number(text: str) -> int | float | None:

@@ -46,12 +46,12 @@ def decode_text(raw: bytes) -> str:
 @contextmanager
 def any_text(connection: sqlite3.Connection) -> Iterator[None]:
     """Read texts of any bytes within the block, by :func:`decode_text`."""
-    before = connection.text_factory
+    previous_factory = connection.text_factory
     connection.text_factory = decode_text
     try:
         yield
     finally:
-        connection.text_factory = before
+        connection.text_factory = previous_factory
 
 
 @dataclass(frozen=True)
@@ -288,9 +288,9 @@ def _virtual_names(
     }
     if not virtual:
         return virtual
-    listed = connection.execute("PRAGMA table_list").fetchall()
-    if listed:
-        shadows = {name for _, name, relation, *_ in listed if relation == "shadow"}
+    listed_tables = connection.execute("PRAGMA table_list").fetchall()
+    if listed_tables:
+        shadows = {name for _, name, relation, *_ in listed_tables if relation == "shadow"}
     else:
         possible_shadows = {name + ending for name in virtual for ending in _SHADOW_ENDINGS}
         shadows = possible_shadows.intersection(name for name, _, _ in declarations)

@@ -173,17 +173,17 @@ def _built(
         content = [[db_id, str(path), golds] for db_id, (path, golds) in sorted(jobs.items())]
         folder /= sha256_of_json([SUITE_VERSION, content])[:_DIGEST_LENGTH]
     else:
-        kept = _suites_to_keep(folder, jobs)
-        if len(kept) == len(jobs):
-            return kept
+        kept_suites = _suites_to_keep(folder, jobs)
+        if len(kept_suites) == len(jobs):
+            return kept_suites
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / ".lock").acquire()
     with lock:  # a command for another part of the file may have built them meanwhile
-        kept = {} if source.per_golds else _suites_to_keep(folder, jobs)
-        missing = {db_id: job for db_id, job in jobs.items() if db_id not in kept}
+        kept_suites = {} if source.per_golds else _suites_to_keep(folder, jobs)
+        missing = {db_id: job for db_id, job in jobs.items() if db_id not in kept_suites}
         workers = min(source.workers, max(1, len(missing)))
-        return kept | populate_all(missing, folder, workers=workers)
+        return kept_suites | populate_all(missing, folder, workers=workers)
 
 
 def _suites_to_keep(
@@ -262,8 +262,8 @@ def _uncovered(
 
 def _listed(db_ids: Sequence[str]) -> str:
     """Return the first ids, and how many there are more."""
-    shown = ", ".join(db_ids[:_SHOWN_IDS])
-    unshown = len(db_ids) - _SHOWN_IDS
-    if unshown > 0:
-        return f"{shown} and {unshown:,} more"
-    return shown
+    shown_ids = ", ".join(db_ids[:_SHOWN_IDS])
+    hidden_count = len(db_ids) - _SHOWN_IDS
+    if hidden_count > 0:
+        return f"{shown_ids} and {hidden_count:,} more"
+    return shown_ids

@@ -168,12 +168,12 @@ class Worker:
         if isinstance(result, Rows):
             gold = Gold(gold_sql, result, lambda sql: self._run(job.database, sql))
             cells = len(result.rows) * len(result.columns)
-            kept = _KeptGold(semantics.prepare(gold), cells)
+            kept_gold = _KeptGold(semantics.prepare(gold), cells)
         else:
-            kept = _KeptGold(result, 0)
-        self._keep(key, kept)
+            kept_gold = _KeptGold(result, 0)
+        self._keep(key, kept_gold)
         self.send(WorkerMessage("prediction"))
-        return kept.expected
+        return kept_gold.expected
 
     def _rewritten(self, semantics: Semantics, sql: str) -> str:
         """Return the text to run; one over the limit, which is cut, stays as it is and fails."""
@@ -189,8 +189,8 @@ class Worker:
         self._golds[key] = gold
         self._cells += gold.cells
         while len(self._golds) > _MAX_GOLDS or self._cells > _MAX_GOLD_CELLS:
-            _, dropped = self._golds.popitem(last=False)
-            self._cells -= dropped.cells
+            _, dropped_gold = self._golds.popitem(last=False)
+            self._cells -= dropped_gold.cells
 
 
 def _reason(expected: Expected, result: Rows) -> str:

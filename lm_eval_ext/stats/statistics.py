@@ -457,9 +457,9 @@ def shared_documents(
     documents = set.intersection(*[set(rows[DOCUMENT]) for rows in rows_of_systems.values()])
     shared = {}
     for name, rows in rows_of_systems.items():
-        kept = rows[rows[DOCUMENT].isin(documents)]
-        _, clusters = _levels(kept)
-        shared[name] = kept.assign(**{CLUSTER: clusters})
+        shared_rows = rows[rows[DOCUMENT].isin(documents)]
+        _, clusters = _levels(shared_rows)
+        shared[name] = shared_rows.assign(**{CLUSTER: clusters})
     return shared
 
 

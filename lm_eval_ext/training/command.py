@@ -421,19 +421,22 @@ def training_key(recipe: Recipe, **inputs: object) -> dict[str, object]:
     return {"recipe": recipe.model_dump(exclude=_NO_WEIGHT_KEYS), **inputs}
 
 
-def check_same(folder: Path, before: Mapping[str, object], now: Mapping[str, object]) -> None:
+def check_same(
+    folder: Path, previous_keys: Mapping[str, object], current_keys: Mapping[str, object]
+) -> None:
     """Refuse to take for done what another recipe trained.
 
     Args:
         folder: The model's, for the error.
-        before: The keys of the training that is there.
-        now: The keys of this one.
+        previous_keys: The keys of the training that is there.
+        current_keys: The keys of this one.
 
     Raises:
         OptionError: They differ; the line has the first difference.
     """
     lines_before, lines_now = (
-        json.dumps(keys, indent=0, ensure_ascii=False).splitlines() for keys in (before, now)
+        json.dumps(keys, indent=0, ensure_ascii=False).splitlines()
+        for keys in (previous_keys, current_keys)
     )
     for line_before, line_now in zip(lines_before, lines_now, strict=False):
         if line_before != line_now:

@@ -70,7 +70,7 @@ def choose(
         )
     corpus_covers = covers()[corpus]
     chosen = {**dict.fromkeys(exposure, WHY), **corpus_covers[seed % len(corpus_covers)]}
-    drawn = shuffled(len(train), seed, "COGS in context")
+    drawn_numbers = shuffled(len(train), seed, "COGS in context")
     while len(chosen) < k:
-        chosen.setdefault(train[next(drawn)], "drawn at random")
+        chosen.setdefault(train[next(drawn_numbers)], "drawn at random")
     return dict(list(chosen.items())[:k])

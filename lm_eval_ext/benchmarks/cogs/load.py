@@ -308,9 +308,9 @@ def before_correction(rows: Iterable[Row]) -> list[Row]:
     for number in CORRECTED:
         if number <= len(uncorrected):
             row = uncorrected[number - 1]
-            before, theme, after = row.form.rpartition(" theme ")
+            form_before, theme, form_behind = row.form.rpartition(" theme ")
             if theme:
-                uncorrected[number - 1] = row._replace(form=f"{before} agent {after}")
+                uncorrected[number - 1] = row._replace(form=f"{form_before} agent {form_behind}")
     content = "".join("\t".join(row) + "\n" for row in uncorrected)
     if sha256_of_text(content) != SHA256_2020:
         raise DataError(

@@ -68,9 +68,9 @@ class _QuestionGrammar(CandidateGrammar):
         subject = self.phrases.subject.match(unmarked)
         if subject:
             readings.extend(line_variants(unmarked[subject.end() :].strip(), self.phrases))
-        behind = self.phrases.behind.match(unmarked)
-        if behind:
-            readings.append(behind["answer"])
+        answer_behind = self.phrases.behind.match(unmarked)
+        if answer_behind:
+            readings.append(answer_behind["answer"])
         return readings
 
 
@@ -93,9 +93,9 @@ class OptionGrammar(_QuestionGrammar):
             return None
         if self.option_named(text) is not None:
             return text
-        behind = _LABEL_BEHIND.fullmatch(text)
-        if behind and self.option_named(f"({behind[2]}) {behind[1]}") is not None:
-            return behind[1]
+        label_behind = _LABEL_BEHIND.fullmatch(text)
+        if label_behind and self.option_named(f"({label_behind[2]}) {label_behind[1]}") is not None:
+            return label_behind[1]
         word = _CHOICE_WORD.match(text)
         if word and self.option_named(text[word.end() :]) is not None:
             return text[word.end() :]
@@ -224,9 +224,9 @@ class SpanGrammar(_QuestionGrammar):
         subject = self.phrases.subject.match(line)
         if subject:
             readings.append(line[subject.end() :].strip())
-        behind = self.phrases.behind.match(line)
-        if behind:
-            readings.append(behind["answer"])
+        answer_behind = self.phrases.behind.match(line)
+        if answer_behind:
+            readings.append(answer_behind["answer"])
         return readings
 
     def choose_line(
@@ -254,9 +254,9 @@ class SpanGrammar(_QuestionGrammar):
         if is_conclusion and is_reason and is_short:
             return last
         ends_text = bool(lines) and last.candidate.start == lines[-1].start
-        before = [line.text for line in lines[:-1]]
+        earlier_lines = [line.text for line in lines[:-1]]
         are_reasons = len(opening.split()) > _LONG_LINE_WORDS
-        if len(before) > 1 and all(line.endswith((".", ":")) for line in before):
+        if len(earlier_lines) > 1 and all(line.endswith((".", ":")) for line in earlier_lines):
             are_reasons = True
         if are_reasons and ends_text and _is_list_item(last.answer):
             return last

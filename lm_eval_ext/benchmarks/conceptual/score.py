@@ -44,28 +44,31 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> list[Row]
     return rows
 
 
-def stand_ins(shown: Sequence[str]) -> dict[str, str]:
+def stand_ins(shown_answers: Sequence[str]) -> dict[str, str]:
     """Return the stand-ins' answers: that of the last demonstration, and the most frequent one.
 
     Of several answers that are equally frequent, the majority is the one that comes last.
     """
-    majority = max(reversed(shown), key=Counter(shown).__getitem__)
-    return {"copy_last": shown[-1], "copy_majority": majority}
+    majority = max(reversed(shown_answers), key=Counter(shown_answers).__getitem__)
+    return {"copy_last": shown_answers[-1], "copy_majority": majority}
 
 
-def copied(gold: str, shown: Sequence[str]) -> dict[str, float]:
+def copied(gold: str, shown_answers: Sequence[str]) -> dict[str, float]:
     """Return the stand-ins' scores, and how far copying can go.
 
     Args:
         gold: The right answer.
-        shown: The demonstrations' answers, in the order of the prompt; one or more.
+        shown_answers: The demonstrations' answers, in the order of the prompt; one or more.
 
     Returns:
         ``rouge_l_copy_last`` and the like; ``answer_share``, the share of demonstrations that
         have the right answer; ``answer_shown``, whether any has it.
     """
-    columns = {"answer_share": shown.count(gold) / len(shown), "answer_shown": float(gold in shown)}
-    for stand_in, answer in stand_ins(shown).items():
+    columns = {
+        "answer_share": shown_answers.count(gold) / len(shown_answers),
+        "answer_shown": float(gold in shown_answers),
+    }
+    for stand_in, answer in stand_ins(shown_answers).items():
         scores = matching.score(answer, gold)
         for name in (matching.ROUGE_L, matching.ACCURACY):
             columns[f"{name}_{stand_in}"] = scores[name]

@@ -82,10 +82,10 @@ class ConceptualTask(FewshotTask):
         """Return what lm-eval writes into the results file, with a digest of the demonstrations."""
         dumped = super().dump_config()
         columns = ["id", *(f"{name}_demonstrations" for name in self._selections)]
-        shown = []
+        demonstration_ids = []
         for doc in self.chosen.documents.to_list():
-            shown.append([doc[column] for column in columns])
-        digest = signature.digest(sorted(shown))
+            demonstration_ids.append([doc[column] for column in columns])
+        digest = signature.digest(sorted(demonstration_ids))
         dumped["metadata"][signature.METADATA_KEY]["demonstrations"] = digest
         return dumped
 
@@ -138,11 +138,11 @@ class ConceptualTask(FewshotTask):
                 prompts.append(self._prompt(doc, doc[f"{selection}_demonstrations"], template))
         return prompts
 
-    def _prompt(self, doc: Doc, shown: Sequence[str], template: int) -> Prompt:
+    def _prompt(self, doc: Doc, demonstration_ids: Sequence[str], template: int) -> Prompt:
         sample = self._rows[doc["id"]]
         facts: list[str] = []
         turns: list[Turn] = []
-        for name in shown:
+        for name in demonstration_ids:
             row = self._rows[name]
             facts.extend(row["facts"])
             turns.append(Turn(framed(row["inputs"][template]), row["answers"][template]))
@@ -168,6 +168,6 @@ class ConceptualTask(FewshotTask):
 
     def _copied(self, doc: Doc, row: Row) -> dict[str, float]:
         template = self._templates.index(str(row["template"]))
-        shown = doc[f"{row['demonstrations']}_demonstrations"]
-        answers = [self._rows[name]["answers"][template] for name in shown]
+        demonstration_ids = doc[f"{row['demonstrations']}_demonstrations"]
+        answers = [self._rows[name]["answers"][template] for name in demonstration_ids]
         return score.copied(doc["answers"][template], answers)

@@ -108,8 +108,8 @@ def _questions(options: Options, seed: int) -> _Questions:
     if options.train is None or options.dev is None:
         dev = list(islice(generated("dev", options.facts), DEV_EXAMPLES))
         dev_texts = {question.context for question in dev}
-        drawn = generated(seed, options.facts)
-        new = (question for question in drawn if question.context not in dev_texts)
+        drawn_questions = generated(seed, options.facts)
+        new = (question for question in drawn_questions if question.context not in dev_texts)
         return _Questions(list(islice(new, options.generated)), dev, {})
     train_file = Path(options.train).expanduser()
     dev_file = Path(options.dev).expanduser()
@@ -133,8 +133,8 @@ def _pairs(questions: Sequence[Question], options: Options, seed: object) -> lis
         rng = random.Random(f"demonstrations, {seed}, {number}")
         count = rng.randint(*SHOWN)
         demonstrations = []
-        for shown in _draw_demonstrations(question, questions, count, rng):
-            demonstrations.append(f"{_prompt(shown, options)} {shown.answer}")
+        for demonstration in _draw_demonstrations(question, questions, count, rng):
+            demonstrations.append(f"{_prompt(demonstration, options)} {demonstration.answer}")
         is_short = sum(map(len, demonstrations)) <= LONGEST_SHOWN
         if len(demonstrations) == count and is_short:
             prompt = separator.join([*demonstrations, _prompt(question, options)])
@@ -146,15 +146,15 @@ def _draw_demonstrations(
     question: Question, questions: Sequence[Question], count: int, rng: random.Random
 ) -> list[Question]:
     """Draw different questions, without copies of the question; sometimes fewer than ``count``."""
-    shown: list[int] = []
+    shown_numbers: list[int] = []
     for _ in range(count):
         # One, and spares for those that are shown already, the question and its copies.
-        candidates = rng.sample(range(len(questions)), min(len(questions), len(shown) + 4))
+        candidates = rng.sample(range(len(questions)), min(len(questions), len(shown_numbers) + 4))
         for number in candidates:
-            if number not in shown and not _is_copy(questions[number], question):
-                shown.append(number)
+            if number not in shown_numbers and not _is_copy(questions[number], question):
+                shown_numbers.append(number)
                 break
-    return [questions[number] for number in shown]
+    return [questions[number] for number in shown_numbers]
 
 
 def _is_copy(question: Question, original: Question) -> bool:
@@ -236,16 +236,16 @@ def generated(seed: object, facts: int) -> Iterator[Question]:
     words: dict[str, list[str]] = content["words"]
     templates: list[_FactTemplate] = content["facts"]
     while True:
-        drawn = {blank: rng.sample(fillers, facts) for blank, fillers in words.items()}
+        drawn_words = {blank: rng.sample(fillers, facts) for blank, fillers in words.items()}
         chosen = [rng.choice(templates) for _ in range(facts)]
         sentences = []
         for number, template in enumerate(chosen):
-            sentences.append(template["sentence"].format(**_words_of_fact(drawn, number)))
+            sentences.append(template["sentence"].format(**_words_of_fact(drawn_words, number)))
         fact = rng.randrange(facts)
         question, answer = rng.choice(list(chosen[fact]["questions"].items()))
-        fillers = _words_of_fact(drawn, fact)
+        fillers = _words_of_fact(drawn_words, fact)
         yield Question(question.format(**fillers), " ".join(sentences), answer.format(**fillers))
 
 
-def _words_of_fact(drawn: Mapping[str, Sequence[str]], number: int) -> dict[str, str]:
-    return {blank: words[number] for blank, words in drawn.items()}
+def _words_of_fact(drawn_words: Mapping[str, Sequence[str]], number: int) -> dict[str, str]:
+    return {blank: words[number] for blank, words in drawn_words.items()}

@@ -32,11 +32,11 @@ def documents(
 
 def _demonstrations(doc: Mapping[str, Any], selection: str, prompt: str) -> Detail:
     """Show each demonstration and why it was chosen; its id where the prompt has another format."""
-    shown = _FRAME.split(prompt)[1:-1]
+    demonstrations = _FRAME.split(prompt)[1:-1]
     ids = doc[f"{selection}_demonstrations"]
-    if len(shown) != len(ids):
-        shown = ids
-    rows = zip(shown, doc[f"{selection}_why"], strict=True)
+    if len(demonstrations) != len(ids):
+        demonstrations = ids
+    rows = zip(demonstrations, doc[f"{selection}_why"], strict=True)
     title = f"Demonstrations {_SELECTIONS[selection]}"
     return Detail(title, table=(("demonstration", "why"), *rows))
 

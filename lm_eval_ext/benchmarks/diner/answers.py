@@ -85,9 +85,9 @@ class NameGrammar:
         if marked is not None:
             steps.append(Step("marked name", marked))
             return steps
-        listed = "" if phrases.JSON_OBJECT.match(normal) else listed_names(normal)
-        if listed is not None:
-            steps.append(Step("several names", listed))
+        listed_name = "" if phrases.JSON_OBJECT.match(normal) else listed_names(normal)
+        if listed_name is not None:
+            steps.append(Step("several names", listed_name))
             return steps
         prose = without_markup(without_tables(normal))
         steps.append(Step("without markup and question", prose))
@@ -134,9 +134,9 @@ def marked_name(text: str) -> str | None:
     for block in fenced_blocks(text):
         spans.append(Span(block.start, block.end, block.text))
     for span in sorted(spans, key=lambda span: span.start, reverse=True):
-        before = text[max(0, span.start - MAX_PLAIN) : span.start].rstrip()
-        before = _CLAUSE_END.split(before)[-1]
-        if phrases.ENGLISH_DENIAL.search(before) or phrases.DENIED.search(before):
+        text_before = text[max(0, span.start - MAX_PLAIN) : span.start].rstrip()
+        text_before = _CLAUSE_END.split(text_before)[-1]
+        if phrases.ENGLISH_DENIAL.search(text_before) or phrases.DENIED.search(text_before):
             continue
         if phrases.ENGLISH_DENIAL.search(span.text[:MAX_PLAIN]):
             continue
@@ -168,9 +168,9 @@ def _without_question(text: str) -> str:
     """
     question = phrases.QUESTION.search(text)
     while question:
-        before = text[: question.start()]
-        if not phrases.PROMPT_WORDS.fullmatch(before):
-            lines, _, last_line = before.rpartition("\n")
+        text_before = text[: question.start()]
+        if not phrases.PROMPT_WORDS.fullmatch(text_before):
+            lines, _, last_line = text_before.rpartition("\n")
             if any(not _leads_up(line.strip()) for line in lines.split("\n") if line.strip()):
                 return lines
             if not phrases.PROMPT_WORDS.fullmatch(last_line):
@@ -254,8 +254,8 @@ def _announced(line: str) -> str | None:
                 continue
             if CHINESE.search(line, match.end()) or match[0] == line:
                 return _without_further_announcements(line[match.end() :])
-    behind = phrases.BEHIND_NAME.search(line)
-    return behind[1] if behind else None
+    name_before = phrases.BEHIND_NAME.search(line)
+    return name_before[1] if name_before else None
 
 
 def _without_further_announcements(text: str) -> str:
@@ -270,13 +270,13 @@ def _name_in_line(line: str) -> str:
     chinese = CHINESE.search(line)
     if chinese:
         is_announced = _announced(line) is not None
-        before = line[: chinese.start()]
-        is_prose = phrases.ENGLISH_WORDS.search(before) is not None and not is_announced
+        text_before = line[: chinese.start()]
+        is_prose = phrases.ENGLISH_WORDS.search(text_before) is not None and not is_announced
         is_question = not is_announced and phrases.QUESTIONED.match(line) is not None
-        if is_prose or is_question or phrases.ENGLISH_DENIAL.search(before):
+        if is_prose or is_question or phrases.ENGLISH_DENIAL.search(text_before):
             return ""
-        behind = NAME_CHARACTERS.match(line, chinese.start())
-        if behind and phrases.DENIED_BEHIND.match(line, behind.end()):
+        characters = NAME_CHARACTERS.match(line, chinese.start())
+        if characters and phrases.DENIED_BEHIND.match(line, characters.end()):
             return ""
         return _name(_stretch(line))
     sentence = phrases.SENTENCE_END.split(line.strip("\"' .!?"), maxsplit=1)[0]
@@ -301,8 +301,8 @@ def _stretch(line: str) -> str:
 def _counting_quotes(line: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of the quoted texts of a line that are neither denied nor examples."""
     for quoted in phrases.QUOTED.finditer(line):
-        before = line[: quoted.start()]
-        if phrases.DENIED.search(before) or phrases.EXAMPLE.search(before):
+        text_before = line[: quoted.start()]
+        if phrases.DENIED.search(text_before) or phrases.EXAMPLE.search(text_before):
             continue
         if CHINESE.search(quoted[0]):
             yield quoted.start(), quoted.end()
@@ -350,5 +350,5 @@ def _without_surroundings(name: str) -> str:
 
 def _is_only_around(text: str) -> bool:
     """Return whether nothing of a name follows, up to its end."""
-    behind = phrases.NAME_END.split(text, maxsplit=1)[0].strip()
-    return not CHINESE.search(phrases.AROUND_NAME.sub("", behind))
+    text_behind = phrases.NAME_END.split(text, maxsplit=1)[0].strip()
+    return not CHINESE.search(phrases.AROUND_NAME.sub("", text_behind))

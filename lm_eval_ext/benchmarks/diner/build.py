@@ -328,9 +328,9 @@ def divided(
     hashes, so they are the same on every machine and in any order of the corpus.
     """
     by_name = {recipe for recipe in recipes if recipe[0] in test_names}
-    drawn = set(_by_hash(recipes, "random", seed)[: len(by_name)])
+    drawn_recipes = set(_by_hash(recipes, "random", seed)[: len(by_name)])
     splits: dict[str, SplitParts] = {}
-    for split, test in (("tmcd", by_name), ("random", drawn)):
+    for split, test in (("tmcd", by_name), ("random", drawn_recipes)):
         training = [recipe for recipe in recipes if recipe not in test]
         valid_count = round(VALID_SHARE * len(training))
         valid = set(_by_hash(training, "valid", seed)[:valid_count])

@@ -53,12 +53,12 @@ def listed_words(answer: str) -> tuple[str, ...]:
     sentence = _SENTENCE_END.split(text, maxsplit=1)[0]
     if _NOTHING.match(sentence):
         return ()
-    listed = []
+    components = []
     for item in _BETWEEN.split(sentence):
         component = _bare(_BEFORE.sub("", item))
         if not _NOTHING.match(component):
-            listed.append(component)
-    return tuple(dict.fromkeys(listed))
+            components.append(component)
+    return tuple(dict.fromkeys(components))
 
 
 def _bare(text: str) -> str:

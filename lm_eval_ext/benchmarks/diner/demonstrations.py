@@ -164,9 +164,9 @@ class _OracleChoice:
     def _by_score(self, dish: str, key: Sequence[object]) -> list[int]:
         """Return the positions of a dish's recipes, the highest BM25 score first."""
         positions = self._dishes.positions[dish]
-        drawn = [positions[number] for number in shuffled(len(positions), *key, dish)]
+        drawn_positions = [positions[number] for number in shuffled(len(positions), *key, dish)]
         # The sort is stable: equal ones stay in the order drawn.
-        return sorted(drawn, key=lambda position: -self._scores[position])
+        return sorted(drawn_positions, key=lambda position: -self._scores[position])
 
 
 def _item(recipe: Recipe) -> Item:

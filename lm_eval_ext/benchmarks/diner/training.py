@@ -134,14 +134,14 @@ def _train_and_dev(options: Options, split: Split, seed: int) -> tuple[list[Reci
     dev = _of_part(VALID, split.train)
     count = max(1, round(options.share * len(train)))
     # A smaller share is a part of every larger one.
-    kept = sorted(islice(shuffled(len(train), "share", seed), count))
-    train = [train[number] for number in kept]
+    kept_numbers = sorted(islice(shuffled(len(train), "share", seed), count))
+    train = [train[number] for number in kept_numbers]
     if options.generated:
         # The generated development set is the same for every seed, and in no training set.
         generated_dev = list(islice(generated.recipes("dev"), DEV_RECIPES))
         dev_texts = {text for text, _ in generated_dev}
-        drawn = (recipe for recipe in generated.recipes(seed) if recipe[0] not in dev_texts)
-        train += _numbered("generated", islice(drawn, options.generated))
+        drawn_recipes = (recipe for recipe in generated.recipes(seed) if recipe[0] not in dev_texts)
+        train += _numbered("generated", islice(drawn_recipes, options.generated))
         dev += _numbered(DEV, generated_dev)
     return train, dev
 
@@ -198,11 +198,11 @@ def _predictions(model: Path, recipes: Sequence[Recipe]) -> ComponentsById:
     """
     file = model / PREDICTIONS
     try:
-        kept = read_answers(file, recipes)
+        kept_answers = read_answers(file, recipes)
     except (DataError, OptionError):
-        kept = {}  # none yet, or about other recipes
-    if len(kept) == len(recipes):
-        return kept
+        kept_answers = {}  # none yet, or about other recipes
+    if len(kept_answers) == len(recipes):
+        return kept_answers
     prompts: list[str] = []
     for recipe in recipes:
         prompts += component_prompts(recipe.instruction, AUTHORS)
@@ -251,11 +251,13 @@ def _component_pairs(recipe: Recipe, glossary: Glossary, seed: int) -> list[Pair
     """Return the three questions; several foods are in a random order, joined by a comma."""
     words = glossary.words_in(recipe.name) or ()
     components = glossary.parse(recipe.name) or ()
-    drawn = list(zip(words, components, strict=True))
-    random.Random(f"order of components {seed} {recipe.id}").shuffle(drawn)
+    drawn_components = list(zip(words, components, strict=True))
+    random.Random(f"order of components {seed} {recipe.id}").shuffle(drawn_components)
     answers = []
     for kind in ASKED_KINDS:
-        answers.append(",".join(word for word, component in drawn if component.kind == kind))
+        answers.append(
+            ",".join(word for word, component in drawn_components if component.kind == kind)
+        )
     return list(zip(component_prompts(recipe.instruction, AUTHORS), answers, strict=True))
 
 

@@ -256,7 +256,9 @@ def _turns(answer: str) -> Iterator[_Turn]:
             Step("invisible characters", visible),
             Step("quotation marks", text),
         ]
-        steps = [step for before, step in pairwise(readings) if step.text != before.text]
+        steps = [
+            step for previous_step, step in pairwise(readings) if step.text != previous_step.text
+        ]
         yield _Turn(text, steps)
 
 
@@ -289,5 +291,5 @@ def _among_english(span: QuerySpan) -> str | None:
 
 def _stands_alone(span: QuerySpan) -> bool:
     """Return whether a span is no part of a sentence."""
-    before = span.text[max(0, span.start - 50) : span.start]
-    return not span.prose or _OWN_LINE.search(before) is not None
+    text_before = span.text[max(0, span.start - 50) : span.start]
+    return not span.prose or _OWN_LINE.search(text_before) is not None

@@ -217,8 +217,8 @@ def chosen(corpus: Corpus, setting: Setting) -> list[Example]:
             if example.form in forms and _belongs(corpus, example, setting.subset):
                 examples.append(example)
     if setting.overlap == "drop":
-        dropped = overlapping(corpus, examples)
-        examples = [example for example in examples if example.template not in dropped]
+        dropped_templates = overlapping(corpus, examples)
+        examples = [example for example in examples if example.template not in dropped_templates]
     novel_templates = {example.template for example in examples if example.form != BASE}
     examples = [
         example
@@ -324,12 +324,12 @@ def _descriptions(corpus: Corpus, example: Example) -> list[str]:
 def _support(corpus: Corpus, example: Example) -> list[Example]:
     """Return the solved examples of an example's few-shot prompt."""
     numbers = SUPPORT_ROWS[len(example.interpretations)]
-    shown = []
+    examples = []
     for name in example.interpretations:
         for number, solved in enumerate(corpus.support[name, example.form]):
             if number in numbers:
-                shown.append(solved)
-    return shown
+                examples.append(solved)
+    return examples
 
 
 def _check_support(corpus: Corpus, example: Example) -> None:

@@ -45,10 +45,12 @@ def with_fresh_words(
         return is_english(word) or word in seen
 
     if fresh is None:
-        drawn = draw_words(WORDLIKE, len(old_words), random.Random(seed), refused=is_refused)
+        drawn_words = draw_words(WORDLIKE, len(old_words), random.Random(seed), refused=is_refused)
     else:
-        drawn = fresh_words(WORDLIKE, len(old_words), fresh, use="MAGNIFICo", refused=is_refused)
-    return _Rewording(old_words, dict(zip(old_words, drawn, strict=True))).apply(corpus)
+        drawn_words = fresh_words(
+            WORDLIKE, len(old_words), fresh, use="MAGNIFICo", refused=is_refused
+        )
+    return _Rewording(old_words, dict(zip(old_words, drawn_words, strict=True))).apply(corpus)
 
 
 def _words_in(corpus: Corpus, schemas: Iterable[str]) -> str:

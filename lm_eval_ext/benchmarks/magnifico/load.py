@@ -190,9 +190,9 @@ def _complete(request: CorpusRequest) -> PreparedCorpus:
             sourced = corpora.add_descriptions(sourced)
     if request.seed is not None or request.fresh is not None:
         # New words change no gold query, so the databases stay the same.
-        shown: list[str] = []
+        shown_blocks: list[str] = []
         for blocks in base.blocks.values():
-            shown.extend(blocks)
-        corpus = with_fresh_words(sourced.corpus, request.seed, shown, fresh=request.fresh)
+            shown_blocks.extend(blocks)
+        corpus = with_fresh_words(sourced.corpus, request.seed, shown_blocks, fresh=request.fresh)
         sourced = replace(sourced, corpus=corpus)
     return replace(base, sourced=sourced)

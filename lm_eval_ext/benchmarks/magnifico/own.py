@@ -363,7 +363,7 @@ def read_dialogue(path: Path) -> Mapping[Position, str]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: the dialogue cannot be read ({error})") from None
-    before, *marked = _MARKS.split(text)
+    text_before, *marked = _MARKS.split(text)
     if marked[::2] != ["", "/"]:
         raise DataError(
             f"{path}: mark the turns that define the word with a line [definition] before them and "
@@ -373,7 +373,7 @@ def read_dialogue(path: Path) -> Mapping[Position, str]:
     if SLOT not in definition_text:
         raise DataError(f"{path}: the definition does not name the word; write {SLOT} for it")
     definition = _turns(definition_text)
-    turns = _turns(before) + _turns(after)
+    turns = _turns(text_before) + _turns(after)
     half = (len(turns) + 1) // 2
     half += half % 2  # an even number, so that nobody has two turns in a row
     return {

@@ -123,11 +123,11 @@ def examine(golds_by_database: GoldsByDatabase, suites: Mapping[str, Suite]) -> 
                 golds["mutants"] += len(mutants)
                 golds["missed"] += bool(missed)
                 missed_kinds.update(missed)
-    listed = ", ".join(f"{kind} {count}" for kind, count in missed_kinds.most_common())
+    missed_list = ", ".join(f"{kind} {count}" for kind, count in missed_kinds.most_common())
     return (
         f"{golds['run']:,} golds ({golds['broken']:,} more do not run), "
         f"{golds['alone']:,} of them judged by the original alone\n"
-        f"{golds['missed']:,} golds with a mutant that is missed ({listed or 'none'}), of "
+        f"{golds['missed']:,} golds with a mutant that is missed ({missed_list or 'none'}), of "
         f"{golds['mutants']:,} mutants"
     )
 

@@ -146,9 +146,11 @@ def schema(database: Database) -> list[str]:
     try:
         tables = _read_tables(database.path)
         blocks = []
-        for listed in _listed_tables(database, tables):
-            table = tables[listed.name]
-            blocks.append(_block(listed.spelling, listed.create, table.columns, table.rows))
+        for listed_table in _listed_tables(database, tables):
+            table = tables[listed_table.name]
+            blocks.append(
+                _block(listed_table.spelling, listed_table.create, table.columns, table.rows)
+            )
     except (sqlite3.Error, OSError) as error:
         raise DataError(f"{database.path}: cannot be read ({error})") from None
     return blocks
@@ -201,11 +203,11 @@ def _listed_tables(database: Database, tables: Mapping[str, _Table]) -> Iterator
     the dataset's questions list. A database of one's own that has neither, and views, are shown
     with SQLite's own statements.
     """
-    shown = set()
-    for listed in _tables_in_script(database, tables):
-        shown.add(listed.name)
-        yield listed
-    if not shown:
+    seen_names = set()
+    for listed_table in _tables_in_script(database, tables):
+        seen_names.add(listed_table.name)
+        yield listed_table
+    if not seen_names:
         by_name = {name.casefold(): name for name in tables}
         spellings = {table.casefold(): table for table in database.listed_tables}
         listed_names = [folded for folded in spellings if folded in by_name]
@@ -214,7 +216,7 @@ def _listed_tables(database: Database, tables: Mapping[str, _Table]) -> Iterator
         if listed_names:
             return
     for name, table in tables.items():
-        if name not in shown:
+        if name not in seen_names:
             shows_statement = table.is_view or not database.script
             create = table.statement if shows_statement else None
             yield _ListedTable(name, _quoted_if_needed(name), create)
@@ -225,7 +227,7 @@ def _tables_in_script(database: Database, tables: Mapping[str, _Table]) -> Itera
     if database.script is None:
         return
     by_name = {name.casefold(): name for name in tables}
-    shown = set()
+    seen_names = set()
     text = database.script.read_text(encoding="utf-8", errors="replace")
     for statement in text.split(";"):
         match = _CREATE.search(statement)
@@ -234,14 +236,14 @@ def _tables_in_script(database: Database, tables: Mapping[str, _Table]) -> Itera
         _, _, *unquoted_names = match.groups()
         unquoted = next(name for name in unquoted_names if name)
         name = by_name.get(unquoted.casefold())
-        if name is None or name in shown:
+        if name is None or name in seen_names:
             continue
-        shown.add(name)
+        seen_names.add(name)
         spelling = match["spelt"]
         if spelling.startswith('"'):
             spelling = _quoted_if_needed(unquoted)
-        rest = statement[match.end("create") :].strip()
-        yield _ListedTable(name, spelling, f"{match['create']} {rest}")
+        definition = statement[match.end("create") :].strip()
+        yield _ListedTable(name, spelling, f"{match['create']} {definition}")
 
 
 def _quoted_if_needed(name: str) -> str:

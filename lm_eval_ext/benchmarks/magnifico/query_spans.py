@@ -65,14 +65,14 @@ def query_spans(text: str, level: int = 0) -> Iterator[QuerySpan]:
         yield from _json_spans(text, json_object.start(), level)
     for begin in _BEGIN.finditer(text):
         start = begin.start()
-        before = text[max(0, start - 50) : start]
-        parentheses = _PARENTHESES.search(before)
+        text_before = text[max(0, start - 50) : start]
+        parentheses = _PARENTHESES.search(text_before)
         if parentheses:
             end = _closing(text, start, parentheses[1] or "")
             start -= len(parentheses[2])
             yield QuerySpan(text, start, end, prose=True, source="prose")
-        elif not _is_english(begin, before) and not _INSIDE_QUERY.search(before):
-            end = _closing(text, start, before[-1:])
+        elif not _is_english(begin, text_before) and not _INSIDE_QUERY.search(text_before):
+            end = _closing(text, start, text_before[-1:])
             yield QuerySpan(text, start, end, prose=True, source="prose")
 
 
@@ -80,15 +80,15 @@ def english_spans(text: str) -> Iterator[QuerySpan]:
     """Yield the spans of rule 4e: what (d) leaves out as English."""
     for begin in _BEGIN.finditer(text):
         start = begin.start()
-        before = text[max(0, start - 50) : start]
-        if _is_english(begin, before) and not _INSIDE_QUERY.search(before):
+        text_before = text[max(0, start - 50) : start]
+        if _is_english(begin, text_before) and not _INSIDE_QUERY.search(text_before):
             end = min(len(text), start + OPENING_CHARS)
             yield QuerySpan(text, start, end, prose=True, source="sentence")
 
 
-def _is_english(begin: re.Match[str], before: str) -> bool:
-    inside = not begin[0].isupper() and _INSIDE_ENGLISH.search(before)
-    return bool(inside) and not _TABLE_EXPRESSION.match(begin.string, begin.start())
+def _is_english(begin: re.Match[str], text_before: str) -> bool:
+    in_sentence = not begin[0].isupper() and _INSIDE_ENGLISH.search(text_before)
+    return bool(in_sentence) and not _TABLE_EXPRESSION.match(begin.string, begin.start())
 
 
 def _closing(text: str, start: int, mark: str) -> int:
@@ -101,16 +101,16 @@ def _closing(text: str, start: int, mark: str) -> int:
         return closing if closing >= 0 else len(text)
     if not mark or mark not in "'\"`":
         return len(text)
-    behind = start
+    end_of_quotation = start
     for quoted in QUOTED.finditer(text, start, start + OPENING_CHARS):
         opened = quoted.start()
         if text[opened] == mark and text[opened - 1] not in " \t\n(,.=<>|+-/":
             return opened
-        closing = text.find(mark, behind, opened)
+        closing = text.find(mark, end_of_quotation, opened)
         if closing >= 0:
             return closing
-        behind = quoted.end()
-    closing = text.find(mark, behind)
+        end_of_quotation = quoted.end()
+    closing = text.find(mark, end_of_quotation)
     return closing if closing >= 0 else len(text)
 
 

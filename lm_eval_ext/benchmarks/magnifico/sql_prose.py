@@ -188,15 +188,15 @@ def _prose_begins(span: QuerySpan) -> Iterator[int]:
     """Yield positions outside parentheses at which a sentence, label or full stop may be."""
     text = span.text
     depth = 0
-    behind = span.start
+    token_end = span.start
     for token in tokens(span):
         start = token.start()
         piece = token[0]
-        if depth <= 0 and is_prose(text, start, new_line="\n" in text[behind:start]):
+        if depth <= 0 and is_prose(text, start, new_line="\n" in text[token_end:start]):
             yield start
-        behind = token.end()
-        if len(piece) > 1 and piece[-1] == "." and is_prose(text, behind - 1):
-            yield behind - 1  # "1." ends a sentence, too
+        token_end = token.end()
+        if len(piece) > 1 and piece[-1] == "." and is_prose(text, token_end - 1):
+            yield token_end - 1  # "1." ends a sentence, too
         if piece == "(":
             depth += 1
         elif piece == ")":
@@ -212,9 +212,11 @@ def is_prose(text: str, start: int, *, new_line: bool = False) -> bool:
         cut_off = _QUALIFIER.search(text[max(0, start - _MAX_NAME_CHARS) : start])
         return not cut_off and _END_OF_LINE.match(text, start) is not None
     if _REST_IN_OTHER_SCRIPT.match(text, start):
-        before = _LAST_WORD.search(text[max(0, start - _MAX_NAME_CHARS) : start])
+        word_before = _LAST_WORD.search(text[max(0, start - _MAX_NAME_CHARS) : start])
         # Behind a keyword or a name of the same script, it is a name.
-        return before is None or (before[1].isascii() and before[1].upper() not in KEYWORDS)
+        return word_before is None or (
+            word_before[1].isascii() and word_before[1].upper() not in KEYWORDS
+        )
     mark = _MARK.match(text, start)
     if mark:
         new_line = new_line or mark[0].startswith(("(", "//"))
@@ -268,8 +270,8 @@ _MAX_LEAD: Final = 120
 
 def is_denied(span: QuerySpan) -> bool:
     """Return whether the words right before a query deny it, or call it an example."""
-    before = span.text[max(0, span.start - _MAX_LEAD) : span.start]
-    return bool(_DENIED.search(before) or _EXAMPLE.search(before))
+    text_before = span.text[max(0, span.start - _MAX_LEAD) : span.start]
+    return bool(_DENIED.search(text_before) or _EXAMPLE.search(text_before))
 
 
 def has_alternative(span: QuerySpan) -> bool:
@@ -282,7 +284,7 @@ def has_alternative(span: QuerySpan) -> bool:
         if last is not None and last[0].upper() == "OR" and token[0].upper() in ("SELECT", "WITH"):
             return True  # no SQL, so it is English
         last = token
-    before = span.text[max(0, span.start - _MAX_LEAD) : span.start]
-    if last is None or not _WAVERS.search(before):
+    text_before = span.text[max(0, span.start - _MAX_LEAD) : span.start]
+    if last is None or not _WAVERS.search(text_before):
         return False
     return _ALTERNATIVE.match(span.text, last.end()) is not None

@@ -105,14 +105,14 @@ def _detail(result: Rows | str, marked: Collection[int] = ()) -> Detail:
         return Detail(_RETURNS, text=result)
     count = len(result.rows)
     marked_first = sorted(range(count), key=lambda number: number not in marked)
-    shown = sorted(marked_first[:MOST_ROWS])
+    shown_numbers = sorted(marked_first[:MOST_ROWS])
     table = [tuple(map(str, result.columns))]
-    for number in shown:
+    for number in shown_numbers:
         table.append(tuple(str(value)[:_CELL_CHARACTERS] for value in result.rows[number]))
     title = f"{_RETURNS}, 1 row" if count == 1 else f"{_RETURNS}, {count:,} rows"
-    if count > len(shown):
-        title += f" of which {len(shown)} are shown"
-    marked_rows = tuple(index for index, number in enumerate(shown) if number in marked)
+    if count > len(shown_numbers):
+        title += f" of which {len(shown_numbers)} are shown"
+    marked_rows = tuple(index for index, number in enumerate(shown_numbers) if number in marked)
     return Detail(title, table=tuple(table), marked=marked_rows)
 
 

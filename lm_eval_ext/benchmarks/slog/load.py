@@ -75,13 +75,13 @@ def dataset(options: Options) -> TaskData:
         files = {split: require("slog", name) for split, name in names.items()}
         provenance = describe(files.values())
         examples = {split: read(file.path, options.form) for split, file in files.items()}
-    shown = examples.get("train", [])
+    shown_examples = examples.get("train", [])
     if options.seed is not None:
-        shown = demonstrations.choose(shown, options.seed)
+        shown_examples = demonstrations.choose(shown_examples, options.seed)
     return TaskData(
         documents=map(options.document, examples["test"]),
         provenance=provenance,
-        demonstrations=map(options.document, shown),
+        demonstrations=map(options.document, shown_examples),
     )
 
 

@@ -51,20 +51,20 @@ def build_tree(requests: Iterable[tuple[int, Sequence[int], int]]) -> list[Leaf]
         first_needed[tokens] = min(position, first_needed.get(tokens, position))
         keys.setdefault(tokens, []).append(key)
     leaves: list[Leaf] = []
-    before: Tokens = ()
+    previous_tokens: Tokens = ()
     for tokens in sorted(keys):
-        shared = _shared_beginning(before, tokens)
+        shared = _shared_beginning(previous_tokens, tokens)
         leaves.append(Leaf(tokens, shared, first_needed[tokens], tuple(keys[tokens])))
-        before = tokens
+        previous_tokens = tokens
     return leaves
 
 
-def _shared_beginning(before: Tokens, tokens: Tokens) -> int:
+def _shared_beginning(previous_tokens: Tokens, tokens: Tokens) -> int:
     """Return how many tokens two sequences share at their beginning."""
-    for position, (token_before, token) in enumerate(zip(before, tokens, strict=False)):
+    for position, (token_before, token) in enumerate(zip(previous_tokens, tokens, strict=False)):
         if token_before != token:
             return position
-    return min(len(before), len(tokens))
+    return min(len(previous_tokens), len(tokens))
 
 
 def sharing_ratio(leaves: Sequence[Leaf], generated: int = 0) -> float:
@@ -123,8 +123,8 @@ class Pack:
 
     def attended(self, begin: int, end: int) -> IntArray:
         """Return the slots that those from ``begin`` to ``end`` attend to, in ascending order."""
-        before = np.flatnonzero(self.ends[:begin] > begin)
-        return np.concatenate([before, np.arange(begin, end)])
+        open_slots = np.flatnonzero(self.ends[:begin] > begin)
+        return np.concatenate([open_slots, np.arange(begin, end)])
 
     def mask(self, queries: IntArray, slots: IntArray) -> BoolArray:
         """Return which of some slots (columns) each query (rows, slots too) attends to."""

@@ -83,8 +83,8 @@ def _interval(text: str) -> str:
     clock = _CLOCK.search(text)
     seconds = Decimal(0)
     if clock:
-        sign, hours, minutes, rest = clock.groups()
-        seconds = int(hours) * 3600 + int(minutes) * 60 + Decimal(rest)
+        sign, hours, minutes, seconds_text = clock.groups()
+        seconds = int(hours) * 3600 + int(minutes) * 60 + Decimal(seconds_text)
         if sign == "-":
             seconds = -seconds
     try:

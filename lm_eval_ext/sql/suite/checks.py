@@ -336,10 +336,10 @@ def set_operations(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
     select = node.this
     if isinstance(node, (exp.Except, exp.Intersect)) and isinstance(select, exp.Select):
         right = exp.Subquery(this=node.expression.copy())
-        inside: exp.Expr = exp.In(this=select.selects[0].unalias().copy(), query=right)
+        membership: exp.Expr = exp.In(this=select.selects[0].unalias().copy(), query=right)
         if isinstance(node, exp.Except):
-            inside = exp.Not(this=inside)
-        yield select.distinct().where(inside, copy=False)
+            membership = exp.Not(this=membership)
+        yield select.distinct().where(membership, copy=False)
 
 
 RULES: tuple[Change, ...] = (without_nulls, group_by_key, set_operations)
@@ -381,7 +381,7 @@ def _columns_of_any_row(select: exp.Select) -> list[tuple[exp.Column, exp.Expr]]
     for clause in clauses:
         for column in clause.find_all(exp.Column):
             # STDEV, which SQLite lacks and we register, is an anonymous function to sqlglot.
-            around = column.find_ancestor(exp.AggFunc, exp.Anonymous, exp.Select)
-            if around is select and fold(column.name) not in fixed:
+            enclosing_node = column.find_ancestor(exp.AggFunc, exp.Anonymous, exp.Select)
+            if enclosing_node is select and fold(column.name) not in fixed:
                 columns.append((column, clause))
     return columns

@@ -324,17 +324,17 @@ def _add_constant(
     domain: Domain, node: exp.Expr, column: exp.Expr, value: Value
 ) -> Iterator[Value]:
     """Add a constant to the domain of a column; yield it with its neighbours."""
-    around = column.parent
-    while isinstance(around, _WRAPPERS):
-        around = around.parent
+    enclosing_node = column.parent
+    while isinstance(enclosing_node, _WRAPPERS):
+        enclosing_node = enclosing_node.parent
     if not is_storable(value):
         return
     if isinstance(node, exp.Like):
         for piece in str(value).replace("_", "%").split("%"):
             yield from domain.add_containing(piece)
-    elif around is node:
+    elif enclosing_node is node:
         yield from domain.add_constant(value)
-    elif isinstance(around, exp.Length) and isinstance(value, int):
+    elif isinstance(enclosing_node, exp.Length) and isinstance(value, int):
         yield from domain.add_lengths(value)
 
 

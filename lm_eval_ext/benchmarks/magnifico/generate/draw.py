@@ -237,8 +237,8 @@ class Drawer:
             show = node if isinstance(node, Aggregate) else COUNT
             return _Result((show,), by=self._group(entity, mentioned))
         if shape == "top":
-            top, shown = self._top(entity, node, mentioned)
-            return _Result(shown, top=top)
+            top, shown_terms = self._top(entity, node, mentioned)
+            return _Result(shown_terms, top=top)
         return _Result(self._shown_of_all(entity, node, shape, mentioned))
 
     def _shown_of_all(

@@ -120,12 +120,12 @@ def make(
             spare = max(_MIN_SPARE, questions // 2) * (attempt + 1)
             maker.fill(questions, spare, progress)
             maker.judge(database, maker.kept)
-            kept = maker.best(questions)
-            while _count(kept) == questions:
-                if not maker.judge(database, kept):
-                    return _generation(profile, maker, kept)
-                kept = maker.best(questions)
-    count = _count(kept)
+            kept_questions = maker.best(questions)
+            while _count(kept_questions) == questions:
+                if not maker.judge(database, kept_questions):
+                    return _generation(profile, maker, kept_questions)
+                kept_questions = maker.best(questions)
+    count = _count(kept_questions)
     problem = "no question is possible"
     if count:
         problem = (
@@ -134,10 +134,12 @@ def make(
     raise DataError(f"{database}: {problem}, or name more columns in a lexicon (--lexicon FILE)")
 
 
-def _generation(profile: Profile, maker: "Maker", kept: Sequence[GeneratedQuestion]) -> Generation:
-    kinds = sorted({example.kind for example in kept})
+def _generation(
+    profile: Profile, maker: "Maker", kept_questions: Sequence[GeneratedQuestion]
+) -> Generation:
+    kinds = sorted({example.kind for example in kept_questions})
     meanings = {kind: maker.meanings[kind] for kind in kinds}
-    return Generation(profile, meanings, kept, len(maker.golds), dict(maker.dropped))
+    return Generation(profile, meanings, kept_questions, len(maker.golds), dict(maker.dropped))
 
 
 class Maker:
@@ -269,9 +271,9 @@ def _problem_of_rows(question: Question, result: Rows) -> str | None:
 
 def _without_each_condition(question: Question) -> Iterator[Question]:
     """Yield the question without each of its conditions in turn."""
-    for dropped in question.where:
-        kept = tuple(clause for clause in question.where if clause is not dropped)
-        yield replace(question, where=kept)
+    for dropped_clause in question.where:
+        kept_clauses = tuple(clause for clause in question.where if clause is not dropped_clause)
+        yield replace(question, where=kept_clauses)
 
 
 def refused(database: Path, golds: Sequence[str]) -> dict[str, str]:

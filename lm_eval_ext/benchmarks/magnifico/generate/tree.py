@@ -258,9 +258,9 @@ class Question:
         tables: dict[Link | None, str] = {}
         if links:
             tables = {link: f"T{number}" for number, link in enumerate((None, *links), 1)}
-        shown = [term.sql(tables) for term in (self.by, *self.show) if term]
+        shown_terms = [term.sql(tables) for term in (self.by, *self.show) if term]
         query = "SELECT DISTINCT " if self.distinct else "SELECT "
-        query += f"{', '.join(shown)} FROM {name(self.entity.table)}"
+        query += f"{', '.join(shown_terms)} FROM {name(self.entity.table)}"
         if tables:
             query += " AS T1"
         for link in links:
@@ -282,14 +282,14 @@ class Question:
             novel: The novel words by kind; without any it is the base question.
         """
         rows = self._noun(novel)
-        shown = [term.words(novel) for term in self.show]
+        shown_phrases = [term.words(novel) for term in self.show]
         slots = {
             "rows": rows,
             "row": self._noun(novel, is_plural=False),
             "all": f"the {rows}" if self.where else f"all {rows}",
             "there": self._noun(novel, between="are there"),
-            "shown": listed(shown),
-            "many": listed([plural(phrase) for phrase in shown]),
+            "shown": listed(shown_phrases),
+            "many": listed([plural(phrase) for phrase in shown_phrases]),
             "is": "is" if len(self.show) == 1 else "are",
             "by": self.by.phrase if self.by else "",
         }
@@ -329,17 +329,17 @@ class Question:
             between: Words between the noun and its conditions: "employees are there whose ...".
         """
         adjectives = among("adjectives")
-        before: list[Clause] = []
-        behind: list[Clause] = []
+        clauses_before: list[Clause] = []
+        clauses_behind: list[Clause] = []
         for clause in self.where:
             is_adjective = clause.kind in adjectives and clause.kind in novel
-            side = before if is_adjective else behind
+            side = clauses_before if is_adjective else clauses_behind
             side.append(clause)
-        behind.sort(key=_clause_order)
-        clauses = listed([clause.words(novel, is_plural=is_plural) for clause in behind])
-        if len(behind) == 1 and behind[0].rule in _SUPERLATIVES:
+        clauses_behind.sort(key=_clause_order)
+        clauses = listed([clause.words(novel, is_plural=is_plural) for clause in clauses_behind])
+        if len(clauses_behind) == 1 and clauses_behind[0].rule in _SUPERLATIVES:
             clauses = "with the" + clauses.partition(" the")[2]
-        words = [novel[clause.kind] for clause in before]
+        words = [novel[clause.kind] for clause in clauses_before]
         words += [self.entity.plural if is_plural else self.entity.singular, between, clauses]
         return " ".join(word for word in words if word)
 
