@@ -11,6 +11,7 @@ from lm_eval_ext.sql.explaining import ExplainedRow
 from lm_eval_ext.sql.smallest import SmallestRows
 from lm_eval_ext.sql.summary import Accuracy, PairedAccuracy, PartAccuracy, Summary
 from lm_eval_ext.sql.values import Failure, Row, Rows, Status, Value
+from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
 from lm_eval_ext.stats.statistics import number, probability
 from lm_eval_ext.text import counted, one_line
 
@@ -101,7 +102,8 @@ def _part_notes(accuracies: Sequence[Accuracy]) -> Iterator[str]:
     """Yield why parts have no interval, once for each number of databases."""
     missing = sorted({accuracy.databases for accuracy in accuracies if accuracy.note})
     if len(missing) > 1:
-        yield f"no interval from {missing[0]} to {missing[-1]} databases, fewer than 6"
+        databases = f"{missing[0]} to {missing[-1]} databases"
+        yield f"no interval from {databases}, fewer than {LEAST_CLUSTERS}"
     elif missing:
         yield next(accuracy.note for accuracy in accuracies if accuracy.note)
 

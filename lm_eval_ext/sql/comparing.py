@@ -113,10 +113,7 @@ def compare_files(
         DataError: A file cannot be read or written.
     """
     out_format = check_output(out) if out is not None else ""
-    opened = [read_file(path, options) for path in files]
-    check_columns(by, opened[0].columns)
-    for file in opened:
-        _check_match(match, file)
+    opened = _read_files(files, options, by, match)
     names = system_names(files)
     systems: list[_System] = []
     partials: list[PartialOutput] = []
@@ -146,6 +143,21 @@ def compare_files(
         signature=open_judge.signature,
         remarks=remarks,
     )
+
+
+def _read_files(
+    files: tuple[Path, Path], options: JudgeOptions, by: Sequence[str], match: Sequence[str]
+) -> list[OpenFile]:
+    """Return both files; they have the columns that are named.
+
+    Raises:
+        OptionError, DataError: As :func:`compare_files`.
+    """
+    opened = [read_file(path, options) for path in files]
+    check_columns(by, opened[0].columns)
+    for file in opened:
+        _check_match(match, file)
+    return opened
 
 
 def _compare_parts(pairs: Sequence[PairedRows], by: Sequence[str]) -> Iterator[PartComparison]:
