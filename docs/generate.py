@@ -10,7 +10,8 @@ A page marks such a part with ``<!-- generated: KIND ARGUMENTS -->`` and ``<!-- 
 * ``layers``: the packages and what may import what, by the import contract in pyproject.toml;
 * ``effort TASK...``: requests, tokens (counted by ``docs/sizes.py``) and estimated minutes;
 * ``results TASK METRIC...``: what the models of docs/real_models got, a column for each metric;
-* ``headlines TASK:METRIC...``: the same for metrics of several tasks.
+* ``headlines TASK:METRIC...``: the same for metrics of several tasks;
+* ``minutes``: how long these models' evaluations took.
 
 ``python docs/generate.py`` rewrites the pages. With ``--check`` it changes nothing and exits
 with status 1 if a page is out of date.
@@ -271,10 +272,16 @@ def _results_table(heads: Mapping[tuple[str, str], str]) -> str:
     return markdown_table(head, rows)
 
 
+def minutes() -> str:
+    """Return a table of how long these models' evaluations took."""
+    head, *rows = real_models.minutes_table()
+    return markdown_table(head, rows)
+
+
 KINDS: Mapping[str, Callable[..., str]] = {
     "paper": paper, "facts": facts, "tasks": tasks, "sources": declared_sources,
     "effort": effort, "layers": layers, "results": results,
-    "headlines": headlines,
+    "headlines": headlines, "minutes": minutes,
 }  # fmt: skip
 
 

@@ -52,7 +52,8 @@ def kept(content: dict[str, Any], model_name: str) -> dict[str, Any]:
         metadata = config["metadata"]
         configs[task]["metadata"] = {key: metadata[key] for key in METADATA_KEYS if key in metadata}
     settings = {key: content["config"].get(key) for key in SETTINGS}
-    settings["model_args"] = content["config"]["model_args"] | {"pretrained": model_name}
+    arguments = content["config"].get("model_args") or {}
+    settings["model_args"] = {**arguments, "pretrained": model_name}
     part = {key: content[key] for key in FILE_KEYS if key in content}
     # A report says "chat" where a results file has a template; its text is the model's own.
     template = content.get("chat_template")
@@ -98,6 +99,29 @@ def table(columns: Mapping[tuple[str, str], str]) -> list[list[str]]:
             cells.append(_value(by_column.loc[column]) if column in by_column.index else "")
         if any(cells):
             rows.append([str(model), *cells])
+    return rows
+
+
+def minutes_table() -> list[list[str]]:
+    """Return the rows of a table of minutes that the evaluations took, by model and benchmark."""
+    minutes: dict[str, dict[str, float]] = {}
+    for model_file in sorted(FOLDER.glob("*/model.yaml")):
+        model = yaml.safe_load(model_file.read_text(encoding="utf-8"))
+        of_model = minutes.setdefault(model["display_name"], {})
+        for file in model_file.parent.glob("results_*.json"):
+            content = json.loads(file.read_text(encoding="utf-8"))
+            # A file has the tasks of one benchmark.
+            benchmark = next(iter(content["configs"].values()))["metadata"]["benchmark"]
+            seconds = float(content["total_evaluation_time_seconds"])
+            of_model[benchmark] = of_model.get(benchmark, 0.0) + seconds / 60
+    benchmarks = sorted({benchmark for of_model in minutes.values() for benchmark in of_model})
+    rows = [["model", *benchmarks, "together"]]
+    for name, of_model in minutes.items():
+        cells = [
+            f"{of_model[benchmark]:.0f}" if benchmark in of_model else ""
+            for benchmark in benchmarks
+        ]
+        rows.append([name, *cells, f"{sum(of_model.values()):.0f}"])
     return rows
 
 

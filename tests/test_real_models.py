@@ -1,0 +1,74 @@
+"""Kept results of real models: docs/real_models.py keeps figures and leaves out texts and paths."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import lm_eval_ext
+
+ROOT = Path(__file__).parents[1]
+KEPT_RESULTS = ROOT / "docs" / "real_models"
+
+sys.path.append(str(ROOT / "docs"))
+import real_models  # noqa: E402
+
+MODEL_NAME = "a-model"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of a model that answers COGS's mini task, as lm-eval writes them."""
+    folder = tmp_path_factory.mktemp("results")
+    documents = lm_eval_ext.load_documents("cogs_mini_gen")
+    answers = [str(document["form"]) for document in documents]
+    answers[::3] = ["no form"] * len(answers[::3])
+    lm_eval_ext.score("cogs_mini_gen", documents, answers, output=str(folder), model=MODEL_NAME)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def content(results: Path) -> dict[str, Any]:
+    """The results file."""
+    (file,) = results.rglob("results_*.json")
+    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return content
+
+
+def test_kept_results_have_the_values_and_intervals_of_the_whole_ones(
+    results: Path, content: dict[str, Any], tmp_path: Path
+) -> None:
+    kept = real_models.kept(content, MODEL_NAME)
+    file = tmp_path / "results_2026-01-01T00-00-00.000000.json"
+    file.write_text(json.dumps(kept), encoding="utf-8")
+    of_kept = lm_eval_ext.load_results([str(file)]).to_dataframe()
+    of_whole = lm_eval_ext.load_results([str(results)]).to_dataframe()
+    figures = ["task", "metric", "value", "stderr", "low", "high", "signature", "scored", "total"]
+    pd.testing.assert_frame_equal(of_kept[figures], of_whole[figures])
+
+
+def test_kept_results_have_no_prompts_code_or_facts_of_the_machine(content: dict[str, Any]) -> None:
+    kept = real_models.kept(content, MODEL_NAME)
+    assert "pretty_env_info" not in kept
+    for config in kept["configs"].values():
+        assert not {"doc_to_text", "description", "fewshot_config", "custom_dataset"} & set(config)
+
+
+def test_the_models_of_the_page_are_those_of_the_kept_results() -> None:
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    models = set(lm_eval_ext.load_results([str(KEPT_RESULTS)]).to_dataframe()["model"])
+    missing = [model for model in models if f"| {model} |" not in page]
+    assert models
+    assert not missing
+
+
+def test_kept_files_name_no_path_of_a_machine() -> None:
+    files = [*KEPT_RESULTS.rglob("*.json"), *KEPT_RESULTS.rglob("*.yaml")]
+    assert files
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        assert not re.findall(r"/(?:home|root|work|tmp|Users)/\S*", text), file.name
