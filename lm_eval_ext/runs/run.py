@@ -23,6 +23,7 @@ from lm_eval_ext.harness.lm_eval_types import Metadata
 from lm_eval_ext.harness.model_path import check_model_path
 from lm_eval_ext.harness.signature import digest
 from lm_eval_ext.log import get_logger
+from lm_eval_ext.models.recorded_files import find_files
 from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.results.files import (
     KEYS,
@@ -59,6 +60,9 @@ _RUN_OPTIONS = (
 
 _FILE_NAME = re.compile(r"[\w+.-]{1,80}")
 """Names of tasks that may be the name of a file."""
+
+RECORDED = "recorded"
+"""The type of a model whose answers are read from files."""
 
 NO_LOCKS = (
     "{folder}: this file system has no locks (flock), by which several runs share the work; name "
@@ -276,7 +280,7 @@ class Job:
             "output_path": str(results / "results.json"),
             "log_samples": True,
         }
-        if settings["model"] != "recorded":  # which has its responses in files, and no cache
+        if settings["model"] != RECORDED:  # which has its responses in files, and no cache
             settings["use_cache"] = str(log.with_name(self._cache_stem(log.stem)))
         config.write_text(yaml.safe_dump(settings, allow_unicode=True), encoding="utf-8")
         keys = json.dumps({name: self.keys[name] for name in names})
@@ -454,14 +458,17 @@ def _prepare_job(
 
 
 def _check_model_path(model_file: ModelFile) -> None:
-    """Check that the folder of a model exists.
+    """Check that the folder of a model, or the files of recorded answers, exist.
 
     Raises:
-        OptionError: There is no such folder; the line names the model's file.
+        OptionError: They do not; the line names the model's file.
     """
-    settings = model_file.settings
+    model = model_file.settings["model"]
+    arguments = arguments_of(model_file.settings)
     try:
-        check_model_path(settings["model"], arguments_of(settings))
+        check_model_path(model, arguments)
+        if model == RECORDED:
+            find_files(arguments.get("path"))
     except OptionError as error:
         raise OptionError(f"{model_file.path}: {error}") from None
 

@@ -4,6 +4,7 @@ evaluates a model."""
 import errno
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -206,6 +207,34 @@ def test_metadata_that_cannot_be_read_are_quoted(tmp_path: Path) -> None:
     file = write_model_file(tmp_path, GOOD)
     work = run.Work([file], "cogs_mini_fresh_gen", tmp_path / "out", metadata="{cogs_seed: 7")
     with pytest.raises(OptionError, match=r"--metadata \{cogs_seed: 7: neither JSON nor key=value"):
+        run.prepare(work)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(
+            "model: hf-prefix\nmodel_args: {pretrained: no/such/folder}\n",
+            "m.yaml: pretrained=no/such/folder: no such folder",
+            id="weights",
+        ),
+        pytest.param(
+            "model: recorded\nmodel_args: {path: no/such/file.jsonl}\n",
+            "m.yaml: --model recorded: no recorded answers at no/such/file.jsonl",
+            id="recorded answers",
+        ),
+        pytest.param(
+            "model: recorded\n",
+            "m.yaml: --model recorded: path=None is not a path",
+            id="recorded answers without a path",
+        ),
+    ],
+)
+def test_a_model_that_is_not_there_is_refused_before_anything_is_loaded(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    work = run.Work([write_model_file(tmp_path, text)], "lieder_mini", tmp_path / "out")
+    with pytest.raises(OptionError, match=re.escape(message)):
         run.prepare(work)
 
 
