@@ -7,7 +7,8 @@ from typing import Any
 
 from lm_eval_ext.api.scoring import load_task
 from lm_eval_ext.errors import OptionError, nearest
-from lm_eval_ext.results.files import Run, arguments_of
+from lm_eval_ext.lexicon import FRESH
+from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, read_models, runs_by_model
 from lm_eval_ext.results.table import samples
 from lm_eval_ext.sql.explaining import ExplainedRow, explain_with
@@ -49,11 +50,24 @@ def explain_sample(paths: Sequence[Path], reference: SampleRef) -> ExplainedRow:
     query = answers[0] if answers else ""
     if isinstance(query, list):
         query = query[0] if query else ""
-    task = load_task(run.task, arguments_of(run.file.content["config"], "metadata"))
+    task = load_task(run.task, _options_of(run))
     prediction = Prediction(str(doc["db_id"]).casefold(), str(doc["query"]), str(query))
     title = f"{doc.get('id', sample['doc_id'])} of {run.task}, {model}"
     with task.judge as judge:
         return explain_with(judge, prediction, title)
+
+
+def _options_of(run: Run) -> dict[str, Any]:
+    """Return the task's options in the run.
+
+    lm-eval lays ``--metadata`` over the metadata of the task, and does not write it anywhere else.
+    """
+    metadata: Mapping[str, Any] = run.config["metadata"]
+    return {
+        key: value
+        for key, value in metadata.items()
+        if key == FRESH or key.startswith(f"{BENCHMARK}_")
+    }
 
 
 def _run_of(models: Sequence[Model], reference: SampleRef) -> tuple[str, Run]:

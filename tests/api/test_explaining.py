@@ -1,6 +1,8 @@
 """``sql explain --results``: the verdict on a logged sample, with the rows that show it."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,31 @@ def test_a_sample_that_is_not_there_is_one_line(
     """The line says what the results have."""
     with pytest.raises(LmEvalExtError, match=message):
         explain("--results", results, *options)
+
+
+def test_a_sample_is_judged_again_with_the_options_of_its_run(tmp_path: Path) -> None:
+    """The databases, the questions and the rule that ``--metadata`` named are those of the run."""
+    database = tmp_path / "shop.sqlite"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.executescript(
+            "CREATE TABLE item (name TEXT, price INTEGER);"
+            "INSERT INTO item VALUES ('lamp', 3), ('desk', 9);"
+        )
+    questions = tmp_path / "shop.tsv"
+    questions.write_text(
+        "interpretation\tword\tmeaning\tquestion\tbase_question\tquery\n"
+        "dear\tlofty\ta price above 5\tWhat is lofty?\tWhat costs more than 5?\t"
+        "SELECT name FROM item WHERE price > 5\n"
+    )
+    options = {
+        "magnifico_databases": str(database),
+        "magnifico_file": str(questions),
+        "magnifico_semantics": "bird",
+    }
+    docs = lm_eval_ext.load_documents("magnifico_own_desc", **options)
+    answers = ["SELECT name FROM item"] * len(docs)
+    lm_eval_ext.score("magnifico_own_desc", docs, answers, output=tmp_path / "run", **options)
+
+    explanation = explain("--results", tmp_path / "run", "--doc", docs[0]["id"])
+    assert "wrong on the original, by the rule bird" in explanation
+    assert "2 rows instead of 1" in explanation
