@@ -70,7 +70,9 @@ WRONG_SCORES = {EXACT: False, EQUIVALENT: False}
         pytest.param(NOVEL, NOVEL.replace("[w_0]", "[w_1]"), WRONG_SCORES, id="other novel token"),
     ],
 )
-def test_a_table_of_answers(gold: str, answer: str, expected: dict[str, bool]) -> None:
+def test_an_answer_is_compared_exactly_and_as_a_formula(
+    gold: str, answer: str, expected: dict[str, bool]
+) -> None:
     """Spaces do not count; order and names of variables count for the exact match only."""
     assert score(answer, gold) == expected
 

@@ -56,17 +56,18 @@ def test_the_gates_are_the_exposure_examples_and_the_development_set() -> None:
     assert material.score("f ( y )", "f ( x )") == 0.0
 
 
-def words_of_forms(forms: Iterable[str]) -> set[str]:
-    words = set()
-    for form in forms:
-        words.update(form.split())
+def words_of(texts: Iterable[str]) -> list[str]:
+    """Return the words of all texts, with repeats."""
+    words: list[str] = []
+    for text in texts:
+        words.extend(text.split())
     return words
 
 
 def words_of_task(name: str, **metadata: Any) -> set[str]:
     """Return all words of a task's logical forms."""
     task = load_task(name, **metadata)
-    return words_of_forms(task.doc_to_target(doc) for doc in task.test_docs())
+    return set(words_of(task.doc_to_target(doc) for doc in task.test_docs()))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_the_tasks_ask_the_words_that_were_trained(
         request.getfixturevalue("real_data")
     new_words = set(Words(corpus=corpus, **data).words().values())
     material = prepare({"corpus": corpus, **data}, 0)
-    trained = new_words & words_of_forms(form for _, form in material.gates["exposure"])
+    trained = new_words.intersection(words_of(form for _, form in material.gates["exposure"]))
     assert len(trained) > 3
     assert trained <= words_of_task(task, **material.model_file.get("metadata", {}))
     if "shape" in data:
@@ -100,19 +101,18 @@ def test_the_tasks_ask_the_words_that_were_trained(
 
 def test_exposure_is_the_authors(real_data: Path) -> None:
     """The gate has the published exposure examples; the training set has the published size."""
-    lines = (real_data / "cogs" / "train_exposure_examples.tsv").read_text().splitlines()
-    published = [tuple(line.split("\t")[:2]) for line in lines]
+    published = []
+    for line in (real_data / "cogs/train_exposure_examples.tsv").read_text().splitlines():
+        sentence, form, _ = line.split("\t")
+        published.append((sentence, form))
     material = prepare({}, 0)
     assert sorted(material.gates["exposure"]) == sorted(published)
     assert len(material.train) == 24_155
     assert len(material.facts["cogs/train"]) == 64
 
 
-def words_of_sentences(texts: Iterable[str]) -> list[str]:
-    return [word for text in texts for word in text.split()]
-
-
 def sentences_of_mini() -> set[str]:
+    """Return all sentences of cogs_mini."""
     texts: set[str] = set()
     for split in mini.ALL_SPLITS:
         texts.update(example.sentence for example in mini.examples(split))
@@ -124,21 +124,26 @@ def test_generated_text_has_key_words_in_all_positions_and_nothing_that_is_asked
     generated = list(sentences(2000, 1))
     assert sentences_of_mini().isdisjoint(generated)
     assert generated != list(sentences(2000, 2))
-    with_walrus = [text for text in generated if "walrus" in text.split()]
-    as_subject = [text for text in with_walrus if text.split()[1] == "walrus"]
-    assert 0.1 < len(as_subject) / len(with_walrus) < 0.9
-    words = set(words_of_sentences(generated))
+    with_walrus = 0
+    as_subject = 0
+    for text in generated:
+        sentence_words = text.split()
+        with_walrus += "walrus" in sentence_words
+        as_subject += sentence_words[1] == "walrus"
+    assert 0.1 < as_subject / with_walrus < 0.9
+    words = set(words_of(generated))
     assert {"tickled", "polished"} <= words
-    assert words <= set(words_of_sentences(sentences_of_mini()))
+    assert words.issubset(words_of(sentences_of_mini()))
 
 
 def test_rare_words_of_generated_text_are_made_up() -> None:
     """Made-up words stand for common ones, and none is a word of a lexicon."""
-    known = set(words_of_sentences(sentences_of_mini()))
-    words = words_of_sentences(sentences(300, 1, rare=0.5))
-    new_words = [word for word in words if word not in known]
+    mini_words = set(words_of(sentences_of_mini()))
+    words = words_of(sentences(300, 1, rare=0.5))
+    new_words = [word for word in words if word not in mini_words]
     assert 100 < len(new_words) < 180
-    assert all(7 <= len(word) <= 14 for word in new_words)
+    for word in new_words:
+        assert 7 <= len(word) <= 14, word
     assert set(replacements("cvcv_short").values()).isdisjoint(new_words)
 
 
@@ -149,6 +154,7 @@ def test_rare_words_of_generated_text_are_made_up() -> None:
         ({"lexicon": "cvcv_short", "embeddings": "random"}, "for the lexicon tokens"),
         ({"sentences": 10}, "corpus mini"),
     ],
+    ids=["a misspelt key", "tokens of another lexicon", "sentences of another corpus"],
 )
 def test_options_that_do_not_fit_are_refused(data: dict[str, Any], message: str) -> None:
     """The error says which option, or which other option it needs."""
@@ -184,6 +190,7 @@ FAMILIES = (*TIED, "byte_bpe_files", "unigram_behind", "llama", "llama_first")
 
 
 def tokenizer_of(folder: Path) -> Any:
+    """Return the tokenizer of a model's folder."""
     return tokens._tokenizer(folder)
 
 
@@ -392,7 +399,7 @@ def test_the_check_finds_missing_tokens(make_pair: MakePair) -> None:
 
 
 def test_the_check_passes_tokens_that_were_added_well(make_pair: MakePair) -> None:
-    """In a byte-level vocabulary, plainly added tokens are right."""
+    """Plainly added tokens are right in a byte-level vocabulary."""
     tokenizer = tokenizer_of(make_pair("byte_bpe").plain)
     add_novel_tokens(tokenizer, "{}", {})
     assert failure(tokenizer) == ""
@@ -437,6 +444,15 @@ def plain_model(make_pair: MakePair, folder: Path) -> Path:
         (plain_model, "full/file/out", "random", "cannot write"),
         (plain_model, "out", "mean", "no initialisation 'mean'; use random, average, unused"),
     ],
+    ids=[
+        "lower case",
+        "broken weights",
+        "a name on the hub",
+        "novel tokens",
+        "a full folder",
+        "a file as a folder",
+        "no such initialization",
+    ],
 )
 def test_a_refusal_is_one_line_and_nothing_is_written(
     make_pair: MakePair,
@@ -457,8 +473,10 @@ def test_a_refusal_is_one_line_and_nothing_is_written(
     assert set(tmp_path.iterdir()) == before
 
 
-def test_the_command(make_pair: MakePair, cli: Callable[..., Any], tmp_path: Path) -> None:
-    """``cogs add-tokens`` adds tokens and checks them; a failed check has the status 1."""
+def test_the_command_adds_tokens_and_checks_them(
+    make_pair: MakePair, cli: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A failed check of ``cogs add-tokens`` has the status 1."""
     source = str(make_pair("unigram").plain)
     out = str(tmp_path / "out")
 

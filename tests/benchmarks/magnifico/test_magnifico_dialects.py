@@ -1,4 +1,4 @@
-"""Answers in the dialects of DuckDB and PostgreSQL: what is extracted, and what stays prose."""
+"""Answers in the dialects of DuckDB and PostgreSQL: queries are read, and prose stays prose."""
 
 import pytest
 
@@ -19,34 +19,53 @@ QUERIES = [
     "SELECT CAST(x AS double precision) FROM t",
     "SELECT count(*) FILTER (WHERE height > 30) FROM mast",
 ]
-WRAPPED = [
-    "{}",
-    "```sql\n{};\n```",
-    "Here is the query:\n\n```sql\n{}\n```\nIt returns the names.",
-    "The answer is:\n\n{};",
-]
+WRAPPINGS = {
+    "alone": "{}",
+    "fenced": "```sql\n{};\n```",
+    "fenced in prose": "Here is the query:\n\n```sql\n{}\n```\nIt returns the names.",
+    "announced": "The answer is:\n\n{};",
+}
+
+
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_is_read_and_not_changed(query: str, wrapping: str) -> None:
+    """Words of the dialect do not end it, whatever stands around it."""
+    assert query_in_dialect(WRAPPINGS[wrapping].format(query)) == query
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_query_is_found_and_not_changed(query: str) -> None:
-    for wrapping in WRAPPED:
-        assert query_in_dialect(wrapping.format(query)) == query
+def test_a_query_may_go_on_from_the_prompts_select(query: str) -> None:
+    """The prompt ends with its first word."""
     assert query_in_dialect(query.removeprefix("SELECT")) == query
 
 
 @pytest.mark.parametrize(
     "answer",
-    ["I cannot answer: there is no such table.", "42", "", "The word means: {'tall': above 30}.",
-     "Well::it depends on the data", "Use E'x' or @> for it!"],
-)  # fmt: skip
+    [
+        "I cannot answer: there is no such table.",
+        "42",
+        "",
+        "The word means: {'tall': above 30}.",
+        "Well::it depends on the data",
+        "Use E'x' or @> for it!",
+    ],
+)
 def test_prose_is_no_query(answer: str) -> None:
+    """Signs of the dialect alone make none."""
     assert query_in_dialect(answer) is None
 
 
 @pytest.mark.parametrize(
     "answer",
-    ['{"sql": "SELECT a FROM t WHERE b = 1"}', "SELECT a \x1f FROM t", " a FROM t -- no\n\nWell.",
-     "<think>SELECT 1</think>SELECT name FROM mast"],
-)  # fmt: skip
-def test_other_answers_are_read_as_on_sqlite(answer: str) -> None:
+    [
+        '{"sql": "SELECT a FROM t WHERE b = 1"}',
+        "SELECT a \x1f FROM t",
+        " a FROM t -- no\n\nWell.",
+        "<think>SELECT 1</think>SELECT name FROM mast",
+    ],
+    ids=["JSON", "a control character", "a comment", "a thought"],
+)
+def test_an_answer_without_words_of_the_dialect_is_read_as_on_sqlite(answer: str) -> None:
+    """The reader of queries for SQLite gives the same."""
     assert query_in_dialect(answer) == query_of(answer)
