@@ -56,13 +56,14 @@ class AnswerError(Exception):
 
 def be_patient(api_models: ModuleType) -> None:
     """Change how lm-eval repeats requests and reads responses, in this process."""
-    from lm_eval.models.openai_completions import LocalCompletionsAPI
-
     initialize = api_models.TemplateAPI.__init__
 
     def __init__(  # noqa: N807
         self: "TemplateAPI", *args: object, max_retries: int = ATTEMPTS, **options: object
     ) -> None:
+        # Not above: that module imports this one, and may be in the middle of it.
+        from lm_eval.models.openai_completions import LocalCompletionsAPI
+
         initialize(self, *args, max_retries=max_retries, **options)
         _cut_at_stop_strings(self)
         if type(self).parse_logprobs is LocalCompletionsAPI.parse_logprobs:

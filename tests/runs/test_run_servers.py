@@ -1,5 +1,7 @@
 """Servers: requests that fail, and responses that lack something."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import cast
 
@@ -62,6 +64,22 @@ def evaluate(server: FailingServer, monkeypatch: pytest.MonkeyPatch) -> Evaluate
         return ANSWERS_OF_KIND[kind](model)
 
     return evaluate
+
+
+def test_a_process_of_run_changes_lm_eval_before_it_makes_a_model() -> None:
+    """lm-eval imports the model type first, which imports the module that is changed."""
+    program = (
+        "from lm_eval_ext._autoload import install, watch\n"
+        "from lm_eval_ext.runs import servers\n"
+        "install()\n"
+        "watch(servers.MODULE, servers.be_patient, '')\n"
+        "from lm_eval.models.openai_completions import LocalChatCompletion\n"
+        "model = LocalChatCompletion(base_url='http://127.0.0.1:1', model='any')\n"
+        "print(model.max_retries)\n"
+    )
+    command = [sys.executable, "-c", program]
+    process = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert process.stdout == f"{servers.ATTEMPTS}\n", process.stderr
 
 
 @pytest.mark.parametrize("concurrent", [1, 3], ids=["one at a time", "three at a time"])
