@@ -58,7 +58,7 @@ MANY = (
     "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99) "
     "SELECT i, {} FROM n"
 )
-MISSING = "; 1 of the gold's are missing"
+MISSING = "; 1 of the gold's missing"
 ROW = "VALUES (1, 'x')"
 
 

@@ -84,7 +84,7 @@ def _compared(gold: Result, answer: Rows | str) -> Detail:
     detail = _detail(answer, _surplus(answer.rows, gold.rows))
     missing_count = len(_surplus(gold.rows, answer.rows))
     if missing_count:
-        return replace(detail, title=f"{detail.title}; {missing_count} of the gold's are missing")
+        return replace(detail, title=f"{detail.title}; {missing_count} of the gold's missing")
     return detail
 
 
