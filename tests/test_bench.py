@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from bench import __main__ as bench  # noqa: E402
-from bench.models import same  # noqa: E402
+from bench.models import Answer, same  # noqa: E402
 from bench.rows import Row, in_turn, render, table  # noqa: E402
 
 
 def test_a_row_is_the_median_of_ratios_not_a_ratio_of_medians() -> None:
+    """The range of ratios stands behind it."""
     text = table([Row("work", 10, "hf", [2.0, 9.0, 4.0], [1.0, 3.0, 4.0])])
     assert text.splitlines()[0].count("|") == 8  # no limit, no memory
     assert "| 2.50 and 3.33 | **2** (1 to 3) |" in text
@@ -27,25 +29,30 @@ def test_a_row_is_the_median_of_ratios_not_a_ratio_of_medians() -> None:
     [
         (["a", "b"], ["a", "b"], True),
         (["a", "b"], ["a", "c"], False),
-        ([[-1.0, True]], [[-1.00009, True]], True),
-        ([[-1.0, True]], [[-1.0002, True]], False),
-        ([[-1.0, True]], [[-1.0, False]], False),
+        ([(-1.0, True)], [(-1.00009, True)], True),
+        ([(-1.0, True)], [(-1.0002, True)], False),
+        ([(-1.0, True)], [(-1.0, False)], False),
     ],
+    ids=["equal texts", "another text", "within noise", "beyond noise", "another flag"],
 )
 def test_answers_that_differ_are_seen(
-    theirs: list[object], ours: list[object], equal: bool
+    theirs: Sequence[Answer], ours: Sequence[Answer], equal: bool
 ) -> None:
+    """Texts must be equal; log-probabilities may differ by noise."""
     assert same(theirs, ours) is equal
 
 
 def test_both_ways_take_turns_in_going_first() -> None:
+    """Three rounds of both are six calls."""
     calls: list[str] = []
     measured = in_turn(3, lambda: calls.append("theirs"), lambda: calls.append("ours"))
     assert calls == ["theirs", "ours", "ours", "theirs", "theirs", "ours"]
-    assert (len(measured.theirs), len(measured.ours)) == (3, 3)
+    assert len(measured.theirs) == 3
+    assert len(measured.ours) == 3
 
 
 def test_the_page_shows_the_last_results() -> None:
+    """All rows were measured in several rounds, both ways equally often."""
     record = json.loads(bench.LAST.read_text(encoding="utf-8"))
     text = bench.PAGE.read_text(encoding="utf-8")
     inside = text.partition(bench.BEGIN)[2].partition(bench.END)[0]

@@ -277,16 +277,18 @@ def test_lower_is_better_for_changes_of_error_only(metric: str) -> None:
     ("gold", "answer", "common"),
     [
         # The length of the longest common subsequence after stemming.
-        ("police killed the gunman", "police kill the gunman", 4),
-        ("police killed the gunman", "the gunman kill police", 2),
+        ("sailors mended the rudder", "sailors mend the rudder", 4),
+        ("sailors mended the rudder", "the rudder mend sailors", 2),
         ("yes", "", 0),
         ("yes", "Well, yes and no", 1),
         ("it lies on the water", "lying on water it is", 3),
-        ("Chief of Protocol", "chief protocol officer", 2),
+        ("Head of Archives", "head archives officer", 2),
         ("1984", "in 1984", 1),
     ],
 )
-def test_rouge_l_is_lins(gold: str, answer: str, common: int) -> None:
+def test_rouge_l_is_that_of_the_longest_common_subsequence(
+    gold: str, answer: str, common: int
+) -> None:
     """Recall and F1 are those of Lin (2004), section 3.1."""
     scores = score(answer, gold)
     gold_length = len(words(gold))
@@ -462,9 +464,7 @@ def test_labels_are_read_like_texts(response: str, gold: str, template: str) -> 
     assert is_right(answer, gold, WATER, "B", labels_shown=True), answer
 
 
-@pytest.mark.parametrize(
-    "gold", ["yes", "no", "Chief of Protocol", "3 + 4 = 7", "3-2", "St. Louis"]
-)
+@pytest.mark.parametrize("gold", ["yes", "no", "Head of Archives", "3 + 4 = 7", "3-2", "St. Louis"])
 def test_an_answer_of_a_few_words_stays_as_it_is(gold: str) -> None:
     """Names, sums and ranges are not taken apart."""
     assert reader_for((), "text_first").read(gold) == gold

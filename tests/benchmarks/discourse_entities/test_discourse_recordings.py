@@ -1,5 +1,6 @@
 """Recordings of discourse entities: downloaded and converted, with sentences of our own."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -12,18 +13,15 @@ from support.web import listening
 from lm_eval_ext.benchmarks.discourse_entities import load, recordings
 from lm_eval_ext.errors import DataError
 
+SINGLE_TYPES = sorted(set(itertools.chain(*load.SINGLE.values())))
+PAIR_TYPES = sorted(set(itertools.chain(*load.PAIRS.values())))
 ITEM = {
     "item": "15_kite",
     "nouns": ["a kite", "an owl"],
-    "contexts": {
-        context_type: f"Wen has {context_type} {{0}} and {{1}}."
-        for context_types in load.PAIRS.values()
-        for context_type in context_types
-    },
+    "contexts": {name: f"Wen has {name} {{0}} and {{1}}." for name in PAIR_TYPES},
     "ref": "The {} is here.",
     "nonref": "The {} that she wanted is gone.",
 }
-SINGLE_TYPES = sorted({name for names in load.SINGLE.values() for name in names})
 
 
 def stimuli() -> dict[str, tuple[str, str]]:
@@ -46,6 +44,7 @@ def stimuli() -> dict[str, tuple[str, str]]:
 
 
 def recorded_single() -> str:
+    """Return a file of the first experiment, with a log-probability for each continuation."""
     lines = ["id,sentence,pronoun,continuation_log_prob"]
     for number, context_type in enumerate(SINGLE_TYPES):
         for pronoun, logprob in (("it", -number), ("subj", -10)):
@@ -75,8 +74,11 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "single_tiny": ("single.tiny.csv", recorded_single()),
         "pairs_tiny": ("pairs.tiny.csv", recorded_pairs()),
     }
-    contents = {f"/{REVISION}/{UPSTREAM[name]}": text for name, (_, text) in recorded.items()}
-    contents |= {f"/{REVISION}/{path}": text for path, text in stimuli().values()}
+    contents = {}
+    for name, (_, text) in recorded.items():
+        contents[f"/{REVISION}/{UPSTREAM[name]}"] = text
+    for path, text in stimuli().values():
+        contents[f"/{REVISION}/{path}"] = text
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -102,7 +104,10 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def responses_of(rows: Sequence[Mapping[str, Any]], document: str) -> list[float]:
     """Return the log-probabilities of a document's requests, in their order."""
-    numbered = {row["idx"]: row["response"][0] for row in rows if row["doc"]["id"] == document}
+    numbered = {}
+    for row in rows:
+        if row["doc"]["id"] == document:
+            numbered[row["idx"]] = row["response"][0]
     return [numbered[index] for index in range(len(numbered))]
 
 

@@ -33,15 +33,19 @@ def named_sentences(experiment: Experiment) -> list[tuple[str, Sentence]]:
 
 
 def stimuli(experiment: Experiment) -> str:
+    """Return the file of an experiment, in the authors' form."""
     rows = []
     for name, sentence in named_sentences(experiment):
-        expected = -1 if sentence.felicitous is None else int(sentence.felicitous)
+        expected = -1
+        if sentence.felicitous is not None:
+            expected = int(sentence.felicitous)
         text = sentence.context + sentence.continuation
         rows.append({"id": name, "sent": text, "expected": expected})
     return json_lines(rows)
 
 
 def tokens_of(text: str) -> list[str]:
+    """Return the words of a text, each with the space before it, and its periods."""
     return re.findall(r" ?[\w']+|[.]", text)
 
 
@@ -69,10 +73,9 @@ def write_run(clone: Path, experiment: Experiment, model: str) -> Path:
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a clone with one model; our stimuli are declared as the benchmark's."""
-    stimuli_files = {
-        experiment: (f"stimuli/{experiment}.jsonl", stimuli(experiment))
-        for experiment in EXPERIMENTS
-    }
+    stimuli_files = {}
+    for experiment in EXPERIMENTS:
+        stimuli_files[experiment] = (f"stimuli/{experiment}.jsonl", stimuli(experiment))
     sources = {
         "lieder": DeclaredSource("lieder/", stimuli_files),
         "lieder_recorded": DeclaredSource(
@@ -157,7 +160,7 @@ def test_a_run_of_other_stimuli_is_left_out(clone: Path) -> None:
     assert converted.remarks[-1].startswith(f"left out: {path}:2: Ronald")
 
 
-def test_what_is_no_clone_is_refused(clone: Path) -> None:
+def test_a_folder_that_is_no_clone_is_refused(clone: Path) -> None:
     """The line names the missing folder, and the repository to clone."""
     with pytest.raises(DataError, match="no folder results/base; name a clone of https://"):
         recordings.convert(clone / "results")

@@ -38,16 +38,17 @@ def clone(tmp_path: Path) -> Path:
 def test_rows_become_predictions(clone: Path) -> None:
     """Questions lose database and schema; what is no run is left out by name."""
     converted = recordings.convert(clone)
-    assert [(row["version"], row["form"], row["prompt"]) for row in converted.predictions] == [
+    runs = [(row["version"], row["form"], row["prompt"]) for row in converted.predictions]
+    assert runs == [
         ("old_outputs", "plausible", "fewshot"),
         ("outputs", "nonsense", "direct"),
         ("outputs", "original", "direct"),
     ]
-    first = converted.predictions[0]
-    assert first["db_id"] == "yard"
-    assert first["question"] == 'which masts, at noon: tall or "old", are lofty?'
-    assert first["predicted_sql"] == "SELECT name  FROM mast"
-    assert first["recorded_correct"] == "0"
+    prediction = converted.predictions[0]
+    assert prediction["db_id"] == "yard"
+    assert prediction["question"] == 'which masts, at noon: tall or "old", are lofty?'
+    assert prediction["predicted_sql"] == "SELECT name  FROM mast"
+    assert prediction["recorded_correct"] == "0"
     assert converted.remarks == ["left out: outputs/og_big_100.tsv, not a run of a word"]
 
 
