@@ -84,7 +84,8 @@ def test_cards_in_old_results_are_still_read(old: dict[str, Any], new: dict[str,
 
 def test_one_metric_stands_for_a_task() -> None:
     card = Card.model_validate(CARD)
-    assert card.item == () and not card.cluster.any_case
+    assert card.item == ()
+    assert not card.cluster.any_case
     assert card.headline_of(["relative", "direct/b", "direct"]) == "direct"
     assert card.headline_of(["other", "relative"]) == "relative"
     assert card.headline_of(["other"]) == card.headline_of([]) == ""

@@ -41,7 +41,8 @@ def test_a_word_tells_its_seed(name: str, seed: int) -> None:
         lexicon.fresh_words(ALL[name], 21, seed, use=name, refused=lambda word: False)
         for _ in range(2)
     ]
-    assert drawn[0] == drawn[1] and len(set(drawn[0])) == 21
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn[0])) == 21
     assert {seed_of(word) for word in drawn[0]} == {seed}
     assert all(has_shape(word, ALL[name]) for word in drawn[0])
 

@@ -327,5 +327,6 @@ def test_documents_are_loaded_once_and_chosen_ones_are_signed(
             task.build_all_requests(samples=samples, rank=0, world_size=1)
             signatures.append(json.dumps(task.dump_config()["metadata"]["signature"]))
     assert all(dataset is datasets[0] for dataset in datasets)
-    assert signatures[0] == signatures[1] and len(set(signatures)) == 3
+    assert signatures[0] == signatures[1]
+    assert len(set(signatures)) == 3
     assert "Custom kwargs" not in caplog.text, "lm-eval's warning about metadata"

@@ -105,7 +105,8 @@ def test_two_models_and_five_benchmarks_are_one_table(runs: Path, tmp_path: Path
     """Each benchmark's representative task, on one line; a trial says how many documents of all."""
     text, _ = run([runs / "good", runs / "poor"], ScoreQuery())
     lines = text.splitlines()
-    assert max(map(len, lines)) <= 80 and len(lines) < 25
+    assert max(map(len, lines)) <= 80
+    assert len(lines) < 25
     tasks = [line.split()[0] for line in lines[2:7]]
     assert tasks == [
         "cogs_mini_gen", "conceptual_mini", "diner_mini_name", "lieder_mini", "magnifico_mini",
@@ -160,7 +161,8 @@ def test_a_task_that_is_not_ours(tmp_path: Path) -> None:
     both_filters = ScoreQuery(("exact_match,plain", "exact_match,words"))
     plain, words = compared(tmp_path / "runs", query=both_filters)["pairs"]
     assert (plain["documents"], plain["clusters"], plain["cluster"]) == (45, 45, "document")
-    assert plain["test"] == "mcnemar" and plain["p"] < 0.01
+    assert plain["test"] == "mcnemar"
+    assert plain["p"] < 0.01
     assert words["value"] == 0
     (file,) = (tmp_path / "runs" / "1").rglob("results_*.json")
     file.write_text(file.read_text().replace('"exact_match,plain": 0.', '"exact_match,plain": 0.0'))
@@ -245,7 +247,8 @@ def test_units_are_declared_not_guessed() -> None:
     report = Report(["a", "b"], [table])
     text = rendered(report, "text")
     assert {"53.4 %", "0.8 %"} <= set(re.findall(r"[0-9.]+ %", text))
-    assert "0.800" not in text and "4/20 documents" in text
+    assert "0.800" not in text
+    assert "4/20 documents" in text
     assert r"& 0.8\,\% \\" in rendered(report, "latex")
 
 
@@ -293,7 +296,8 @@ def test_a_hostile_name_stays_text(changed: Callable[..., Path], runs: Path) -> 
         assert "\x1b" not in output, output_format
         outputs[output_format] = output
     markdown = outputs["markdown"]
-    assert "<script>" not in markdown.replace("\\<script\\>", "") and "\\|x\\]" in markdown
+    assert "<script>" not in markdown.replace("\\<script\\>", "")
+    assert "\\|x\\]" in markdown
     cells = [cell for row in csv.reader(io.StringIO(outputs["csv"])) for cell in row]
     assert not any(cell.startswith("=") for cell in cells)
 
@@ -322,7 +326,9 @@ def test_mean_and_spread_by_seed(tmp_path: Path) -> None:
     assert (float(row["mean"]), float(row["sd"])) == pytest.approx((fmean(values), stdev(values)))
     assert float(row["low"]) < fmean(values) < float(row["high"])
     shown, _ = run([tmp_path], ScoreQuery(by="family"), seeds=True)
-    assert "plain_negated" in shown and " sd " in shown and "N/A" not in shown
+    assert "plain_negated" in shown
+    assert " sd " in shown
+    assert "N/A" not in shown
 
 
 LONG_NAMES = (

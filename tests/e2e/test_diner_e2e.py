@@ -35,7 +35,8 @@ def test_earlier_answers_go_into_the_prompts_of_cp(
     for sample in samples:
         text = sample["arguments"]["gen_args_0"]["arg_0"]
         words = glossary.words_in(sample["doc"]["answer"])
-        assert words and all(word in text.partition("” ")[2] for word in words)
+        assert words
+        assert all(word in text.partition("” ")[2] for word in words)
         assert text.endswith("。这个菜谱的菜名是什么？")
     metadata = done.results()["configs"]["diner_mini_cp"]["metadata"]
     assert len(metadata["not_scorable"]["no_component_answers"]) == 14

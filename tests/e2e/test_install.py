@@ -98,7 +98,8 @@ def test_an_installed_wheel_is_seen_and_uninstalling_leaves_nothing(
     where = run("-c", "import lm_eval_ext; print(lm_eval_ext.__file__)")
     assert where.startswith(str(environment.site)), "the wheel is what is tested"
     listed = run("-m", "lm_eval", "ls", "subtasks")
-    assert "lieder_mini" in listed and "lieder_base" in listed
+    assert "lieder_mini" in listed
+    assert "lieder_base" in listed
     limited = ("--tasks", "lieder_mini", "--model", "dummy", "--limit", "2")
     assert "direct/existence" in run("-m", "lm_eval", *limited)
 
@@ -148,7 +149,8 @@ def test_an_editable_lm_eval_and_its_next_release(tmp_path: Path, wheel: Path) -
     where = editable.run("-c", "import lm_eval; print(lm_eval.__file__)").stdout
     assert where.startswith(str(checkout)), "the checkout is what is imported"
     listed = editable.run("-m", "lm_eval", "ls", "subtasks").stdout
-    assert "lieder_mini" in listed and small_lm_eval.ONLY_TASK in listed
+    assert "lieder_mini" in listed
+    assert small_lm_eval.ONLY_TASK in listed
 
     package = checkout / "lm_eval"
     manager = package / "tasks" / "manager.py"

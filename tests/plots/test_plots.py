@@ -71,7 +71,8 @@ def test_values_are_answers_to_the_question(models: list[Model]) -> None:
         assert list(numbers) == expected[part]
     assert len(shown) == 5 * len(models)
     assert figure.values["part"].iloc[0] == "existence", "as declared"
-    assert figure.measure.chance == 0.5 and figure.ends == (0.0, 1.0)
+    assert figure.measure.chance == 0.5
+    assert figure.ends == (0.0, 1.0)
 
 
 def a_figure(values: pd.DataFrame, **measure: Any) -> Figure:
@@ -184,14 +185,17 @@ def test_files_have_their_format_and_the_width(models: list[Model], tmp_path: Pa
 def test_an_exported_figure_has_the_key_of_its_lines(figure: Figure) -> None:
     """The key of dotted lines, bars and hollow marks stands below the title."""
     drawn = re.sub('aria-label="[^"]*"|</?[a-z][^>]*>', "", figure._repr_svg_())
-    assert "95 % intervals" in drawn and "Dotted line: chance (0.5)." in drawn
-    assert "Hollow marks" not in drawn and not figure.values["published"].any()
+    assert "95 % intervals" in drawn
+    assert "Dotted line: chance (0.5)." in drawn
+    assert "Hollow marks" not in drawn
+    assert not figure.values["published"].any()
 
 
 def test_an_svg_for_a_page_is_transparent_and_has_no_title(figure: Figure) -> None:
     svg = figure.svg(page=True)
     paper = f'fill="{PAPER}"'
-    assert paper in figure.svg() and paper not in svg
+    assert paper in figure.svg()
+    assert paper not in svg
     assert 'role="img" aria-label="Accuracy by requirement' in svg
     assert figure.title not in re.sub('aria-label="[^"]*"', "", svg)
     assert "<script" not in svg
@@ -200,7 +204,8 @@ def test_an_svg_for_a_page_is_transparent_and_has_no_title(figure: Figure) -> No
 def test_the_command_writes_all_or_one(models: list[Model], tmp_path: Path) -> None:
     single = tmp_path / "new" / "one.svg"
     assert list(write(models, ["conceptual-4"], single)) == [single]
-    assert PAPER in single.read_text() and 'aria-label="ROUGE-L, from random' in single.read_text()
+    assert PAPER in single.read_text()
+    assert 'aria-label="ROUGE-L, from random' in single.read_text()
     names = ["conceptual-2", "conceptual-4"]
     assert [path.stem for path in write(models, names, tmp_path / "all")] == names
 

@@ -124,7 +124,8 @@ def test_a_broken_results_file_is_one_line_and_the_others_still_show(
     file.write_text(content)
     with pytest.raises(DataError, match="not a results file of lm-eval") as caught:
         read_results(file)
-    assert str(file) in str(caught.value) and len(str(caught.value)) < 1000
+    assert str(file) in str(caught.value)
+    assert len(str(caught.value)) < 1000
     assert "good" in shown(tmp_path)
     (line,) = caplog.messages
     assert str(caught.value) in line

@@ -58,8 +58,10 @@ def test_wrong_samples_have_question_gold_response_answer_score_and_reason(tmp_p
     shown = lines_of(tmp_path, is_wrong=True)
     assert [sample["id"] for sample in shown] == ["6", "7"]
     (model,) = shown[0]["models"]
-    assert shown[0]["question"] == "Who? (t)" and shown[0]["gold"] == "x"
-    assert model["response"] == "the answer is y" and model["answer"] == "y"
+    assert shown[0]["question"] == "Who? (t)"
+    assert shown[0]["gold"] == "x"
+    assert model["response"] == "the answer is y"
+    assert model["answer"] == "y"
     assert model["read_as"] == "characters 15 to 15 of 15"
     assert model["score"] == "Exact match 0.000: wrong"
     assert model["reason"] == "word 1 is “y”, not “x”"
@@ -83,7 +85,8 @@ def test_two_models_stand_side_by_side_where_they_differ(
     assert any("model     a" in line and "│ model     b" in line for line in wide.splitlines())
     monkeypatch.setenv("COLUMNS", "80")
     narrow = report(tmp_path, is_different=True)
-    assert max(map(len, narrow.splitlines())) <= 80 and "│" not in narrow
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert "│" not in narrow
 
 
 @pytest.mark.parametrize(
@@ -149,7 +152,8 @@ def test_hostile_text_is_shown_and_does_nothing(tmp_path: Path) -> None:
 
     edit_samples(tmp_path, change)
     text = report(tmp_path, limit=1)
-    assert "\x1b" not in text and "\ud83d" not in text
+    assert "\x1b" not in text
+    assert "\ud83d" not in text
     markdown = report(tmp_path, "markdown", limit=1)
     assert "\n````\n" in markdown, "a longer fence"
     markdown.encode()
@@ -174,7 +178,8 @@ def test_all_readers_have_one_key_for_a_sample(tmp_path: Path) -> None:
     assert list(rows(run)["document"]) == [key for key in keys if key != "doc1#0"]
     assert [sample["key"] for sample in lines_of(tmp_path)] == keys
     scores = {sample["key"]: sample["models"][0]["score"] for sample in lines_of(tmp_path)}
-    assert scores["doc1#0"] == "not scored" and scores["doc1#1"] == "Exact match 1.000: right"
+    assert scores["doc1#0"] == "not scored"
+    assert scores["doc1#1"] == "Exact match 1.000: right"
 
 
 def test_a_verdict_is_said_in_words() -> None:

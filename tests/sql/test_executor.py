@@ -302,7 +302,8 @@ def test_no_worker_outlives_its_parent(databases: Path, how: str) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert parent.stdout is not None and parent.stderr is not None
+    assert parent.stdout is not None
+    assert parent.stderr is not None
     status, *pids = parent.stdout.readline().split()
     assert status == "correct"
     if how != "end":

@@ -109,7 +109,8 @@ def test_mutants_of_any_condition_run(library: sqlite3.Connection, condition: st
     gold_mutants = mutants(gold, schema)
     assert gold_mutants == mutants(gold, schema)
     texts = [mutant.sql for mutant in gold_mutants]
-    assert len(set(texts)) == len(texts) and to_sql(parse(gold, schema)) not in texts
+    assert len(set(texts)) == len(texts)
+    assert to_sql(parse(gold, schema)) not in texts
     for text in texts:
         library.execute(text)
         assert to_sql(parse(text, schema)) == text

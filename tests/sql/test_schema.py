@@ -42,13 +42,16 @@ def schema(tmp_path: Path) -> Schema:
 
 def test_tables_and_columns_in_any_case(schema: Schema) -> None:
     assert list(schema) == ["Shelf", "book", "loan", "late", "number", "backwards", "long"]
-    assert "SHELF" in schema and "none" not in schema
+    assert "SHELF" in schema
+    assert "none" not in schema
     book = schema["Book"]
     assert [c.name for c in book.columns][:2] == ["isbn", "the title"]
-    assert book.column("THE TITLE") is book.columns[1] and book.column("title") is None
+    assert book.column("THE TITLE") is book.columns[1]
+    assert book.column("title") is None
     assert book.columns[1].not_null
     assert [c.name for c in book.columns if c.generated] == ["twice"]
-    assert schema["long"].view and not schema["long"].unique_keys
+    assert schema["long"].view
+    assert not schema["long"].unique_keys
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,8 @@ def test_keys_and_rowids_are_those_of_sqlite(schema: Schema) -> None:
     assert schema["backwards"].rowid, "SQLite's own exception"
     assert ("the title", "pages") in schema["book"].unique_keys
     assert schema["late"].unique_keys == (("fee",),)
-    assert not schema["loan"].rowid and schema["loan"].unique_keys == (("isbn", "day"),)
+    assert not schema["loan"].rowid
+    assert schema["loan"].unique_keys == (("isbn", "day"),)
 
 
 def test_indexes_that_say_nothing_about_the_column_are_no_keys(schema: Schema) -> None:

@@ -162,8 +162,10 @@ def test_uneven_clusters_count_as_fewer() -> None:
     assert even.effective == pytest.approx(20)
     assert even.clusters == uneven.clusters
     wide, narrow = interval(uneven, UNIT), interval(even, UNIT)
-    assert wide.low is not None and wide.high is not None
-    assert narrow.low is not None and narrow.high is not None
+    assert wide.low is not None
+    assert wide.high is not None
+    assert narrow.low is not None
+    assert narrow.high is not None
     assert wide.high - wide.low > narrow.high - narrow.low
 
 

@@ -108,7 +108,8 @@ def test_the_p_value_belongs_to_the_interval(right: int) -> None:
     """The interval of level 1 - p ends at the baseline: so p < 0.05 where it excludes it."""
     mean = mean_estimate(share_of(right), [str(number % 10) for number in range(40)])
     bounds = interval(mean, UNIT)
-    assert bounds.low is not None and bounds.high is not None
+    assert bounds.low is not None
+    assert bounds.high is not None
     for baseline in (0.3, 0.5, 0.7):
         p_value = probability_of(mean, baseline, UNIT)
         assert p_value is not None
