@@ -16,6 +16,7 @@ from lm_eval_ext.task_folder import tasks_folder
 
 
 def python(code: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a new Python with further environment variables."""
     return subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True,
         timeout=120, check=False,
@@ -23,8 +24,9 @@ def python(code: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_python_that_never_imports_lm_eval_is_left_alone() -> None:
-    done = python("import sys; print([m for m in sys.modules if m.startswith('lm_eval.')])")
-    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+    completed = python("import sys; print([m for m in sys.modules if m.startswith('lm_eval.')])")
+    assert completed.stdout.strip() == "[]"
+    assert completed.stderr == ""
 
 
 def test_the_hook_uses_only_what_python_has_loaded_anyway() -> None:
@@ -35,14 +37,14 @@ def test_the_hook_uses_only_what_python_has_loaded_anyway() -> None:
         "before = set(sys.modules); import lm_eval_ext._autoload\n"
         "print(sorted(set(sys.modules) - before))"
     )
-    done = python(code, LM_EVAL_EXT_AUTOLOAD="0")
-    assert done.stdout.strip() == "['__future__', 'lm_eval_ext', 'lm_eval_ext._autoload']"
+    completed = python(code, LM_EVAL_EXT_AUTOLOAD="0")
+    assert completed.stdout.strip() == "['__future__', 'lm_eval_ext', 'lm_eval_ext._autoload']"
 
 
 @pytest.mark.parametrize(
     ("word", "active"), [("", "True"), ("1", "True"), ("0", "False"), ("OFF ", "False")]
 )
-def test_the_switch_turns_it_off(word: str, active: str) -> None:
+def test_the_switch_turns_the_hook_off(word: str, active: str) -> None:
     code = "from lm_eval_ext._autoload import is_active; print(is_active())"
     assert python(code, LM_EVAL_EXT_AUTOLOAD=word).stdout.strip() == active
 
@@ -57,15 +59,15 @@ def test_models_are_registered_once_and_copies_of_the_module_do_not_fight() -> N
         "from lm_eval.api.registry import model_registry\n"
         "print(model_registry._objs['recorded'], 'hf' in model_registry)"
     )
-    done = python(code)
+    completed = python(code)
     expected = ["True", "lm_eval_ext.models.recorded:RecordedLM", "True"]
-    assert done.stdout.split() == expected, done.stderr[-2000:]
+    assert completed.stdout.split() == expected, completed.stderr[-2000:]
 
 
 def test_python_m_runs_lm_eval_where_start_up_files_are_not_read() -> None:
     command = [sys.executable, "-m", "lm_eval_ext", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert "Language Model Evaluation Harness" in done.stdout, done.stderr[-2000:]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert "Language Model Evaluation Harness" in completed.stdout, completed.stderr[-2000:]
 
 
 @pytest.fixture
@@ -85,22 +87,41 @@ def index_module(tmp_path: Path) -> ModuleType:
     return module
 
 
+@pytest.mark.parametrize(
+    ("folders", "indexed"),
+    [
+        pytest.param(["lm-eval's"], ["lm-eval's", "ours"], id="lm-eval alone"),
+        pytest.param(["lm-eval's", "mine"], ["lm-eval's", "ours", "mine"], id="a user's folder"),
+        pytest.param(
+            ["lm-eval's", "ours", "mine"],
+            ["lm-eval's", "ours", "mine"],
+            id="lm-eval has read our entry point",
+        ),
+        pytest.param(
+            ["lm-eval's", "mine", "ours"], ["lm-eval's", "mine", "ours"], id="--include_path"
+        ),
+        pytest.param(["mine"], ["mine"], id="include_defaults=False"),
+        pytest.param([], [], id="nothing"),
+    ],
+)
 def test_our_folder_comes_after_lm_evals_and_before_the_users(
-    index_module: ModuleType, tmp_path: Path
+    index_module: ModuleType, tmp_path: Path, folders: list[str], indexed: list[str]
 ) -> None:
     _autoload._run_hook(index_module)
-    theirs, ours, mine = tmp_path, Path(tasks_folder()), Path("mine")
-    for folders, indexed in (
-        ([theirs], [theirs, ours]),
-        ([theirs, mine], [theirs, ours, mine]),
-        ([str(theirs), "mine"], [theirs, ours, mine]),
-        ([theirs, ours, mine], [theirs, ours, mine]),  # lm-eval has read our entry point
-        ([theirs, mine, ours], [theirs, mine, ours]),  # --include_path
-        ([mine], [mine]),  # include_defaults=False
-        ([], []),
-    ):
-        assert index_module.TaskIndex().build(folders) == indexed
-    assert index_module.TaskIndex.build([theirs], resolve_includes=False) == []
+    paths = {"lm-eval's": tmp_path, "ours": Path(tasks_folder()), "mine": Path("mine")}
+    index = index_module.TaskIndex().build([paths[name] for name in folders])
+    assert index == [paths[name] for name in indexed]
+
+
+def test_folders_may_be_texts(index_module: ModuleType, tmp_path: Path) -> None:
+    _autoload._run_hook(index_module)
+    index = index_module.TaskIndex().build([str(tmp_path), "mine"])
+    assert index == [tmp_path, Path(tasks_folder()), Path("mine")]
+
+
+def test_options_of_lm_evals_index_are_passed_on(index_module: ModuleType, tmp_path: Path) -> None:
+    _autoload._run_hook(index_module)
+    assert index_module.TaskIndex.build([tmp_path], resolve_includes=False) == []
 
 
 def test_a_file_that_includes_ours_needs_no_hook(tmp_path: Path) -> None:
@@ -117,14 +138,14 @@ def test_a_file_that_includes_ours_needs_no_hook(tmp_path: Path) -> None:
         "    print(name, type(task).__name__, signed['version'], signed['prompt'], end=' ')\n"
         "    print(task.config.num_fewshot)"
     )
-    done = python(code, LM_EVAL_EXT_AUTOLOAD="0")
+    completed = python(code, LM_EVAL_EXT_AUTOLOAD="0")
     tasks = sum(len(card.tasks) for card in cards().values())
     groups = sum(len(card.groups) for card in cards().values())
-    assert done.stdout.splitlines() == [
+    assert completed.stdout.splitlines() == [
         f"{tasks} {groups}",
         "lieder_mini GroupedLoglikelihoodTask 1.2 running-text 0",
         "cogs_mini_icl_id InContextTask mine sentence-and-logical-form 3",
-    ], done.stderr[-2000:]
+    ], completed.stderr[-2000:]
 
 
 @pytest.mark.parametrize("name", sorted(_autoload._HOOKS.keys() - {"lm_eval.models"}))
@@ -144,11 +165,15 @@ def test_a_watched_module_keeps_its_loaders_methods(
     """lm-eval's modules can still be inspected and reloaded."""
     (tmp_path / "watched_module.py").write_text("COUNT = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    ran: list[str] = []
-    monkeypatch.setitem(_autoload._HOOKS, "watched_module", (lambda m: ran.append(m.__name__), ""))
+    hooked: list[str] = []
+
+    def hook(module: ModuleType) -> None:
+        hooked.append(module.__name__)
+
+    monkeypatch.setitem(_autoload._HOOKS, "watched_module", (hook, ""))
     module = importlib.import_module("watched_module")
-    assert ran == ["watched_module"]
+    assert hooked == ["watched_module"]
     assert module.__loader__.get_source("watched_module") == "COUNT = 1\n"  # type: ignore[union-attr]
     importlib.reload(module)
-    assert ran == ["watched_module", "watched_module"]
+    assert hooked == ["watched_module", "watched_module"]
     del sys.modules["watched_module"]

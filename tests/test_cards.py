@@ -33,20 +33,30 @@ def test_reading_cards_imports_neither_lm_eval_nor_a_benchmark() -> None:
         "from lm_eval_ext.cli.task_list import task_rows; cards(); task_rows(); "
         "print([m for m in sys.modules if m == 'lm_eval' or m.startswith('lm_eval_ext.bench')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    completed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert completed.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"cluster": "item"},
-        {"cluster": {"unit": "item", "column": "item", "anycase": True}},
-        {"metrics": {"relative": {}, "direct": {}}},
-        {"metrics": {"other": {}}},
-        {"measures": {**CARD["measures"], "unused": {"title": "None", "value": ()}}},
-        {"measures": {**CARD["measures"], "unused": {**DIRECT, "unit": "per mille"}}},
-        {"recipes": {}},
+        pytest.param({"cluster": "item"}, id="a text for an object"),
+        pytest.param(
+            {"cluster": {"unit": "item", "column": "item", "anycase": True}}, id="a misspelt key"
+        ),
+        pytest.param({"metrics": {"relative": {}, "direct": {}}}, id="metrics out of order"),
+        pytest.param({"metrics": {"other": {}}}, id="a metric without a measure"),
+        pytest.param(
+            {"measures": {**CARD["measures"], "unused": {"title": "None", "value": ()}}},
+            id="a measure without values",
+        ),
+        pytest.param(
+            {"measures": {**CARD["measures"], "unused": {**DIRECT, "unit": "per mille"}}},
+            id="an unknown unit",
+        ),
+        pytest.param({"recipes": {}}, id="an unknown key"),
     ],
 )
 def test_a_malformed_card_is_refused(change: dict[str, Any]) -> None:
@@ -82,15 +92,28 @@ def test_cards_in_old_results_are_still_read(old: dict[str, Any], new: dict[str,
     assert Card.model_validate({**CARD, **old}) == Card.model_validate({**CARD, **new})
 
 
-def test_one_metric_stands_for_a_task() -> None:
+def test_a_card_says_nothing_of_items_and_case_by_default() -> None:
     card = Card.model_validate(CARD)
     assert card.item == ()
     assert not card.cluster.any_case
-    assert card.headline_of(["relative", "direct/b", "direct"]) == "direct"
-    assert card.headline_of(["other", "relative"]) == "relative"
-    assert card.headline_of(["other"]) == card.headline_of([]) == ""
-    chosen = Card.model_validate({**CARD, "headlines": ("relative",)})
-    assert chosen.headline_of(["direct", "relative"]) == "relative"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "headline"),
+    [
+        pytest.param(["relative", "direct/b", "direct"], "direct", id="the first of the card"),
+        pytest.param(["other", "relative"], "relative", id="the only one of the card"),
+        pytest.param(["other"], "", id="none of the card"),
+        pytest.param([], "", id="none"),
+    ],
+)
+def test_one_metric_stands_for_a_task(metrics: list[str], headline: str) -> None:
+    assert Card.model_validate(CARD).headline_of(metrics) == headline
+
+
+def test_a_card_may_name_the_metric_that_stands_for_a_task() -> None:
+    card = Card.model_validate({**CARD, "headlines": ("relative",)})
+    assert card.headline_of(["direct", "relative"]) == "relative"
 
 
 def test_a_metric_is_a_question() -> None:
