@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from lm_eval_ext._autoload import install
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import DataError
+from lm_eval_ext.harness.lm_eval_types import TaskManager
 from lm_eval_ext.harness.preflight import check
 from lm_eval_ext.runs.tasks import our_task_manager
 
@@ -29,10 +30,11 @@ def hooked() -> None:
     install()
 
 
-def output_of(*arguments: object) -> str:
-    done = CliRunner().invoke(app, list(map(str, arguments)))
-    assert done.exit_code == 0, done.output
-    return done.output
+def output_of(*words: object) -> str:
+    """Run a command of ours; return what it prints."""
+    result = CliRunner().invoke(app, list(map(str, words)))
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,7 @@ def test_the_example_is_small_and_the_page_shows_it() -> None:
         assert (PLURALS / name).read_text(encoding="utf-8") in page, name
 
 
-def test_every_command_knows_its_card(results: Path, tmp_path: Path) -> None:
+def test_every_command_knows_the_examples_card(results: Path, tmp_path: Path) -> None:
     by_ending = output_of("show", results, "--by", "ending")
     assert "clustered by noun" in by_ending
     assert {"s", "es"} <= {line.split()[0] for line in by_ending.splitlines() if line.strip()}
@@ -89,19 +91,22 @@ def test_benchmarks_but_for_their_tasks_do_without_lm_eval() -> None:
     subprocess.run([sys.executable, "-c", WITHOUT_LM_EVAL], cwd=ROOT, check=True)
 
 
-def write(folder: Path, change: Callable[[str], str]) -> Any:
-    """Return a task manager of the example's folder, with another task file."""
+def manager_of_copy(folder: Path, change: Callable[[str], str]) -> TaskManager:
+    """Copy the example and change its task file; return a task manager of the copy."""
     shutil.copytree(PLURALS, folder, dirs_exist_ok=True)
     file = folder / "plurals.yaml"
     file.write_text(change(file.read_text()))
     return our_task_manager([str(folder)])
 
 
-def several(text: str) -> str:
+def with_two_tasks(text: str) -> str:
     """Return the example's file with two tasks and a group of them."""
-    text = text[: text.index("metadata:")] + text[text.index("card:") :]
+    before, _, after = text.partition("metadata:")
+    common = before + after[after.index("card:") :]
     return (
-        text.replace("task: plurals\n", "").replace("card:\n", "card:\n  groups: {all: [p2, p3]}\n")
+        common.replace("task: plurals\n", "").replace(
+            "card:\n", "card:\n  groups: {all: [p2, p3]}\n"
+        )
         + "tasks:\n"
         "  p2: {metadata: {version: '1.0'}}\n"
         "  p3:\n"
@@ -111,8 +116,8 @@ def several(text: str) -> str:
     )
 
 
-def test_one_file_may_hold_several_tasks_and_groups(tmp_path: Path) -> None:
-    manager = write(tmp_path, several)
+def test_a_file_may_hold_several_tasks_and_groups(tmp_path: Path) -> None:
+    manager = manager_of_copy(tmp_path, with_two_tasks)
     assert {"p2", "p3"} <= {*manager.all_subtasks}
     assert "plurals" not in manager.all_tasks
     loaded = manager.load("all")["tasks"]
@@ -123,37 +128,55 @@ def test_one_file_may_hold_several_tasks_and_groups(tmp_path: Path) -> None:
     prompt = three.instances[0].args[0]
     assert prompt.startswith("Count! This is a")
     assert prompt.endswith("three")
-    noted = three.dump_config()["metadata"]
-    assert noted["card"]["tasks"] == {"p2": {}, "p3": {"title": "Three"}}
-    assert (noted["signature"]["version"], noted["signature"]["number"]) == ("2.0", "three")
+    metadata = three.dump_config()["metadata"]
+    assert metadata["card"]["tasks"] == {"p2": {}, "p3": {"title": "Three"}}
+    assert metadata["signature"]["version"] == "2.0"
+    assert metadata["signature"]["number"] == "three"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
-        ("plurals.documents", "plural.documents", "plurals: ImportError: Cannot import module"),
-        ("plurals.score", "plurals.scores", "plurals: AttributeError: .* has no function 'scores'"),
-        ("generation_kwargs", "generation", "plurals: TypeError: .* argument 'generation'"),
-        ("plurals", "plurals", ""),
+        pytest.param(
+            "plurals.documents",
+            "plural.documents",
+            "plurals: ImportError: Cannot import module",
+            id="no such module",
+        ),
+        pytest.param(
+            "plurals.score",
+            "plurals.scores",
+            "plurals: AttributeError: .* has no function 'scores'",
+            id="no such function",
+        ),
+        pytest.param(
+            "generation_kwargs",
+            "generation",
+            "plurals: TypeError: .* argument 'generation'",
+            id="no such key",
+        ),
     ],
 )
-def test_a_mistake_in_its_file_is_one_line(old: str, new: str, error: str, tmp_path: Path) -> None:
-    manager = write(tmp_path, lambda text: text.replace(old, new))
-    if not error:
-        check(manager, ["plurals"])
-        return
+def test_a_mistake_in_a_task_file_is_one_line(
+    old: str, new: str, error: str, tmp_path: Path
+) -> None:
+    manager = manager_of_copy(tmp_path, lambda text: text.replace(old, new))
     with pytest.raises(DataError, match=error):
         check(manager, ["plurals"])
 
 
+def test_a_task_file_without_a_mistake_passes(tmp_path: Path) -> None:
+    check(manager_of_copy(tmp_path, lambda text: text), ["plurals"])
+
+
 def test_a_users_file_that_includes_one_wins(tmp_path: Path) -> None:
     (tmp_path / "base").mkdir()
-    write(tmp_path / "base", several)
-    user_folder = tmp_path / "own"
+    manager_of_copy(tmp_path / "base", with_two_tasks)
+    user_folder = tmp_path / "user"
     user_folder.mkdir()
-    mine = "include: ../base/plurals.yaml\ntask: {}\ndescription: 'Mine: '\n"
-    (user_folder / "one.yaml").write_text(mine.format("p3"))
-    (user_folder / "two.yaml").write_text(mine.format("p4") + "metadata: {version: '4'}\n")
+    users_file = "include: ../base/plurals.yaml\ntask: {}\ndescription: 'Mine: '\n"
+    (user_folder / "p3.yaml").write_text(users_file.format("p3"))
+    (user_folder / "p4.yaml").write_text(users_file.format("p4") + "metadata: {version: '4'}\n")
     loaded = our_task_manager([str(user_folder)]).load(["p3", "p4"])["tasks"]
     for name, version, number in (("p3", "2.0", "three"), ("p4", "4", "two")):
         task = loaded[name]
@@ -165,11 +188,11 @@ def test_a_users_file_that_includes_one_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.e2e
-def test_plain_lm_eval_runs_it(lm_eval: Any) -> None:
-    done = lm_eval("--include_path", str(PLURALS), "--tasks", "plurals", "--model", "dummy")
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "accuracy/es" in done.stdout
-    assert {row["ending"] for sample in done.samples("plurals") for row in sample["rows"]} == {
-        "s",
-        "es",
-    }
+def test_plain_lm_eval_runs_the_example(lm_eval: Callable[..., Any]) -> None:
+    completed = lm_eval("--include_path", str(PLURALS), "--tasks", "plurals", "--model", "dummy")
+    assert completed.returncode == 0, completed.stderr[-2000:]
+    assert "accuracy/es" in completed.stdout
+    endings: set[str] = set()
+    for sample in completed.samples("plurals"):
+        endings.update(row["ending"] for row in sample["rows"])
+    assert endings == {"s", "es"}

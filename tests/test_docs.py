@@ -1,4 +1,4 @@
-"""What pages say of the command line exists: commands, options, and the names of tasks."""
+"""Commands, options and names of tasks that pages mention exist."""
 
 import re
 from collections.abc import Iterator
@@ -40,22 +40,29 @@ def option_names() -> set[str]:
     return names
 
 
+def unknown_words(words: list[str]) -> Iterator[str]:
+    """Yield the command, or the options, behind ``lm-eval-ext`` that do not exist."""
+    words = list(words)
+    command: Any = typer.main.get_command(app)
+    while hasattr(command, "commands") and words and re.match("[a-z]", words[0]):
+        word = words.pop(0)
+        if word not in command.commands:
+            yield f"lm-eval-ext {word}"
+            return
+        command = command.commands[word]
+    legal = {"--help"}
+    for option in command.params:
+        legal.update(option.opts, option.secondary_opts)
+    for word in words:
+        name = word.partition("=")[0].rstrip(".,;:")
+        if word.startswith("-") and name not in legal:
+            yield f"{command.name} {name}"
+
+
 def unknown(text: str) -> Iterator[str]:
     """Yield commands and options of ``lm-eval-ext`` in a text's code that do not exist."""
     for call in CALL.findall(text):
-        words = call.replace("\\\n", " ").split()
-        command: Any = typer.main.get_command(app)
-        while hasattr(command, "commands") and words and re.match("[a-z]", words[0]):
-            word = words.pop(0)
-            if word not in command.commands:
-                yield f"lm-eval-ext {word}"
-                break
-            command = command.commands[word]
-        else:
-            legal = {name for option in command.params for name in option.opts}
-            legal |= {name for option in command.params for name in option.secondary_opts}
-            used = {word.partition("=")[0].rstrip(".,;:") for word in words if word[0] == "-"}
-            yield from (f"{command.name} {name}" for name in used - legal - {"--help"})
+        yield from unknown_words(call.replace("\\\n", " ").split())
 
 
 def unknown_harness_options(text: str) -> Iterator[str]:
@@ -109,15 +116,23 @@ def test_a_benchmark_is_found_by_its_name(benchmark: str, ending: str) -> None:
     assert benchmark + ending in TASKS
 
 
-def test_wrong_commands_options_and_tasks_are_noticed() -> None:
-    """The checks notice a wrong command, option or task, and pass over right ones."""
+def test_wrong_commands_and_options_are_noticed() -> None:
+    """Right ones are passed over."""
     text = "`lm-eval-ext show results --famly x`, `lm-eval-ext sho`; `lm-eval-ext show -o x`"
     assert sorted(unknown(text)) == ["lm-eval-ext sho", "show --famly", "show -o"]
     assert not list(unknown("`lm-eval-ext show results \\\n  --by family`, and lm-eval-ext is"))
-    wrong = "`lm_eval --tasks lieder --limt 3`; `lm_eval run --limit 3`"
-    assert list(unknown_harness_options(wrong)) == ["lm_eval run --limt"]
-    names = "`--tasks lieder,cogs_minni`, `slog_genn`, `cogs_icl_*`, `lieder_items`, `--tasks cogs`"
-    assert list(unknown_tasks(names)) == ["--tasks cogs_minni", "slog_genn"]
+
+
+def test_wrong_options_of_lm_eval_are_noticed() -> None:
+    """Each subcommand has its own options."""
+    text = "`lm_eval --tasks lieder --limt 3`; `lm_eval run --limit 3`"
+    assert list(unknown_harness_options(text)) == ["lm_eval run --limt"]
+
+
+def test_wrong_tasks_are_noticed() -> None:
+    """Groups, patterns and names of files are passed over."""
+    text = "`--tasks lieder,cogs_minni`, `slog_genn`, `cogs_icl_*`, `lieder_items`, `--tasks cogs`"
+    assert list(unknown_tasks(text)) == ["--tasks cogs_minni", "slog_genn"]
 
 
 def test_paragraphs_of_help_are_not_broken() -> None:

@@ -2,8 +2,10 @@
 
 import ast
 import sys
+from collections.abc import Iterable, Set
 from fnmatch import fnmatch
 from importlib.metadata import packages_distributions
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -12,12 +14,12 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "lm_eval_ext"
-MOST_LINES = 600
+MAX_LINES = 600
 
 
 def test_modules_are_not_too_long() -> None:
     for path in PACKAGE.rglob("*.py"):
-        assert len(path.read_text().splitlines()) <= MOST_LINES, path
+        assert len(path.read_text().splitlines()) <= MAX_LINES, path
 
 
 RETIRED = {"asked", "found", "given", "got", "own", "said", "stuff", "thing", "told"}
@@ -64,51 +66,83 @@ INDIRECT = {"gguf", "lm-eval-ext", "pytz", "vl-convert-python"}
 """Distributions that transformers, duckdb and altair import late, and extras of extras."""
 
 
-def test_imports_and_declared_dependencies_agree() -> None:
-    """The package imports dependencies and extras for users; other folders may import any extra.
+Dependencies = dict[str, list[str]]
+"""Requirements as pyproject.toml has them, by the name of an extra; "" for those of all users."""
+
+DEVELOPERS = {"test", "lint", "docs", "dev"}
+"""Extras that users do not install."""
+
+
+@pytest.fixture(scope="module")
+def dependencies() -> Dependencies:
+    """The project's dependencies and those of its extras."""
+    tomllib = pytest.importorskip("tomllib")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras: Dependencies = dict(project["optional-dependencies"])
+    return {"": project["dependencies"], **extras}
+
+
+def distributions(requirements: Iterable[str]) -> set[str]:
+    """Return the canonical names of the distributions that are required."""
+    return {canonicalize_name(Requirement(text).name) for text in requirements}
+
+
+def imported_modules(folder: Path) -> set[str]:
+    """Return the top-level modules that the files of a folder import."""
+    modules: set[str] = set()
+    for file in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                modules.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                modules.add(node.module.partition(".")[0])
+    return modules
+
+
+def undeclared_modules(folder: Path, declared: Set[str]) -> set[str]:
+    """Return the modules of installed distributions that are imported and not declared.
 
     A name that no installed distribution has is one of our own modules.
     """
-    tomllib = pytest.importorskip("tomllib")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras: dict[str, list[str]] = dict(project["optional-dependencies"])
-    users = extras.keys() - {"test", "lint", "docs", "dev"}
-    owners, undeclared = packages_distributions(), set()
-    unused = set[str]()
-    for folder in ("lm_eval_ext", "tests", "bench", "docs", "examples"):
-        allowed_extras = users if folder == "lm_eval_ext" else extras
-        texts = [
-            *project["dependencies"],
-            *(text for key in allowed_extras for text in extras[key]),
-        ]
-        declared = {canonicalize_name(Requirement(text).name) for text in texts}
-        imported = set[str]()
-        for file in (ROOT / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Import):
-                    imported |= {alias.name.partition(".")[0] for alias in node.names}
-                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                    imported.add(node.module.partition(".")[0])
-        undeclared |= {
-            (folder, name)
-            for name in owners.keys() & imported - sys.stdlib_module_names - {"lm_eval_ext"}
-            if not declared & {canonicalize_name(distribution) for distribution in owners[name]}
-        }
-        if folder == "lm_eval_ext":
-            used = {
-                canonicalize_name(distribution)
-                for name in imported
-                for distribution in owners.get(name, ())
-            }
-            unused = declared - used - INDIRECT
-    assert not undeclared
-    assert not unused
+    owners = packages_distributions()
+    foreign = imported_modules(folder) - sys.stdlib_module_names - {"lm_eval_ext"}
+    undeclared = set()
+    for module in owners.keys() & foreign:
+        owner_names = {canonicalize_name(owner) for owner in owners[module]}
+        if not declared & owner_names:
+            undeclared.add(module)
+    return undeclared
+
+
+def test_the_package_imports_dependencies_and_extras_of_users(dependencies: Dependencies) -> None:
+    of_users = [dependencies[extra] for extra in dependencies.keys() - DEVELOPERS]
+    assert undeclared_modules(PACKAGE, distributions(chain(*of_users))) == set()
+
+
+@pytest.mark.parametrize("folder", ["tests", "bench", "docs", "examples"])
+def test_other_folders_import_declared_distributions(
+    folder: str, dependencies: Dependencies
+) -> None:
+    declared = distributions(chain(*dependencies.values()))
+    assert undeclared_modules(ROOT / folder, declared) == set()
+
+
+def test_every_dependency_of_users_is_imported(dependencies: Dependencies) -> None:
+    of_users = [dependencies[extra] for extra in dependencies.keys() - DEVELOPERS]
+    owners = packages_distributions()
+    imported: set[str] = set()
+    for module in imported_modules(PACKAGE):
+        imported.update(canonicalize_name(owner) for owner in owners.get(module, ()))
+    assert distributions(chain(*of_users)) - imported - INDIRECT == set()
 
 
 def test_no_folder_of_tests_is_passed_over(pytestconfig: pytest.Config) -> None:
     """pytest enters no folder that is called build or dist, and says nothing."""
     patterns = pytestconfig.getini("norecursedirs")
-    files = (path.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py"))
-    names = {name for file in files for name in file.parts[:-1]}
-    assert names >= {"tests", "e2e"}
-    assert not [name for name in names if any(fnmatch(name, pattern) for pattern in patterns)]
+    folders: set[str] = set()
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        folders.update(file.relative_to(ROOT).parts[:-1])
+    assert folders >= {"tests", "e2e"}
+    for folder in folders:
+        for pattern in patterns:
+            assert not fnmatch(folder, pattern), f"{folder} is passed over by {pattern}"

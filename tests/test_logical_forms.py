@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 DOG = "* dog ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , Ann )"
 
-SAME = [
+EQUIVALENT = [
     (DOG, DOG),
     ("* dog ( x _ 7 ) ; see . theme ( x _ 9 , Ann ) AND see . agent ( x _ 9 , x _ 7 )", DOG),
     ("  * dog ( x _ 1 ) ;\tsee . agent ( x _ 2 , x _ 1 )\nAND see . theme ( x _ 2 , Ann ) ", DOG),
@@ -64,7 +64,7 @@ DIFFERENT = [
     ),
 ]  # fmt: skip
 
-NONE = [
+NO_FORMS = [
     "", " ", "AND", ".", "_", "dog ( _ )",
     "dog (", "dog ( )", "dog ( x _ )", "dog ( x _ 1", "( x _ 1 )",
     "dog ( x _ 1 ) AND", "* dog ( x _ 1 ) ;", "* dog ( x _ 1 )",
@@ -77,7 +77,7 @@ NONE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("form", "variant"), SAME)
+@pytest.mark.parametrize(("form", "variant"), EQUIVALENT)
 def test_variants_of_a_form_are_equivalent(form: str, variant: str) -> None:
     assert equivalent(form, variant)
     assert equivalent(variant, form)
@@ -89,7 +89,7 @@ def test_other_forms_are_not_equivalent(form: str, variant: str) -> None:
     assert not equivalent(variant, form)
 
 
-@pytest.mark.parametrize("text", NONE)
+@pytest.mark.parametrize("text", NO_FORMS)
 def test_a_text_that_is_no_form_is_wrong_and_no_exception(text: str) -> None:
     with pytest.raises(NotAFormError):
         parse(text)
