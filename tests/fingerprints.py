@@ -59,18 +59,18 @@ def fingerprint(task: Any, limit: int | None) -> dict[str, Any]:
         "chat_template": lambda turns, **_: json.dumps(turns),
     }  # fmt: skip
 
-    def asked(documents: int | None, **how: Any) -> str:
-        task.build_all_requests(limit=documents, rank=0, world_size=1, **how)
+    def digest_of_requests(documents: int | None, **options: Any) -> str:
+        task.build_all_requests(limit=documents, rank=0, world_size=1, **options)
         return digest([[i.request_type, i.doc_id, i.idx, i.arguments] for i in task.instances])
 
     fingerprints = {
-        "asked in a chat": asked(trial_size, **chat),
-        "asked": asked(limit),
+        "asked in a chat": digest_of_requests(trial_size, **chat),
+        "asked": digest_of_requests(limit),
         "requests": len(task.instances),
         "signature": task.dump_config()["metadata"]["signature"],
         "documents": digest(list(task.eval_docs) if limit is None else []),
     }
-    asked(trial_size)
+    digest_of_requests(trial_size)
     return {**fingerprints, "scores": digest(scores(task))}
 
 

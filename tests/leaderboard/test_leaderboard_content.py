@@ -301,7 +301,7 @@ def test_notes_name_a_model_once_for_each_reason() -> None:
 
 
 def test_a_note_about_all_cells_names_no_model() -> None:
-    """What is true of every cell needs no names."""
+    """A reason that holds for every cell needs no names."""
     measure = cards()["lieder"].question_of("direct").measure
     columns = [Column(task, "direct", task, "Accuracy", measure) for task in ("one", "two")]
     trial = Cell(why="not tested: trials")

@@ -123,12 +123,14 @@ def test_missing_results_have_a_reason(models: list[Model], folder: Path, tmp_pa
 
 def questions_of(figure: Declared, card: Card) -> list[Question]:
     """Return a question for each metric and value of the figure."""
-    parts = [{figure.by: (value,)} for value in figure.values] if figure.values else [{}]
+    facets: list[dict[str, tuple[str, ...]]] = [{}]
+    if figure.values:
+        facets = [{figure.by: (value,)} for value in figure.values]
     questions = []
     for name in figure.metrics.values():
         question = card.question_of(name or card.headline_of(card.metrics))
-        for part in parts:
-            where = {**question.where, **figure.where, **part}
+        for facet in facets:
+            where = {**question.where, **figure.where, **facet}
             questions.append(Question(question.measure, where))
     return questions
 

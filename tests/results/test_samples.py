@@ -174,7 +174,7 @@ def test_all_readers_have_one_key_for_a_sample(tmp_path: Path) -> None:
     edit_samples(tmp_path, change)
     run = run_in(tmp_path, TASK)
     keys = [sample.key for sample in keyed_samples(run)]
-    assert keys == [f"doc{place // 2}#{place % 2}" for place in range(8)]
+    assert keys == [f"doc{number // 2}#{number % 2}" for number in range(8)]
     assert list(rows(run)["document"]) == [key for key in keys if key != "doc1#0"]
     assert [sample["key"] for sample in lines_of(tmp_path)] == keys
     scores = {sample["key"]: sample["models"][0]["score"] for sample in lines_of(tmp_path)}

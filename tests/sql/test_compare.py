@@ -159,7 +159,7 @@ ORDERED = yaml.safe_load(
 def test_a_golds_order_decides_which_predictions_are_right(
     database: sqlite3.Connection, case: dict[str, Any]
 ) -> None:
-    """Where a gold orders its rows, some predictions are right and others are wrong."""
+    """The rule "sets" also accepts right rows with swapped columns, and no wrong rows."""
     sql, right, wrong = case["gold"], case["right"], case["wrong"]
     if "DISTINCT FROM" in sql and sqlite3.sqlite_version_info < (3, 39):
         pytest.skip("this SQLite is too old for IS DISTINCT FROM")

@@ -1,6 +1,7 @@
 """Every hostile prediction ends within its limits, and the next query is answered."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hostile_cases import CASES, Case, cases
@@ -58,7 +59,7 @@ def test_as_one_stream_they_change_nothing_and_stay_apart(tmp_path: Path) -> Non
     [c for c in [c for c in CASES if len(c.sql) < 5_000][::5] if c.name != LATE],
     ids=lambda c: c.name,
 )
-def test_as_gold_they_are_gold_errors(case: Case, fitting: Executor) -> None:
+def test_a_hostile_gold_is_a_gold_error(case: Case, fitting: Executor) -> None:
     """The gold is no more trusted than the prediction."""
     verdict = score_one(fitting, "people", case.sql, "SELECT 'no gold says this'")
     runs = {"wrong", "correct"}
@@ -70,12 +71,15 @@ def test_as_gold_they_are_gold_errors(case: Case, fitting: Executor) -> None:
 def test_a_gold_that_kills_its_worker_does_so_once(
     databases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started: list[object] = []
-    start = WorkerProcess.__init__
-    monkeypatch.setattr(
-        WorkerProcess, "__init__", lambda *given: (started.append(given), start(*given))[1]
-    )
-    (late,) = (case.sql for case in CASES if case.name == LATE)
+    started: list[WorkerProcess] = []
+    initialize = WorkerProcess.__init__
+
+    def initialize_and_note(worker: WorkerProcess, *arguments: Any) -> None:
+        started.append(worker)
+        initialize(worker, *arguments)
+
+    monkeypatch.setattr(WorkerProcess, "__init__", initialize_and_note)
+    (late,) = [case.sql for case in CASES if case.name == LATE]
     rows = [("people", late, f"SELECT {i}") for i in range(20)]
     with Executor(databases, workers=1, limits=TIGHT) as executor:
         verdicts = list(executor.score([*rows, ("people", GOLD, "SELECT 6")]))

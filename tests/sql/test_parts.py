@@ -228,13 +228,13 @@ def test_databases_may_be_named_in_two_ways(
 
 
 @pytest.mark.parametrize("name", ["3/16", "1/1", "10000/10000"])
-def test_names_of_parts(name: str) -> None:
+def test_a_part_has_its_number_and_their_count(name: str) -> None:
     part = parse_part(name)
     assert name == f"{part.number}/{part.count}"
 
 
 @pytest.mark.parametrize("name", ["", "3", "0/4", "5/4", "3/", "a/b", "1/10001", "-1/4"])
-def test_names_of_no_part(name: str) -> None:
+def test_a_name_of_no_part_is_refused(name: str) -> None:
     with pytest.raises(OptionError, match=f"--part {name}: "):
         parse_part(name)
 
@@ -244,7 +244,7 @@ app.command()(sql_score)
 
 
 def run(database: Path, predictions: Path, out: Path, *options: str) -> str:
-    """What the command prints, or its error."""
+    """Run the command; return what it prints, or its error."""
     words = ["--databases", database, "--predictions", predictions, "-o", out, *options]
     result = CliRunner().invoke(app, [str(word) for word in words])
     if isinstance(result.exception, LmEvalExtError):
@@ -253,7 +253,9 @@ def run(database: Path, predictions: Path, out: Path, *options: str) -> str:
     return result.stdout
 
 
-def test_the_command(database: Path, predictions: Path, tmp_path: Path) -> None:
+def test_the_command_without_a_part_puts_parts_together(
+    database: Path, predictions: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out.csv"
     text = run(database, predictions, out, "--part", "1/3")
     assert text.startswith("part 1 of 3: 10 rows judged in ")

@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def predictions(tmp_path: Path) -> Path:
 
 
 def run(*arguments: str | Path) -> tuple[str, str]:
-    """The output, and the error's line."""
+    """Run the command; return its output and the line of its error."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     if result.exception is None:
         return result.stdout, ""
@@ -220,54 +220,97 @@ def test_the_same_command_goes_on_after_any_signal(
     assert sorted(tmp_path.iterdir()) == [path, out]
 
 
-def test_statuses_are_kept_for_the_same_rows_databases_and_options(
+class InterruptedScoring:
+    """Five rows of which two are judged when an error ends the command."""
+
+    def __init__(self, folder: Path, scorer: Scorer) -> None:
+        self.folder = folder
+        self.scorer = scorer
+        self.predictions = folder / "a.jsonl"
+        self.out = folder / "out.tsv"
+        self.database = written(folder / "people.sqlite", PEOPLE)
+        self.write_rows([str(number) for number in range(5)])
+
+    def write_rows(self, queries: Iterable[str]) -> None:
+        """Write a row for each predicted query."""
+        lines = []
+        for query in queries:
+            row = {"db_id": "people", "gold_sql": GOLD, "predicted_sql": query}
+            lines.append(json.dumps(row) + "\n")
+        self.predictions.write_text("".join(lines))
+
+    def interrupt(self, error: Exception, message: str) -> None:
+        """Judge until the error comes, which ends the command with this message."""
+        self.scorer.error = error
+        self.scorer.rows_before_error = 2
+        with pytest.raises(type(error), match=message):
+            score_file(self.predictions, JudgeOptions(self.database), self.out)
+        assert not self.out.exists()
+        self.scorer.rows_before_error = 99
+
+    def partial_output(self) -> Path:
+        """Return the file of what is judged."""
+        (partial,) = self.folder.glob("*.part")
+        return partial
+
+    def rows_judged_anew(self, **options: Any) -> int:
+        """Go on until the end; return how many rows are judged now."""
+        summary = score_file(self.predictions, JudgeOptions(self.database, **options), self.out)
+        assert statuses(self.out) == ["wrong"] * summary.rows
+        assert not list(self.folder.glob("*.part"))
+        return len(self.scorer.queries)
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InterruptedScoring:
+    """A command that a defect has ended."""
+    scoring = InterruptedScoring(tmp_path, Scorer(monkeypatch))
+    scoring.interrupt(RuntimeError("a defect"), "a defect")
+    return scoring
+
+
+def test_rows_that_were_judged_are_not_judged_again(interrupted: InterruptedScoring) -> None:
+    assert interrupted.rows_judged_anew() == 3
+
+
+def test_a_torn_line_is_judged_again(interrupted: InterruptedScoring) -> None:
+    """A system that stops may leave half a line."""
+    partial = interrupted.partial_output()
+    partial.write_text(partial.read_text().removesuffix("}\n"))
+    assert interrupted.rows_judged_anew() == 4
+
+
+def test_an_error_that_a_user_can_mend_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, out, database = (tmp_path / name for name in ("a.jsonl", "out.tsv", "people.sqlite"))
-    written(database, PEOPLE)
-    rows = [{"db_id": "people", "gold_sql": GOLD, "predicted_sql": str(i)} for i in range(5)]
-    scorer = Scorer(monkeypatch)
-
-    def rows_judged_anew(
-        change: Callable[[], object] | None = None, message: str = "a defect", **options: Any
-    ) -> int:
-        """Judge two rows, fail, change something, go on; return how many rows are judged then."""
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        scorer.rows_before_error = 2
-        with pytest.raises(type(scorer.error), match=message):
-            score_file(path, JudgeOptions(database), out)
-        assert not out.exists()
-        if change is not None:
-            change()
-        scorer.rows_before_error = 99
-        summary = score_file(path, JudgeOptions(database, **options), out)
-        assert statuses(out) == ["wrong"] * summary.rows
-        assert not list(tmp_path.glob("*.part"))
-        out.unlink()
-        return len(scorer.queries)
-
-    def tear() -> None:
-        """Cut off the end of the last line, as a system that stops does."""
-        (partial,) = tmp_path.glob("*.part")
-        partial.write_text(partial.read_text().removesuffix("}\n"))
-
-    def replace_rows() -> None:
-        path.write_text((json.dumps({**rows[0], "predicted_sql": "other"}) + "\n") * 5)
-
-    def replace_database() -> None:
-        written(database, "CREATE TABLE more (a)")
-
-    assert rows_judged_anew() == 3
-    assert rows_judged_anew(tear) == 4
-    scorer.error = DataError("a server that went away")
+    scoring = InterruptedScoring(tmp_path, Scorer(monkeypatch))
     message = r"a .*; 2 rows are judged and kept in out\.tsv\..*: the same command goes on"
-    assert rows_judged_anew(message=message) == 3
-    scorer.error = RuntimeError("a defect")
-    assert rows_judged_anew(workers=1) == 3
-    assert rows_judged_anew(semantics="strict") == 5
-    assert rows_judged_anew(timeout_s=3) == 5
-    assert rows_judged_anew(replace_rows) == 5
-    assert rows_judged_anew(replace_database) == 5
+    scoring.interrupt(DataError("a server that went away"), message)
+    assert scoring.rows_judged_anew() == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [
+        pytest.param({"workers": 1}, 3, id="the number of workers"),
+        pytest.param({"semantics": "strict"}, 5, id="the rule"),
+        pytest.param({"timeout_s": 3}, 5, id="the limit of time"),
+    ],
+)
+def test_statuses_are_kept_under_options_that_change_none(
+    interrupted: InterruptedScoring, options: dict[str, Any], rows: int
+) -> None:
+    assert interrupted.rows_judged_anew(**options) == rows
+
+
+def test_statuses_are_kept_for_the_same_rows_only(interrupted: InterruptedScoring) -> None:
+    interrupted.write_rows(["other"] * 5)
+    assert interrupted.rows_judged_anew() == 5
+
+
+def test_statuses_are_kept_for_the_same_database_only(interrupted: InterruptedScoring) -> None:
+    written(interrupted.database, "CREATE TABLE more (a)")
+    assert interrupted.rows_judged_anew() == 5
 
 
 def test_kept_verdicts_have_their_reason_and_database(tmp_path: Path) -> None:

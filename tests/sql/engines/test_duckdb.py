@@ -149,14 +149,16 @@ HUNGRY = [
 def test_a_verdict_does_not_depend_on_what_ran_before(people: Path) -> None:
     limits = Limits(timeout_s=120, max_memory_bytes=192 * MIB)
 
-    def asked(queries: Iterable[str], workers: int = 1) -> dict[str, Verdict]:
+    def verdicts_of(queries: Iterable[str], workers: int = 1) -> dict[str, Verdict]:
         with Executor(databases_at(people), workers=workers, limits=limits) as executor:
             rows = [("people", GOLD, query) for query in queries]
             return dict(zip(queries, executor.score(rows), strict=True))
 
-    alone = {query: asked([query])[query] for query in HUNGRY}
+    alone = {query: verdicts_of([query])[query] for query in HUNGRY}
     assert {verdict.status for verdict in alone.values()} == {"wrong", "prediction_too_large"}
-    assert asked(HUNGRY) == asked(HUNGRY[::-1]) == asked(HUNGRY, workers=2) == alone
+    assert verdicts_of(HUNGRY) == alone
+    assert verdicts_of(HUNGRY[::-1]) == alone
+    assert verdicts_of(HUNGRY, workers=2) == alone
     with Executor(databases_at(people), workers=1, limits=limits) as executor:
         golds = list(executor.score([("people", query, query + " ") for query in HUNGRY[::-1]]))
     assert [verdict.status for verdict in golds] == [
