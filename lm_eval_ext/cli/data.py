@@ -85,7 +85,7 @@ def convert_recordings(
     clone: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[CLONE]",
+            metavar="CLONE",
             help="A clone of the authors' repository. Default: the files that `data fetch` has.",
         ),
     ] = None,

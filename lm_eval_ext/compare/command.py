@@ -28,7 +28,7 @@ from lm_eval_ext.results.grid import (
 from lm_eval_ext.results.models import Model, choose_tasks, read_models
 from lm_eval_ext.results.overview import overview_rows, representatives
 from lm_eval_ext.results.query import ScoreQuery
-from lm_eval_ext.results.show import grouped, overview_table
+from lm_eval_ext.results.show import grouped, overview_table, published_notes
 from lm_eval_ext.stats.statistics import NONE, Pair, number, probability
 from lm_eval_ext.text import names_in, one_line
 
@@ -108,7 +108,8 @@ def _tasks_to_compare(
 
 def leaderboard(paths: Sequence[Path], out: Path) -> str:
     """Write the table of models by benchmarks in LaTeX."""
-    rows = overview_rows(read_models(paths))
+    models = read_models(paths)
+    rows = overview_rows(models)
     caption, columns, lines = overview_table(rows)
     if any(row.scored < row.total for row in rows):
         caption.append("below trials the number of their documents")
@@ -118,7 +119,7 @@ def leaderboard(paths: Sequence[Path], out: Path) -> str:
         lines,
         "; ".join(caption),
         label="overview",
-        explained=legend(row.standing for row in rows),
+        explained=[*legend(row.standing for row in rows), *published_notes(models, rows)],
         comments=signatures,
     )
     return _write(table, out)

@@ -109,10 +109,7 @@ def _overview_notes(
         runs = runs_by_model(models, task)
         yield from version_notes(runs)
         yield from library_notes(runs)
-    for task, metric in dict.fromkeys((row.task, row.metric) for row in rows):
-        published = published_note(reference_run(runs_by_model(models, task)), metric)
-        if published:
-            yield published
+    yield from published_notes(models, rows)
     reasons = []
     for row in rows:
         if row.value is None:
@@ -325,6 +322,14 @@ def _samples_command(run: Run, query: ScoreQuery) -> str:
 
 
 # Notes.
+
+
+def published_notes(models: Sequence[Model], rows: Sequence[OverviewRow]) -> Iterator[str]:
+    """Yield what others published on the tasks of an overview."""
+    for task, metric in dict.fromkeys((row.task, row.metric) for row in rows):
+        published = published_note(reference_run(runs_by_model(models, task)), metric)
+        if published:
+            yield published
 
 
 def published_note(run: Run, metric: str) -> str:
