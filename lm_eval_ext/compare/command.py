@@ -74,7 +74,7 @@ def run(
     elif len(models) == 1:
         raise OptionError(
             f"one model alone ({models[0].label}) cannot be compared; name results of two models, "
-            "or two tasks of one model with --between TASK,TASK"
+            "or the folders of two runs of it, or two of its tasks with --between TASK,TASK"
         )
     else:
         chosen = _tasks_to_compare(models, patterns, query)
