@@ -64,29 +64,34 @@ def convert(clone: Path | None) -> Recordings:
         DataError: A file is missing or not as expected.
     """
     files = _declared_files() if clone is None else _files_of_clone(clone)
-    documents = {
-        experiment: list(dataset(discourse_entities_set=experiment)["test"])
-        for experiment in EXPERIMENTS
-    }
-    models = sorted({model for _, model in files})
+    documents: dict[Experiment, Sequence[Document]] = {}
+    for experiment in EXPERIMENTS:
+        documents[experiment] = list(dataset(discourse_entities_set=experiment)["test"])
     systems: list[RecordedSystem] = []
-    for model in models:
+    for model in sorted({model for _, model in files}):
         logprobs: dict[Experiment, Logprobs] = {}
-        rows: list[ResponseRow] = []
         for experiment in EXPERIMENTS:
             if (experiment, model) not in files:
                 raise DataError(f"{model}: only one of {' and '.join(EXPERIMENTS)} was recorded")
             logprobs[experiment] = _read(files[experiment, model], experiment)
-            rows += _response_rows(experiment, documents[experiment], logprobs[experiment], model)
-        systems.append(RecordedSystem(model, rows))
+        systems.append(_system(model, documents, logprobs))
         if model not in RECORDED_AFTER_THE_EXCHANGE:
-            name = f"{model}-item15-exchanged"
-            exchanged = _with_exchanged_labels(logprobs["pairs"])
-            rows = [*_response_rows("single", documents["single"], logprobs["single"], name)]
-            rows += _response_rows("pairs", documents["pairs"], exchanged, name)
-            systems.append(RecordedSystem(name, rows))
+            logprobs["pairs"] = _with_exchanged_labels(logprobs["pairs"])
+            systems.append(_system(f"{model}-item15-exchanged", documents, logprobs))
     tasks = [f"discourse_entities_{experiment}" for experiment in EXPERIMENTS]
     return Recordings(systems, tasks)
+
+
+def _system(
+    name: str,
+    documents: Mapping[Experiment, Sequence[Document]],
+    logprobs: Mapping[Experiment, Logprobs],
+) -> RecordedSystem:
+    """Return a system with its responses in both experiments."""
+    rows: list[ResponseRow] = []
+    for experiment in EXPERIMENTS:
+        rows += _response_rows(experiment, documents[experiment], logprobs[experiment], name)
+    return RecordedSystem(name, rows)
 
 
 def _declared_files() -> dict[tuple[Experiment, str], Path]:
