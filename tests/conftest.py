@@ -4,20 +4,19 @@ import copy
 import functools
 import gc
 import itertools
-import json
 import os
 import pkgutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
 import pytest
+from support.commands import Command, Completed, run_here
 
 # Tiny models are fastest on one thread, and two processes with two threads each on a busy
 # machine wait for each other most of the time.
@@ -279,28 +278,6 @@ def trained_recipe() -> Callable[[str], Any]:
     return get
 
 
-@dataclass
-class Completed:
-    """A finished command, and the folder of its output."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-    output: Path
-
-    def results(self) -> dict[str, Any]:
-        """The newest results file."""
-        files = sorted(self.output.rglob("results_*.json"))
-        assert files, self.stderr[-4000:]
-        loaded: dict[str, Any] = json.loads(files[-1].read_text(encoding="utf-8"))
-        return loaded
-
-    def samples(self, task: str) -> list[dict[str, Any]]:
-        """The newest logged samples of a task."""
-        file = max(self.output.rglob(f"samples_{task}_*.jsonl"))
-        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-
-
 @pytest.fixture(scope="session")
 def small_lm_eval(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder to import lm-eval from that has one task of its own."""
@@ -318,12 +295,11 @@ def small_index(small_lm_eval: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def cli(tmp_path: Path, small_lm_eval: Path) -> Callable[..., Completed]:
+def cli(tmp_path: Path, small_lm_eval: Path) -> Command:
     """Return a function that runs ``lm-eval-ext``, or another command, in the test's folder.
 
     It runs in the test's process, unless ``cold=True`` starts one as users do.
     """
-    from support.commands import run_here
 
     def run(
         *words: str,
@@ -362,7 +338,7 @@ def cli(tmp_path: Path, small_lm_eval: Path) -> Callable[..., Completed]:
 
 
 @pytest.fixture
-def lm_eval(tmp_path: Path, cli: Callable[..., Completed]) -> Callable[..., Completed]:
+def lm_eval(tmp_path: Path, cli: Command) -> Command:
     """Return a function that runs plain ``lm_eval`` as a user does (:func:`cli`), with samples."""
 
     def run(*words: str, output: Path = tmp_path / "output", **options: Any) -> Completed:

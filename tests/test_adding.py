@@ -6,9 +6,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.commands import Command
 from support.logged import evaluate
 from support.made_answers import MadeAnswers
 from typer.testing import CliRunner
@@ -188,7 +188,7 @@ def test_a_users_file_that_includes_one_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.e2e
-def test_plain_lm_eval_runs_the_example(lm_eval: Callable[..., Any]) -> None:
+def test_plain_lm_eval_runs_the_example(lm_eval: Command) -> None:
     completed = lm_eval("--include_path", str(PLURALS), "--tasks", "plurals", "--model", "dummy")
     assert completed.returncode == 0, completed.stderr[-2000:]
     assert "accuracy/es" in completed.stdout

@@ -1,11 +1,12 @@
 """The recorded responses of real models that ship with the demonstration are still answers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from support.commands import Command
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "demo"
@@ -27,9 +28,7 @@ def responses() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("model", "task"), list(responses()))
-def test_every_recorded_response_is_scored(
-    model: str, task: str, lm_eval: Callable[..., Any]
-) -> None:
+def test_every_recorded_response_is_scored(model: str, task: str, lm_eval: Command) -> None:
     """A recorded model is evaluated on each task, and has the figures of the run it is from."""
     settings = yaml.safe_load((EXAMPLE / f"{model}.yaml").read_text(encoding="utf-8"))
     arguments = {**settings["model_args"], "path": str(ROOT / settings["model_args"]["path"])}

@@ -1,11 +1,10 @@
 """lm_eval itself: errors before the model loads, recorded answers, the readable tables."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.commands import Command
 
 pytestmark = pytest.mark.e2e
 
@@ -29,7 +28,7 @@ NO_MODEL = ("--model", "hf", "--model_args", "pretrained=no-such/model")
     ],
 )
 def test_an_error_that_a_user_can_mend_is_one_line_and_defects_keep_their_traceback(
-    words: tuple[str, ...], phrases: tuple[str, ...], lm_eval: Callable[..., Any], tmp_path: Path
+    words: tuple[str, ...], phrases: tuple[str, ...], lm_eval: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "none.jsonl").write_text('{"arguments": ["P"], "response": "x"}\n')
     (tmp_path / "broken").mkdir()
@@ -49,7 +48,7 @@ def test_an_error_that_a_user_can_mend_is_one_line_and_defects_keep_their_traceb
 
 @pytest.mark.usefixtures("kept_cache")
 def test_every_benchmark_runs_in_a_new_process_and_goes_on_from_the_cache(
-    lm_eval: Callable[..., Any], cli: Callable[..., Any], tmp_path: Path
+    lm_eval: Command, cli: Command, tmp_path: Path
 ) -> None:
     """The cache is that of a process with other hashes, and has both kinds of requests."""
     tasks = ("lieder_mini", "magnifico_mini", "cogs_mini_id", "conceptual_mini", "diner_mini_icl")
@@ -79,7 +78,7 @@ def test_every_benchmark_runs_in_a_new_process_and_goes_on_from_the_cache(
 
 
 def test_the_group_is_replayed_and_signed(
-    lm_eval: Callable[..., Any], cli: Callable[..., Any], shared_data: Path
+    lm_eval: Command, cli: Command, shared_data: Path
 ) -> None:
     recorded = shared_data / "lieder/recorded/*_gpt2.responses.jsonl"
     done = lm_eval("--tasks", "lieder", "--model", "recorded",

@@ -1,16 +1,15 @@
 """The conceptual tasks through plain lm_eval: an encoder-decoder."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.commands import Command
 
 pytestmark = pytest.mark.e2e
 
 
 def test_mini_runs_with_an_encoder_decoder(
-    lm_eval: Callable[..., Any], cli: Callable[..., Any], tiny_models: Path
+    lm_eval: Command, cli: Command, tiny_models: Path
 ) -> None:
     """``max_length`` ends its answers: lm-eval adds the prompt's length to ``max_gen_toks``."""
     done = lm_eval("--tasks", "conceptual_mini", "--model", "hf", "--device", "cpu",

@@ -1,11 +1,10 @@
 """The recipe `demo`: a model trained from scratch, evaluated by plain lm_eval."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.commands import Command
 
 from lm_eval_ext.cards import cards
 
@@ -22,8 +21,8 @@ DOCUMENTS = {
 
 
 def test_the_demonstration_model_is_above_chance(
-    cli: Callable[..., Any],
-    lm_eval: Callable[..., Any],
+    cli: Command,
+    lm_eval: Command,
     demonstration_model: Path,
     kept_cache: Path,
 ) -> None:

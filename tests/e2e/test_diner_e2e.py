@@ -3,12 +3,11 @@
 # ruff: noqa: RUF001 (Chinese punctuation is what is meant)
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support import logged
+from support.commands import Command
 from support.made_answers import MadeAnswers
 
 from lm_eval_ext.benchmarks.diner import mini
@@ -17,9 +16,7 @@ from lm_eval_ext.benchmarks.diner import mini
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("kept_cache")]
 
 
-def test_earlier_answers_go_into_the_prompts_of_cp(
-    lm_eval: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_earlier_answers_go_into_the_prompts_of_cp(lm_eval: Command, tmp_path: Path) -> None:
     """Every question about components is answered with the name, of which each takes a part."""
     task, model = "diner_mini_components", MadeAnswers(right=1.0)
     answered = logged.evaluate(tmp_path / "asked", model, [task], limit=10)["samples"][task]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.asking import value_in_folder
+from support.commands import Command
 from support.user_data import write_user_data
 
 from lm_eval_ext.benchmarks.magnifico import load
@@ -39,7 +40,7 @@ def half_right(doc: dict[str, Any]) -> str:
 
 
 def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
-    lm_eval: Callable[..., Any], cli: Callable[..., Any], kept_cache: Path, tmp_path: Path
+    lm_eval: Command, cli: Command, kept_cache: Path, tmp_path: Path
 ) -> None:
     """The foreign words are those of a seed."""
     mini = {"magnifico_corpus": "mini", "magnifico_prompt": "desc"}
@@ -74,7 +75,7 @@ def test_planted_answers_have_the_relative_performance_that_arithmetic_says(
 
 @pytest.mark.usefixtures("populated")
 def test_only_the_populated_copy_sees_some_mistakes(
-    lm_eval: Callable[..., Any], real_data: Path, tmp_path: Path
+    lm_eval: Command, real_data: Path, tmp_path: Path
 ) -> None:
     """No salary above 30000 exists in one of the databases: dropping the rest goes unseen."""
     docs = list(load.dataset(magnifico_forms="plausible")["test"])
@@ -109,7 +110,7 @@ def test_only_the_populated_copy_sees_some_mistakes(
 
 
 def test_ones_own_database_needs_a_file_and_no_code(
-    lm_eval: Callable[..., Any], kept_cache: Path, tmp_path: Path
+    lm_eval: Command, kept_cache: Path, tmp_path: Path
 ) -> None:
     metadata = write_user_data("magnifico_own_desc", tmp_path).metadata
     database = Path(metadata["magnifico_databases"])

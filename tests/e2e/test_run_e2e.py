@@ -10,12 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import psutil
 import pytest
-from support.commands import run_here, until
-from support.failing_server import model_file, serving
+from support.commands import Command, run_here, until
+from support.failing_server import FailingServer, model_file, serving
 
 from lm_eval_ext import _autoload
 from lm_eval_ext.errors import LmEvalExtError
@@ -30,7 +29,27 @@ REQUESTS = 24
 """The requests of two documents of lieder_mini."""
 
 
+WORDS = [
+    "run",
+    "--models",
+    "served.yaml",
+    "--tasks",
+    "lieder_mini",
+    "--output",
+    "out",
+    "--limit",
+    "2",
+]
+"""The command line of a run of the model that a server of the tests serves."""
+
+
+def serve_all(_request_number: int) -> str:
+    """Let no request fail."""
+    return ""
+
+
 def has_ended(process: psutil.Process) -> bool:
+    """Return whether a process is gone, or its parent has not yet asked how it ended."""
     try:
         return bool(process.status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -38,92 +57,110 @@ def has_ended(process: psutil.Process) -> bool:
 
 
 def unfinished_folders(output: Path) -> list[Path]:
+    """Return the folders of evaluations that have not ended."""
     return list(output.rglob(".part-*"))
+
+
+def start_and_wait(
+    server: FailingServer, answers: int, folder: Path, python_path: str
+) -> "subprocess.Popen[str]":
+    """Start a run in a process of its own; return when it has so many answers, and no more come."""
+
+    def hold_further_requests(_request_number: int) -> str:
+        return "waits" if len(set(server.served)) >= answers else ""
+
+    server.plan = hold_further_requests
+    process = subprocess.Popen(
+        [COMMAND, *WORDS],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": python_path},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until(lambda: len(set(server.served)) == answers, f"{answers} answers")
+    return process
+
+
+def check_interrupted(process: "subprocess.Popen[str]", output: Path) -> None:
+    """Interrupt a run as Ctrl-C does; assert that it says how to go on and leaves nothing half."""
+    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C reaches all of a terminal's processes
+    _, message = process.communicate(timeout=LONG_S)
+    assert process.returncode == 130
+    *_, last_line = message.strip().splitlines()
+    assert last_line.startswith("interrupted; the same command continues")
+    assert "Traceback" not in message
+    assert not unfinished_folders(output)
+    assert not list(output.rglob("results_*"))
+
+
+def check_killed(process: "subprocess.Popen[str]", server: FailingServer, output: Path) -> None:
+    """Kill a run; assert that its evaluation ends with it, without results."""
+    (evaluation,) = psutil.Process(process.pid).children()
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    server.plan = serve_all
+    until(lambda: has_ended(evaluation), "the evaluation ends")
+    assert not [file for file in output.rglob("results_*") if ".part-" not in str(file)]
+
+
+def check_results(server: FailingServer, output: Path) -> None:
+    """Assert that the results are those of an undisturbed run, and count its tokens."""
+    assert not unfinished_folders(output)
+    (file,) = output.rglob("results_*.json")
+    content = json.loads(file.read_text())
+    tokens = 0
+    for prompts in set(server.requests):
+        tokens += sum(len(token_ids) for token_ids in json.loads(prompts))
+    assert content["tokens"]["lieder_mini"] == {"input": tokens, "output": 0}
+    assert content["n-samples"]["lieder_mini"] == {"original": 48, "effective": 2}
+    assert file.parent == output / "served"
+    assert len(list(file.parent.glob("samples_lieder_mini_*.jsonl"))) == 1
 
 
 def test_a_run_that_is_interrupted_and_killed_loses_and_repeats_nothing(
     tmp_path: Path, tiny_models: Path, small_lm_eval: Path, run_warm: Callable[..., str]
 ) -> None:
     output = tmp_path / "out"
-    words = [
-        "run",
-        "--models",
-        "served.yaml",
-        "--tasks",
-        "lieder_mini",
-        "--output",
-        "out",
-        "--limit",
-        "2",
-    ]
-    paths = os.pathsep.join([str(small_lm_eval), *filter(None, [os.environ.get("PYTHONPATH")])])
-
-    def start_and_wait_for(answers: int) -> "subprocess.Popen[str]":
-        """A run of its own whose other requests wait, once it has so many answers."""
-        server.plan = lambda _: "waits" if len(set(server.served)) >= answers else ""
-        process = subprocess.Popen(
-            [COMMAND, *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths},
-            stderr=subprocess.PIPE, text=True, start_new_session=True,
-        )  # fmt: skip
-        until(lambda: len(set(server.served)) == answers, f"{answers} answers never come")
-        return process
-
+    paths = [str(small_lm_eval)]
+    if os.environ.get("PYTHONPATH"):
+        paths.append(os.environ["PYTHONPATH"])
+    python_path = os.pathsep.join(paths)
     with serving() as server:
         served = model_file(server.url, tiny_models / "gpt2")
         (tmp_path / "served.yaml").write_text(served)
-        process = start_and_wait_for(REQUESTS // 4)
-        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C reaches all of a terminal's processes
-        _, message = process.communicate(timeout=LONG_S)
-        assert process.returncode == 130
-        assert (
-            message.strip().splitlines()[-1].startswith("interrupted; the same command continues")
-        )
-        assert "Traceback" not in message
-        assert not unfinished_folders(output)
-        assert not list(output.rglob("results_*"))
-
-        process = start_and_wait_for(3 * REQUESTS // 4)
-        (evaluation,) = psutil.Process(process.pid).children()
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
-        server.plan = lambda _: ""
-        until(lambda: has_ended(evaluation), "it ends with who started it")
-        assert not [file for file in output.rglob("results_*") if ".part-" not in str(file)]
+        process = start_and_wait(server, REQUESTS // 4, tmp_path, python_path)
+        check_interrupted(process, output)
+        process = start_and_wait(server, 3 * REQUESTS // 4, tmp_path, python_path)
+        check_killed(process, server, output)
 
         run_warm("served.yaml", "lieder_mini")
         assert len(set(server.requests)) == REQUESTS
-        # What was under way when it was interrupted was answered into the void: one request
+        # A request that was under way at an interruption was answered into the void: one request
         # at a time, in two interruptions.
         assert len(server.requests) <= REQUESTS + 2
-        assert not unfinished_folders(output)
-        (file,) = output.rglob("results_*.json")
-        content = json.loads(file.read_text())
-        tokens = sum(len(ids) for body in set(server.requests) for ids in json.loads(body))
-        assert content["tokens"]["lieder_mini"] == {"input": tokens, "output": 0}
-        assert content["n-samples"]["lieder_mini"] == {"original": 48, "effective": 2}
-        assert file.parent == output / "served"
-        assert len(list(file.parent.glob("samples_lieder_mini_*.jsonl"))) == 1
-        assert (file.parent / "model.yaml").read_text() == served
+        check_results(server, output)
+        assert (output / "served" / "model.yaml").read_text() == served
 
-        before = len(server.requests)
+        requests = len(server.requests)
         assert "nothing to do, 1 of 1 tasks have results" in run_warm("served.yaml", "lieder_mini")
-        assert len(server.requests) == before
+        assert len(server.requests) == requests
 
 
 @pytest.fixture
 def run_warm(
     small_lm_eval: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., str]:
-    """Runs and evaluates in this process; returns the lines."""
+    """A function that runs and evaluates in this process, and returns the lines."""
 
-    def evaluate(words: list[str], log: Path, launcher: str, _: Any) -> int:
+    def evaluate(words: list[str], log: Path, launcher: str, _show_progress: object) -> int:
         assert not launcher
-        done = run_here(
+        completed = run_here(
             child.main, ["child", *words], environment={}, folder=tmp_path,
             small_lm_eval=small_lm_eval,
         )  # fmt: skip
-        log.write_text(done.stdout + done.stderr)
-        return done.returncode
+        log.write_text(completed.stdout + completed.stderr)
+        return completed.returncode
 
     monkeypatch.setattr(run, "evaluate", evaluate)
     monkeypatch.setattr(run, "_POLL_S", 0.1)  # until another run is done
@@ -131,7 +168,7 @@ def run_warm(
     monkeypatch.setattr(_autoload, "_HOOKS", dict(_autoload._HOOKS))
     monkeypatch.chdir(tmp_path)
 
-    def run_one(models: str, tasks: str) -> str:
+    def run_tasks(models: str, tasks: str) -> str:
         lines: list[str] = []
         reporter = run.Reporter(lines.append, lambda _: None)
         try:
@@ -140,7 +177,7 @@ def run_warm(
             lines.append(str(error))
         return "\n".join(lines)
 
-    return run_one
+    return run_tasks
 
 
 def test_a_model_that_fails_does_not_stop_the_others(
@@ -176,25 +213,34 @@ def test_a_server_that_dies_costs_no_answer(
     """The run has two tasks; each is then evaluated alone."""
     # lm-eval asks again after a second, each time.
     monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda _: None))
-    dead = 10
-    both = REQUESTS + 2
+    last_request = 10
+    requests_of_both_tasks = REQUESTS + 2
+
+    def die(request_number: int) -> str:
+        if request_number > last_request:
+            return "hangs up"
+        return "429" if request_number == 7 else ""
+
+    def refuse_the_last(_request_number: int) -> str:
+        return "401" if len(server.served) == requests_of_both_tasks - 1 else ""
+
     with serving() as server:
         (tmp_path / "served.yaml").write_text(
             model_file(server.url, tiny_models / "gpt2", max_retries=2)
         )
-        server.plan = lambda number: "hangs up" if number > dead else "429" * (number == 7)
+        server.plan = die
         output = run_warm("served.yaml", "lieder_mini,cogs_mini_id").splitlines()[-2]
         assert "Remote end closed connection" in output, output
         assert not list(tmp_path.rglob("results_*"))
-        assert len(server.served) == dead - 1
+        assert len(server.served) == last_request - 1
 
-        server.plan = lambda number: "401" if len(server.served) == both - 1 else ""
+        server.plan = refuse_the_last
         output = run_warm("served.yaml", "lieder_mini,cogs_mini_id")
         assert "OPENAI_API_KEY" in output.splitlines()[-2]
-        server.plan = lambda _: ""
+        server.plan = serve_all
         for task in ("lieder_mini", "cogs_mini_id"):
             assert "Served: done in" in run_warm("served.yaml", task)
-        assert len(server.served) == len(set(server.served)) == both
+        assert len(server.served) == len(set(server.served)) == requests_of_both_tasks
     assert len(list(tmp_path.rglob("results_*"))) == 2
 
 
@@ -234,7 +280,7 @@ def test_two_runs_on_one_folder_share_the_work(
     ]  # fmt: skip
 
 
-def test_a_launcher_starts_the_evaluation(tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_a_launcher_starts_the_evaluation(tmp_path: Path, cli: Command) -> None:
     (tmp_path / "m.yaml").write_text(f"model: dummy\nlauncher: env LAUNCHED=1 {sys.executable}\n")
     (tmp_path / "n.yaml").write_text("model: dummy\nlauncher: no-such-command --x\n")
     options = ("--tasks", "lieder_mini", "--limit", "1", "--output", "out")

@@ -1,11 +1,10 @@
 """A model's folder that does not exist is one line, before anything is loaded."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.commands import Command
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.model_path import check_model_path
@@ -80,7 +79,7 @@ def test_a_path_that_may_be_a_model_passes(model: str, arguments: dict[str, str]
 
 @pytest.mark.parametrize("dry_run", [True, False], ids=["dry run", "run"])
 def test_run_names_the_file_of_an_absent_model(
-    models: Path, cli: Callable[..., Any], *, dry_run: bool
+    models: Path, cli: Command, *, dry_run: bool
 ) -> None:
     """``run`` and ``--dry-run`` end with one line that names the model's file."""
     file = models.parent / "mine.yaml"
@@ -94,7 +93,7 @@ def test_run_names_the_file_of_an_absent_model(
 
 
 @pytest.mark.usefixtures("models")
-def test_lm_eval_says_so_before_it_loads(lm_eval: Callable[..., Any]) -> None:
+def test_lm_eval_says_so_before_it_loads(lm_eval: Command) -> None:
     """Plain ``lm_eval`` on a task of ours ends with the same line."""
     completed = lm_eval("--tasks", "lieder_mini", "--model", "hf", "--model_args",
                    "pretrained=models/absent")  # fmt: skip

@@ -3,12 +3,15 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
-from support.results_files import answered_rows, write_run
+from support.results_files import AnsweredRow, answered_rows, write_run
 
 from lm_eval_ext.leaderboard.site import build
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator, Page
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.xdist_group("browser")]
 
@@ -19,10 +22,10 @@ CHINESE = "红烧牛肉面"
 HOSTILE = SCRIPT + "<img src=x onerror='window.hurt = 2'></script>"
 
 
-def rows(right: set[int]) -> list[dict[str, Any]]:
+def rows(right: set[int]) -> list[AnsweredRow]:
     """Return 40 samples; the answers to the first three are odd, whatever their score."""
     odd_answers = {0: HOSTILE, 1: HEBREW, 2: CHINESE}
-    samples: list[dict[str, Any]] = []
+    samples: list[AnsweredRow] = []
     for number in range(40):
         answer = f"name {number}" if number in right else "name unknown"
         prompt = f"What is the name of number {number}? "
@@ -70,7 +73,7 @@ def site(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser() -> Iterator["Browser"]:
     """A real Chromium without a window; while it is open, no other test can start an event loop."""
     names = ("chromium", "chromium-browser", "google-chrome")
     executables = [path for path in map(shutil.which, names) if path]
@@ -85,7 +88,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(browser: Any, site: Path) -> Iterator[Any]:
+def page(browser: "Browser", site: Path) -> Iterator["Page"]:
     """The page, opened from the disk; the test fails if its console says anything."""
     opened = browser.new_page(viewport={"width": 1280, "height": 900})
     problems: list[str] = []
@@ -97,7 +100,7 @@ def page(browser: Any, site: Path) -> Iterator[Any]:
     opened.close()
 
 
-def exact_match_of_a(page: Any) -> Any:
+def exact_match_of_a(page: "Page") -> "Locator":
     """Return the overview's cell of model A's exact match."""
     column = page.evaluate(
         "[...document.querySelectorAll('#t-overview thead th')]"
@@ -106,7 +109,7 @@ def exact_match_of_a(page: Any) -> Any:
     return page.locator("#t-overview tbody tr", has_text=A).locator("> *").nth(column)
 
 
-def opened(page: Any, text: str) -> str:
+def opened(page: "Page", text: str) -> str:
     """Wait until the open sample has this text; return all its text."""
     page.wait_for_function(
         "(text) => document.querySelector('#s-detail')?.innerText.includes(text)", arg=text
@@ -115,12 +118,12 @@ def opened(page: Any, text: str) -> str:
     return sample_text
 
 
-def models(page: Any) -> list[str]:
+def models(page: "Page") -> list[str]:
     names: list[str] = page.locator("#t-overview tbody tr:visible th bdi").all_inner_texts()
     return [name[:7] for name in names]
 
 
-def test_a_number_leads_to_its_first_wrong_sample_and_back(page: Any) -> None:
+def test_a_number_leads_to_its_first_wrong_sample_and_back(page: "Page") -> None:
     number = exact_match_of_a(page).locator("a")
     value = number.inner_text()
     number.click()
@@ -141,7 +144,7 @@ def test_a_number_leads_to_its_first_wrong_sample_and_back(page: Any) -> None:
     assert page.evaluate("document.activeElement.textContent") == value
 
 
-def test_filters_and_choices_are_in_the_address(page: Any, browser: Any) -> None:
+def test_filters_and_choices_are_in_the_address(page: "Page", browser: "Browser") -> None:
     assert models(page)[:2] == ["model A", "model B"], "those with most benchmarks first"
     page.fill("#find", "OTHER")
     assert set(models(page)) == {f"other {number}" for number in range(6)}
@@ -175,7 +178,7 @@ def test_filters_and_choices_are_in_the_address(page: Any, browser: Any) -> None
     visitor.close()
 
 
-def test_on_a_phone_a_model_is_a_card_and_a_number_opens_its_sample(page: Any) -> None:
+def test_on_a_phone_a_model_is_a_card_and_a_number_opens_its_sample(page: "Page") -> None:
     page.set_viewport_size({"width": 400, "height": 800})
     number = exact_match_of_a(page)
     assert number.evaluate("(td) => getComputedStyle(td, '::before').content").startswith('"')
@@ -189,7 +192,7 @@ def test_on_a_phone_a_model_is_a_card_and_a_number_opens_its_sample(page: Any) -
     assert not page.locator("#s-list").is_visible()
 
 
-def test_the_keyboard_alone_leads_to_a_sample(page: Any) -> None:
+def test_the_keyboard_alone_leads_to_a_sample(page: "Page") -> None:
     def focused() -> str:
         text: str = page.evaluate("document.activeElement.textContent.trim()")
         return text
@@ -212,7 +215,7 @@ def test_the_keyboard_alone_leads_to_a_sample(page: Any) -> None:
     assert page.evaluate("document.activeElement.id") == "s-detail"
 
 
-def test_without_javascript_tables_and_figures_are_there(browser: Any, site: Path) -> None:
+def test_without_javascript_tables_and_figures_are_there(browser: "Browser", site: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     plain = context.new_page()
     plain.goto((site / "index.html").as_uri())
@@ -224,7 +227,7 @@ def test_without_javascript_tables_and_figures_are_there(browser: Any, site: Pat
     context.close()
 
 
-def test_text_of_models_stays_text(page: Any) -> None:
+def test_text_of_models_stays_text(page: "Page") -> None:
     page.evaluate("location.hash = 'samples?task=some_task&show=&sample=1'")
     for number, text in ((1, SCRIPT), (2, HEBREW), (3, CHINESE), (4, SCRIPT)):
         page.evaluate("(n) => { location.hash = `samples?task=some_task&sample=${n}` }", number)
@@ -237,7 +240,7 @@ def test_text_of_models_stays_text(page: Any) -> None:
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 400)])
-def test_every_tab_fits_and_axe_finds_nothing_serious(page: Any, theme: str, width: int) -> None:
+def test_every_tab_fits_and_axe_finds_nothing_serious(page: "Page", theme: str, width: int) -> None:
     """On a desk a tab is one screen; axe-core's rules for WCAG and good practice."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page.evaluate(axe.axe_script)  # axe.run() would do so for each tab

@@ -1,7 +1,7 @@
 """Which run counts, and questions to samples: facets, units, errors, what is best."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,17 +19,26 @@ from lm_eval_ext.results.query import ScoreQuery, estimates
 from lm_eval_ext.results.table import rows
 
 
-def edit(file: Path, **changes: Any) -> None:
-    """Update keys of a results file."""
+def edit(file: Path, **changes: Mapping[str, object]) -> None:
+    """Update keys of a results file; ``n_samples`` stands for ``n-samples``."""
     content = json.loads(file.read_text())
     for key, change in changes.items():
-        content[key.replace("_", "-") if key == "n_samples" else key].update(change)
+        name = "n-samples" if key == "n_samples" else key
+        content[name].update(change)
     file.write_text(json.dumps(content))
 
 
-def run_of(
-    folder: Path, model: str, date: str, *, version: str, right: int, count: int, limit: Any = None
+def write_cogs_run(
+    folder: Path,
+    model: str,
+    date: str,
+    *,
+    version: str,
+    right: int,
+    count: int,
+    limit: int | None = None,
 ) -> None:
+    """Write a run of cogs_mini_gen with so many right answers, of all documents or of some."""
     file = write_run(folder, model, "cogs_mini_gen", answered_rows(count, right), date=date)
     counts = {"original": 200 if limit else count, "effective": count}
     edit(file, versions={"cogs_mini_gen": version}, config={"limit": limit},
@@ -37,6 +46,8 @@ def run_of(
 
 
 class WrittenRun(NamedTuple):
+    """A run of a case: its day, the task's version, and how many of its documents are right."""
+
     day: int
     version: str
     right: int
@@ -79,7 +90,7 @@ def test_the_run_that_counts_is_the_same_in_any_order_of_folders(
     folders = []
     for number, run in enumerate(runs):
         folder = tmp_path / str(number)
-        run_of(
+        write_cogs_run(
             folder, "m", f"2026-01-0{run.day}T00-00-00", version=run.version, right=run.right,
             count=run.documents, limit=run.limit,
         )  # fmt: skip
@@ -91,10 +102,10 @@ def test_the_run_that_counts_is_the_same_in_any_order_of_folders(
 
 
 def test_rewritten_samples_are_read_again(tmp_path: Path) -> None:
-    run_of(tmp_path, "m", "2026-01-01T00-00-00", version="1.1", right=3, count=4)
+    write_cogs_run(tmp_path, "m", "2026-01-01T00-00-00", version="1.1", right=3, count=4)
     run = run_in(tmp_path, "cogs_mini_gen")
     assert rows(run)["exact_match"].sum() == 3
-    run_of(tmp_path, "m", "2026-01-01T00-00-00", version="1.1", right=1, count=4)
+    write_cogs_run(tmp_path, "m", "2026-01-01T00-00-00", version="1.1", right=1, count=4)
     assert rows(run)["exact_match"].sum() == 1
 
 

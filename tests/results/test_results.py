@@ -1,12 +1,13 @@
 """Reading results files and showing them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.asking import run_in
+from support.commands import Command
 from support.results_files import answered_rows, write_run
 
 from lm_eval_ext.cli.task_list import task_rows
@@ -67,7 +68,10 @@ def foreign(task: str, values: dict[str, float], documents: int = 46) -> dict[st
 
 
 def current(
-    folder: Path, name: str = "org/a-model", metrics: Any = None, intervals: Any = None
+    folder: Path,
+    name: str = "org/a-model",
+    metrics: Mapping[str, float | str] | None = None,
+    intervals: Mapping[str, object] | None = None,
 ) -> Path:
     """Write a results file of this version, with metrics of lieder_base."""
     values = {f"{key},none": value for key, value in (metrics or {"direct": 0.5}).items()}
@@ -79,7 +83,7 @@ def current(
     return a_file(folder, model_name=name, results={"lieder_base": values}, configs=configs)
 
 
-def shown(*files: Path, tasks: Any = (), width: int = 100, **query: Any) -> str:
+def shown(*files: Path, tasks: Sequence[str] = (), width: int = 100, **query: Any) -> str:
     """Return the output of ``show``."""
     return text(tables(read_models(files), ScoreQuery(**query), tasks), width)
 
@@ -134,7 +138,7 @@ def test_a_broken_results_file_is_one_line_and_the_others_still_show(
 HOSTILE = "\x1b[31mred\x1b]0;title\x07\n|two\u202e"
 
 
-def test_hostile_text_reaches_no_terminal(tmp_path: Path, cli: Callable[..., Any]) -> None:
+def test_hostile_text_reaches_no_terminal(tmp_path: Path, cli: Command) -> None:
     """A name in square brackets is no style of the table library either."""
     file = a_file(
         tmp_path, model_name=f"[red]m[/red]{HOSTILE}",
@@ -246,7 +250,7 @@ def test_a_task_that_is_not_ours_shows_its_value_without_interval(tmp_path: Path
     assert "no document was scored" in shown(empty)
 
 
-def test_the_list_of_tasks(cli: Callable[..., Any], real_data: Path) -> None:
+def test_the_list_of_tasks(cli: Command, real_data: Path) -> None:
     """Its looks are tested in tests/terminal."""
     rows = {row.task: row for row in task_rows()}
     assert rows["lieder"].requests == 3 * 576
@@ -269,7 +273,7 @@ def test_the_list_of_tasks(cli: Callable[..., Any], real_data: Path) -> None:
     ids=["no folder", "an empty folder", "another task"],
 )
 def test_errors_are_one_line_and_status_1(
-    cli: Callable[..., Any], tmp_path: Path, arguments: list[str], message: str
+    cli: Command, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     a_file(tmp_path / "one")
     (tmp_path / "empty").mkdir()

@@ -1,12 +1,12 @@
 """``lm-eval-ext samples``: what is shown of a sample, and that all readers mean the same one."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.asking import run_in
+from support.commands import Command
 from support.results_files import answered_rows, write_run
 
 from lm_eval_ext.errors import OptionError
@@ -109,9 +109,7 @@ def test_wrong_follows_the_score_that_is_asked_for(
     assert [sample["id"] for sample in lines_of(tmp_path, is_wrong=True, query=query)] == expected
 
 
-def test_show_names_the_samples_of_the_score_that_it_shows(
-    tmp_path: Path, cli: Callable[..., Any]
-) -> None:
+def test_show_names_the_samples_of_the_score_that_it_shows(tmp_path: Path, cli: Command) -> None:
     """The command has all that was asked, and samples takes it: of several metrics the first."""
     write(tmp_path, 6, facets={"type": "t"})
     metric = ["--metric", "exact_match"]

@@ -44,13 +44,15 @@ def pick(rows: Iterable[Row], value: str, **facets: str) -> str | float | None:
     return row[value]
 
 
-def value_in_folder(folder: Path, task: str, metric: str, **facets: str) -> float | None:
+def value_in_folder(folder: Path, task: str, metric: str, **facets: str) -> float:
     """Return the value of a metric for the samples of the only run of a task in a folder."""
     from lm_eval_ext.results.table import rows
 
     run = run_in(folder, task)
     assert run.card is not None
-    return _estimate(run.card, rows(run), metric, "", facets).value
+    value = _estimate(run.card, rows(run), metric, "", facets).value
+    assert value is not None
+    return value
 
 
 def run_in(folder: Path, task: str) -> Run:

@@ -1,6 +1,7 @@
 """Our commands and lm-eval's in this process: in a process of its own each imports for seconds."""
 
 import io
+import json
 import logging
 import subprocess
 import sys
@@ -9,14 +10,41 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO, TypeAlias
 
 import pytest
 
 from support.small_lm_eval import index_from
 
 _ONE_AT_A_TIME = threading.Lock()
+
+
+@dataclass
+class Completed:
+    """A finished command, and the folder of its output."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    output: Path
+
+    def results(self) -> dict[str, Any]:
+        """Return the newest results file."""
+        files = sorted(self.output.rglob("results_*.json"))
+        assert files, self.stderr[-4000:]
+        content: dict[str, Any] = json.loads(files[-1].read_text(encoding="utf-8"))
+        return content
+
+    def samples(self, task: str) -> list[dict[str, Any]]:
+        """Return the newest logged samples of a task."""
+        file = max(self.output.rglob(f"samples_{task}_*.jsonl"))
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+Command: TypeAlias = Callable[..., Completed]
+"""The fixtures ``cli`` and ``lm_eval``: functions that run a command with these words."""
 
 
 def until(condition: Callable[[], object], event: str = "the condition") -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from lm_eval_ext.cards import card_of
 from lm_eval_ext.stats.intervals import UNIT, interval, mean_estimate
@@ -23,9 +23,9 @@ class _AnsweredDocument(TypedDict):
 
 
 class AnsweredRow(_AnsweredDocument, total=False):
-    """A document with a model's answer and its score, and with facets for a task of ours."""
+    """A document with an answer and its score; for a task of ours, facets and further values."""
 
-    facets: Mapping[str, str]
+    facets: Mapping[str, str | float]
 
 
 def write_files(
@@ -84,7 +84,7 @@ def write_run(
     folder: Path,
     model: str,
     task: str,
-    rows: Sequence[AnsweredRow],
+    rows: Sequence[AnsweredRow | Mapping[str, Any]],
     *,
     metric: str = "exact_match",
     date: str = DATE,
@@ -96,7 +96,7 @@ def write_run(
         folder: As for :func:`write_files`; so are ``model``, ``task`` and ``date``.
         model: As lm-eval names it.
         task: Any name.
-        rows: The documents with answers and scores.
+        rows: The documents with answers and scores, with the keys of :class:`AnsweredRow`.
         metric: What the scores are called.
         date: In the files' names.
         further_figures: Figures of the results beside the mean of the scores.
@@ -120,7 +120,7 @@ def write_run(
     )
 
 
-def _sample(row: AnsweredRow, task: str, metric: str) -> dict[str, object]:
+def _sample(row: AnsweredRow | Mapping[str, Any], task: str, metric: str) -> dict[str, object]:
     """Return a sample with a row of scores for a task of ours, with lm-eval's metric for others."""
     sample: dict[str, object] = {
         "doc": row["doc"],
