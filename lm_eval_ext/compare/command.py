@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean, stdev
@@ -416,7 +416,7 @@ def _latex(report: Report) -> str:
         caption,
         label=label,
         explained=_legend(tables),
-        comments=report.signatures.values(),
+        comments=list(chain.from_iterable(report.signatures.values())),
     )
 
 

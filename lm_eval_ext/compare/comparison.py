@@ -99,7 +99,7 @@ class Report:
         systems: The systems, in the order in which they were named.
         tables: One for each question about each task, and part.
         refused: Why a task or a run could not be compared.
-        signatures: The signature of each task.
+        signatures: By task, the signatures of its runs, each once: settings may differ.
         without_samples: By model, the tasks whose samples were not logged.
         remarks: What a reader must know of the runs.
     """
@@ -107,7 +107,7 @@ class Report:
     systems: Sequence[str]
     tables: list[Table] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    signatures: dict[str, str] = field(default_factory=dict)
+    signatures: dict[str, list[str]] = field(default_factory=dict)
     without_samples: dict[str, list[str]] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
@@ -239,7 +239,9 @@ def _compare_case(
         total = max(documents for _, documents in counts)
     report.remarks += library_notes({system: case.runs[system] for system in systems})
     for system in systems:
-        report.signatures.setdefault(case.runs[system].task, case.runs[system].signature)
+        task_signatures = report.signatures.setdefault(case.runs[system].task, [])
+        if case.runs[system].signature not in task_signatures:
+            task_signatures.append(case.runs[system].signature)
     for title, question in questions:
         check(case.task, joint_table, question, query.filter)
         comparison = _Comparison(

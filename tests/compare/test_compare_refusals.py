@@ -80,6 +80,14 @@ def test_signatures_may_differ_in_what_changes_no_score(
     assert against(resigned(changed, key, value), runs)[0]
 
 
+def test_a_latex_table_has_each_signature_once(changed: Changed, runs: Path) -> None:
+    """A reader sees that settings differ; runs with the same signature share a comment."""
+    text, _ = against(resigned(changed, "lm-eval-ext", "9"), runs, format_="latex")
+    assert text.count("\n% task:lieder_mini|") == 2
+    text, _ = against(runs / "good", runs, format_="latex")
+    assert text.count("\n% task:lieder_mini|") == 1
+
+
 def test_a_run_in_which_all_answers_are_missing_is_refused(changed: Changed, runs: Path) -> None:
     with pytest.raises(DataError, match="share no document"):
         against(changed(edit_row=lambda _, row: {**row, "metrics": []}), runs)
