@@ -17,7 +17,7 @@ def cases_by_kind(subject: Subject) -> list[object]:
     groups: dict[str, list[Case]] = {}
     for case in cases(subject):
         side = "read" if case.must_be_read else "near"
-        groups.setdefault(f"{subject.name}: {case.kind}, {side}", []).append(case)
+        groups.setdefault(f"{subject.name}: {case.form_kind}, {side}", []).append(case)
     return [pytest.param(group, id=name) for name, group in groups.items()]
 
 
