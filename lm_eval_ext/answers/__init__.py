@@ -1,13 +1,15 @@
 """From what a model wrote to its answer: the same stages for every benchmark.
 
-1. *Channel.* Of ``<|channel|>final<|message|>...`` the final one counts (:mod:`.tokens`).
+1. *Channel.* If a response has channels, only the final one counts:
+   ``<|channel|>final<|message|>...`` (:mod:`.tokens`).
 2. *Reasoning.* What stands in thinking tags is no answer (:mod:`.reasoning`).
-3. *Special tokens.* Those that open a turn go; the next one ends it (:mod:`.tokens`).
-4. *Invisible characters* go (:mod:`.tokens`).
-5. *Grammar.* The benchmark decides which stretch of the rest is an answer. Most derive
-   :class:`.choice.CandidateGrammar`, which offers them what is announced ("The answer is ..."),
-   tagged, boxed, in JSON, fenced or alone in a line (:mod:`.candidates`), layer by layer without
-   its markup (:mod:`.markdown`).
+3. *Special tokens.* Those that open the model's turn are removed; the next one ends the turn
+   (:mod:`.tokens`).
+4. *Invisible characters* are removed (:mod:`.tokens`).
+5. *Grammar.* The benchmark decides which stretch of the rest is the answer. Most benchmarks derive
+   :class:`.choice.CandidateGrammar`, which offers them candidates: what is announced ("The answer
+   is ..."), tagged, boxed, in JSON, fenced or alone in a line (:mod:`.candidates`). Markup is
+   taken off a candidate layer by layer (:mod:`.markdown`).
 
 :class:`.reader.AnswerReader` runs the stages and lists the steps for a response (``explain``).
 

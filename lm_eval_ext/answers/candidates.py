@@ -8,13 +8,13 @@ from lm_eval_ext.answers.markdown import boxes, fenced_blocks, json_texts, table
 from lm_eval_ext.answers.phrases import Phrases
 
 MAX_CANDIDATES = 400
-"""Candidates of a text that are tried, the last ones of each kind."""
+"""Candidates of each kind that are tried in a text: the last ones, except for lines."""
 
 MAX_LENGTH = 20_000
 """Characters of the longest candidate."""
 
-_NEAR = 200
-"""Characters before a candidate among which a denial or an example is looked for."""
+_CONTEXT_CHARACTERS = 200
+"""Characters around a candidate among which a denial, an example or a cross is looked for."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Candidate:
 
 
 def announced_candidates(text: str, phrases: Phrases) -> list[Candidate]:
-    """Return what a text announces, tags, or puts into a box, in the order of the text."""
+    """Return what a text announces, tags, boxes or puts into JSON or a table, in its order."""
     candidates: list[Candidate] = []
     for span in boxes(text):
         candidates.append(Candidate(span.text, span.start, "box"))
@@ -60,7 +60,7 @@ def announced_candidates(text: str, phrases: Phrases) -> list[Candidate]:
     if last_heading is not None:
         candidates.append(last_heading)
     checked = [check_candidate(text, candidate, phrases) for candidate in candidates]
-    # The last one counts. Where a table is announced, this is its cell, not all of its text.
+    # Callers take the last one: of an announced table this must be its cell, not all of its text.
     return sorted(checked, key=lambda candidate: (candidate.start, candidate.source == "table"))
 
 
@@ -136,9 +136,9 @@ def is_crossed_out(text: str) -> bool:
 
 def line_at(text: str, position: int) -> str:
     """Return the line around a position, up to 200 characters to either side."""
-    start = max(text.rfind("\n", 0, position) + 1, position - _NEAR)
-    line_end = text.find("\n", position, position + _NEAR)
-    return text[start : line_end if line_end >= 0 else position + _NEAR]
+    start = max(text.rfind("\n", 0, position) + 1, position - _CONTEXT_CHARACTERS)
+    line_end = text.find("\n", position, position + _CONTEXT_CHARACTERS)
+    return text[start : line_end if line_end >= 0 else position + _CONTEXT_CHARACTERS]
 
 
 def _has_cross(text: str, candidate: Candidate) -> bool:
@@ -152,13 +152,11 @@ def _has_cross(text: str, candidate: Candidate) -> bool:
 
 
 def check_candidate(text: str, candidate: Candidate, phrases: Phrases) -> Candidate:
-    """Return a candidate with a note if it is denied, or called an example."""
-    start = candidate.start
+    """Return a candidate, marked as denied if the text denies it or calls it an example."""
     is_announced = candidate.source in ("announcement", "correction")
-    if is_announced:
-        # The grammar sees "not" in the announced text itself.
-        start = candidate.words_start
+    start = candidate.words_start if is_announced else candidate.start
     clause = clause_before(text, start)
+    # A "not" behind the words of an announcement is left to the grammar.
     is_denied = not is_announced and phrases.denial.search(clause) is not None
     if is_denied or _has_cross(text, candidate) or phrases.example.search(clause):
         return replace(candidate, is_denied=True)
@@ -181,7 +179,7 @@ def clause_before(text: str, start: int) -> str:
     They stand in its line, or else in the line before if that ends with a colon or is one word.
     The opening of a fence in between does not count.
     """
-    text_before = text[max(0, start - _NEAR) : start]
+    text_before = text[max(0, start - _CONTEXT_CHARACTERS) : start]
     line = text_before.rpartition("\n")[2]
     if line.strip(" \t>*#-`~"):
         return line
@@ -196,22 +194,20 @@ def clause_before(text: str, start: int) -> str:
 
 _SENTENCE_END = re.compile(r"[.!?][\"'”)*]{0,2}\s+(?=[A-Z\"“(*])")
 _SHORT_WORD = re.compile(r"(?:\b[A-Z]|\b(?:St|Mr|Mrs|Dr|Ms|Jr|Sr|No|vs|U\.S|e\.g|i\.e))\Z")
-_MAX_LINES = 40
 
 
 def variants(candidate: Candidate, phrases: Phrases) -> Iterator[str]:
     """Yield the stretches of a candidate that may be the answer, the longest first.
 
-    All of it on one line; its first line; that up to the end of the first sentence; and that up
-    to what continues the sentence (", because ...").
+    They are all of it on one line, its first line, the first sentence of that line, and this
+    sentence up to a continuation (", because ...").
     """
     lines = [line.strip() for line in candidate.text.splitlines() if line.strip()]
     if not lines:
         return
     if len(lines) > 1:
         yield " ".join(lines)
-    for line in lines[:1]:
-        yield from line_variants(line, phrases)
+    yield from line_variants(lines[0], phrases)
 
 
 def line_variants(line: str, phrases: Phrases) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Chooses among candidates: what is announced, then fenced blocks, then lines."""
+"""Chooses among candidates: first what is announced, then fenced blocks, then lines."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -33,10 +33,14 @@ class Accepted(NamedTuple):
 class CandidateGrammar(ABC):
     """Finds an answer among the candidates of a text; a benchmark says what an answer is.
 
-    Of what the text announces, tags or boxes, the last candidate that is an answer counts; without
-    any, of the fenced blocks, the last; without any, of the lines, the one that
-    :meth:`choose_line` chooses. What is denied or called an example never counts. Without any,
-    the answer is what :meth:`fallback` returns, which cannot be right.
+    Three kinds of candidates are tried, one after the other, until one of them is an answer:
+
+    - what the text announces, tags or boxes, of which the last counts;
+    - its fenced blocks, of which the last counts;
+    - its lines, of which :meth:`choose_line` chooses one.
+
+    What is denied or called an example never counts. If no candidate is an answer, what
+    :meth:`fallback` returns stands for it, which cannot be right.
 
     A benchmark derives a class with :meth:`accept`, and gives :class:`~.reader.ReaderOptions` an
     instance.
@@ -88,7 +92,7 @@ class CandidateGrammar(ABC):
         return steps
 
     def announced(self, text: str) -> Step | None:
-        """Return the last announced answer; a text that announces several ones; or None."""
+        """Return the last announced answer, or a step that says that several are; None without."""
         for candidate in reversed(announced_candidates(text, self.phrases)):
             if candidate.is_denied or candidate.source not in self.sources:
                 continue
@@ -102,12 +106,12 @@ class CandidateGrammar(ABC):
     def unannounced(self, text: str) -> Step:
         """Return the answer in a fenced block or a line, or what stands for one."""
         for block in reversed(fence_candidates(text, self.phrases)):
-            answer = (
-                None if block.is_denied else self.accept_any(list(variants(block, self.phrases)))
-            )
+            if block.is_denied:
+                continue
+            answer = self.accept_any(list(variants(block, self.phrases)))
             if answer is not None:
                 return Accepted(block, answer).step
-        # What a table says of answers is no line that says one.
+        # Rows of a table are no lines: those that hold the answer are announced candidates.
         lines = line_candidates(without_tables(text), self.phrases)
         accepted = []
         for line in lines:

@@ -43,12 +43,13 @@ class FormalGrammar(CandidateGrammar):
     """Finds an expression of a notation.
 
     Expressions are looked for behind announcements, in fenced blocks, behind colons, in
-    paragraphs, lines and inline code. The last one counts that is announced, then the last one in
-    a fenced block, then the last one elsewhere. No expression counts that
+    paragraphs, lines and inline code. The last announced one counts; without any, the last one in
+    a fenced block; without any, the last one elsewhere. An expression does not count if it
 
     - is denied, or called an example;
-    - stands in an explanation behind an expression, or is a part of an earlier one;
-    - is offered beside another one ("or"): then there is no answer.
+    - stands in an explanation behind an expression, or is a part of an earlier one.
+
+    Where one is offered beside another ("or"), there is no answer.
     """
 
     def __init__(self, phrases: Phrases, notation: Notation) -> None:
@@ -80,17 +81,17 @@ class FormalGrammar(CandidateGrammar):
         stretch = before_further_prompt(text, self.phrases)
         steps = [Step("up to a further prompt", stretch)]
         expressions = self._expressions(stretch)
-        counting = self._without_explanations(stretch, expressions)
+        eligible = self._without_explanations(stretch, expressions)
         if self._offers_several(stretch, expressions):
             steps.append(Step("several answers", stretch.strip()))
-        elif counting:
-            steps.append(_last_of_highest_rank(counting).step)
+        elif eligible:
+            steps.append(_last_of_highest_rank(eligible).step)
         else:
             steps.append(Step("no answer", self.fallback(stretch)))
         return steps
 
     def fallback(self, text: str) -> str:
-        """Return a single word that is announced or alone, a loose expression, or all of a text."""
+        """Return a single word that is announced or alone, or a loose expression, or the text."""
         for candidate in reversed(announced_candidates(text, self.phrases)):
             name = bare(candidate.text)
             if not candidate.is_denied and self.notation.is_name(name):
@@ -100,7 +101,7 @@ class FormalGrammar(CandidateGrammar):
         if self.notation.loosely is not None:
             for line in text.splitlines():
                 loose = bare(line)
-                # What parses was denied: it would be right for the wrong reason.
+                # What parses is denied here: as an answer it would be right for the wrong reason.
                 if self.notation.loosely.fullmatch(loose) and not self.notation.parses(loose):
                     return loose
         return text.strip()
@@ -132,11 +133,11 @@ class FormalGrammar(CandidateGrammar):
     def _without_explanations(self, text: str, expressions: Sequence[Accepted]) -> list[Accepted]:
         """Return the expressions that do not explain an earlier one."""
         explanations = [match.start() for match in self.phrases.explanation.finditer(text)]
-        counting: list[Accepted] = []
+        eligible: list[Accepted] = []
         for accepted in expressions:
-            if not counting or not self._explains(text, accepted, counting, explanations):
-                counting.append(accepted)
-        return counting
+            if not eligible or not self._explains(text, accepted, eligible, explanations):
+                eligible.append(accepted)
+        return eligible
 
     def _explains(
         self,
@@ -161,8 +162,8 @@ class FormalGrammar(CandidateGrammar):
                 return True
         if candidate.source == "announcement" and announces_line(text, candidate):
             return False
-        answered = earlier[0].candidate.start
-        return any(answered < position <= candidate.start for position in explanations)
+        first_start = earlier[0].candidate.start
+        return any(first_start < position <= candidate.start for position in explanations)
 
     def _offers_several(self, text: str, expressions: Sequence[Accepted]) -> bool:
         """Return whether an expression is offered beside an earlier, different one."""

@@ -35,24 +35,24 @@ def fenced_blocks(text: str) -> list[Block]:
     """Return the fenced blocks that have content; one that is never closed ends with the text."""
     blocks: list[Block] = []
     mark = ""
-    start = content = position = 0
+    start = content_start = position = 0
     for line in text.splitlines(keepends=True):
         bare_line = line.rstrip("\n")
         if mark:
             closing = _CLOSING_FENCE.search(bare_line)
             if closing and closing[1].startswith(mark):
-                inner = text[content : position + closing.start()]
-                blocks.append(Block(start, position + len(bare_line), content, inner))
+                inner = text[content_start : position + closing.start()]
+                blocks.append(Block(start, position + len(bare_line), content_start, inner))
                 mark = ""
         else:
             opening = _OPENING_FENCE.search(bare_line)
             if opening:
                 mark = opening[1]
                 start = position + opening.start()
-                content = position + len(line)
+                content_start = position + len(line)
         position += len(line)
     if mark:
-        blocks.append(Block(start, len(text), content, text[content:]))
+        blocks.append(Block(start, len(text), content_start, text[content_start:]))
     return [block for block in blocks if block.text.strip()]
 
 
@@ -116,7 +116,7 @@ def unwrapped(text: str) -> Iterator[str]:
 
 
 def bare(text: str) -> str:
-    """Return a text without all layers of markup around it."""
+    """Return a text with all layers of markup around it taken off."""
     return list(unwrapped(text))[-1]
 
 
@@ -131,7 +131,8 @@ def _without_layer(text: str) -> str:
     tagged = _TAGGED.match(text)
     if tagged and not _REJECTED.search(tagged[1]):
         return tagged[2].strip()
-    # A star that begins a form is no bullet: what stands behind the form goes before it.
+    # A star may begin a logical form instead of being a bullet. Grammars stop where it is taken
+    # off (FormalGrammar.accept_any), so what stands behind the form must go first.
     patterns = [_LANGUAGE, _TRAILING, *_LEADING]
     if text.count("**") == 1:
         patterns.insert(0, _HALF)
@@ -242,10 +243,10 @@ _ANSWER_CELL = re.compile(
 
 
 def table_texts(text: str) -> list[Span]:
-    """Return what tables of Markdown say is the answer.
+    """Return the cells of Markdown tables that hold the answer.
 
-    That is the cell beside one such as "Answer" in a row of two, or the cell below such a heading,
-    or below the only heading, in a table of one row.
+    In a row of two cells it is the cell beside one such as "Answer". In a table of one row it is
+    the cell below such a heading, or below the only heading.
     """
     spans: list[Span] = []
     rows: list[tuple[int, list[str]]] = []
@@ -315,9 +316,9 @@ _MAX_OBJECTS = 8
 
 
 def json_texts(text: str) -> list[Span]:
-    """Return the texts of JSON in a text: the value of a key named for an answer, or the only one.
+    """Return the answers in the JSON of a text: that of a key named for one, or the only value.
 
-    JSON with several texts, none of them under such a key, has no answer.
+    JSON with several values, none of them under such a key, has no answer.
     """
     spans: list[Span] = []
     end = 0

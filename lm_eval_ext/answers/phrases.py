@@ -1,4 +1,4 @@
-"""The words around an answer: which announce it, deny it, or go on to something else.
+"""The words around an answer, which announce it, deny it, or go on to something else.
 
 They stand in YAML files, one for all benchmarks (``answers/phrases.yaml``) and one for each
 benchmark, whose lists are added.
@@ -167,9 +167,8 @@ class Phrases:
     @cached_property
     def subject(self) -> re.Pattern[str]:
         """The beginning of a sentence that says nothing but the answer."""
-        before = rf"(?:{_any_of(self.before)}(?:,\s?|\s))"
         return re.compile(
-            rf"\W{{0,4}}{before}{{0,2}}(?:{_any_of(self.subjects)})(?!\w)", re.IGNORECASE
+            rf"\W{{0,4}}{self._before}{{0,2}}(?:{_any_of(self.subjects)})(?!\w)", re.IGNORECASE
         )
 
     @cached_property
@@ -213,7 +212,7 @@ class Phrases:
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """Return a pattern of any of some phrases, the longest first; of none, one that never fits."""
+    """Return a pattern of any of these phrases, longest first; without any it never matches."""
     longest_first = sorted(words, key=len, reverse=True)
     if not longest_first:
         return r"(?!)"
@@ -222,11 +221,11 @@ def _any_of(words: Iterable[str]) -> str:
 
 
 def _words(words: Iterable[str]) -> str:
-    r"""Return the pattern of :func:`_any_of` for whole words; "n't" ends one."""
+    r"""Return the pattern of :func:`_any_of` for whole words; "n't" is the end of one."""
     patterns = []
     for word in words:
         pattern = re.escape(word).replace(r"\ ", r"\s")
-        is_ending = word.startswith("n") and not word.isalpha()  # n't
+        is_ending = word.startswith("n") and not word.isalpha()  # the contraction n't
         if word[0].isalpha() and not is_ending:
             pattern = rf"(?<!\w){pattern}"
         patterns.append(pattern)

@@ -81,8 +81,8 @@ def _patterns(further_tokens: tuple[str, ...]) -> tuple[re.Pattern[str], re.Patt
 def final_channel(text: str) -> str:
     """Return what stands in the last final channel of a turn.
 
-    A text with other channels only (an analysis that was cut off) says what stands before them. A
-    text without channels comes back unchanged.
+    If there are only other channels (such as an analysis that was cut off), it is what stands
+    before them. A text without channels is returned unchanged.
     """
     turn = _TURN_ENDS.split(text, maxsplit=1)[0]
     finals = list(_FINAL_CHANNEL.finditer(turn))

@@ -7,7 +7,7 @@ from lm_eval_ext.answers.reasoning import outside_reasoning
 from lm_eval_ext.answers.tokens import final_channel, remove_invisible, remove_special_tokens
 
 MAX_CHARACTERS = 100_000
-"""Characters that are read of what a response says outside of its reasoning, its beginning."""
+"""Characters that are read of what a response says outside of its reasoning: the first ones."""
 
 
 class Step(NamedTuple):
@@ -18,11 +18,12 @@ class Step(NamedTuple):
 
 
 def turn_steps(response: str, further_tokens: Sequence[str] = ()) -> list[Step]:
-    """Return the steps to what a response says behind its last thought; the last step has it.
+    """Return the steps from a response to what the model says; the text of the last step is that.
 
-    It is what stands before the thought if nothing follows, and "" if the model says nothing.
-    Steps that change nothing are left out. A thought may be of any length: it is removed from the
-    whole response, and only then is the rest cut to :data:`MAX_CHARACTERS`.
+    What counts stands behind the last thought; if nothing follows it, what stands before it; ""
+    if the model says nothing. Steps that change nothing are left out. A thought may be of any
+    length: it is removed from the whole response, and only then is the rest cut to
+    :data:`MAX_CHARACTERS`.
     """
     steps = [Step("response", response)]
     channel = final_channel(response)
@@ -46,11 +47,11 @@ def _add(steps: list[Step], name: str, text: str) -> None:
         steps.append(Step(name, text))
 
 
-def said(response: str, further_tokens: Sequence[str] = ()) -> str:
-    """Return what a response says, by the stages in :func:`turn_steps`."""
+def turn_text(response: str, further_tokens: Sequence[str] = ()) -> str:
+    """Return what the model says in a response, after the stages of :func:`turn_steps`."""
     return turn_steps(response, further_tokens)[-1].text
 
 
 def is_unfinished(response: str) -> bool:
     """Return whether a response is nothing but a thought that does not end."""
-    return bool(response.strip()) and not said(response).strip()
+    return bool(response.strip()) and not turn_text(response).strip()

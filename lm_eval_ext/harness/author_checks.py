@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 
-def first_problem(
+def problem_of_task(
     config: TaskConfig, card: Card, documents: "Dataset", options: object, *, grouped: bool
 ) -> str:
     """Return the first thing that is wrong with a task file or its documents; "" if all is well.
@@ -41,7 +41,7 @@ def _missing_column(config: TaskConfig, card: Card, documents: "Dataset") -> str
     }
     for key, name in columns.items():
         if str(name).isidentifier() and name not in documents.column_names:
-            # lm-eval would ask the name itself, or take it for the answer.
+            # lm-eval would take the name itself for the prompt or the answer.
             available = ", ".join(documents.column_names) or "none, since there are no documents"
             return f"{key}: documents have no column {name}; they have: {available}"
     return ""

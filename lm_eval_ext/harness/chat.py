@@ -1,4 +1,4 @@
-"""What a chat template changes, the same for every benchmark; docs/chat.md says it to users.
+"""What a chat template changes, the same for every benchmark; docs/chat.md tells users.
 
 - *Prompt.* It becomes the user's turn, unchanged; demonstrations become turns of both.
 - *Instruction.* A prompt that says itself what to do gets none. For one that does not
@@ -22,7 +22,8 @@ from lm_eval_ext.log import get_logger
 _log = get_logger(__name__)
 
 POLICY = "chat-2"
-"""In the signature of what a chat model generated; changes when any of the above does."""
+"""The policy's name in signatures of what a chat model generated; a change of any of the above
+needs a new one."""
 
 
 def warn_of_unfinished_thoughts(task: str, requests: Iterable[Request]) -> None:

@@ -38,8 +38,8 @@ class Prompt(NamedTuple):
     input: str
 
 
-class Chosen(NamedTuple):
-    """The documents for one number of demonstrations and one seed.
+class ChosenDocuments(NamedTuple):
+    """The documents that :meth:`FewshotTask.choose` made for a number of demonstrations and a seed.
 
     Attributes:
         documents: The documents with their demonstrations.
@@ -62,7 +62,7 @@ class FewshotTask(GroupedGenerationTask):
     _seed: int | None = None
 
     def __init__(self, config: TaskConfig) -> None:
-        self._chosen: dict[tuple[int, int], Chosen] = {}
+        self._chosen: dict[tuple[int, int], ChosenDocuments] = {}
         super().__init__(config)
         self.sampler = self  # lm-eval asks its sampler for demonstrations
         self.set_fewshot_seed()
@@ -90,8 +90,8 @@ class FewshotTask(GroupedGenerationTask):
         self._signature["seed"] = str(self._seed)
 
     @property
-    def chosen(self) -> Chosen:
-        """The documents under the present number of demonstrations and seed.
+    def chosen(self) -> ChosenDocuments:
+        """The documents for the present number of demonstrations and seed.
 
         Raises:
             OptionError: No demonstrations are asked for.
@@ -99,10 +99,10 @@ class FewshotTask(GroupedGenerationTask):
         """
         key = (self.config.num_fewshot or 0, self._seed or 0)
         if key not in self._chosen:
-            self._chosen[key] = self._choose(*key)
+            self._chosen[key] = self._choose_or_refuse(*key)
         return self._chosen[key]
 
-    def _choose(self, k: int, seed: int) -> Chosen:
+    def _choose_or_refuse(self, k: int, seed: int) -> ChosenDocuments:
         name = self.config.task
         if k < 1:
             raise OptionError(
@@ -121,7 +121,7 @@ class FewshotTask(GroupedGenerationTask):
             _log.warning(
                 "%s: samples that are left out (%s); the results file names them", name, counts
             )
-        return Chosen(Dataset.from_list(documents), excluded)
+        return ChosenDocuments(Dataset.from_list(documents), excluded)
 
     def test_docs(self) -> Dataset:
         """Return the documents; while lm-eval sets the task up, all samples."""
@@ -138,6 +138,7 @@ class FewshotTask(GroupedGenerationTask):
         write_prompt = super(GroupedTask, self).fewshot_context  # the one for a single prompt
         texts = []
         for prompt in self.prompts(doc):
+            # lm-eval writes the prompt and calls sample() meanwhile, which returns these.
             self._shown = [{**doc, **turn._asdict()} for turn in prompt.demonstrations]
             prompt_doc = {**doc, "input": prompt.input}
             texts.append(write_prompt(prompt_doc, num_fewshot, *args, **kwargs))

@@ -32,7 +32,7 @@ class JudgedText(ReadAnswer):
 def verdict_record(answers: Sequence[Answer]) -> Mapping[str, str | None] | None:
     """Return the fields of a document's verdict for the log of samples.
 
-    None if no answer of the document was judged. Of several judged answers the first counts.
+    If several answers were judged, the first counts. Without any, there is no verdict (None).
     """
     for answer in answers:
         if isinstance(answer, JudgedText):

@@ -81,9 +81,10 @@ class Loader(Generic[OptionsT]):
     """A loading function that can be named in a task's YAML; made by :func:`loader`.
 
     lm-eval calls it with the task's ``metadata``, overlaid with ``--model_args`` and
-    ``--metadata``: more keys than a benchmark knows. The function gets its model of options, made
-    from those that are the benchmark's. Its result is kept for the process, because the check
-    before the model loads (:mod:`lm_eval_ext.harness.preflight`) and lm-eval itself both need it.
+    ``--metadata``, which has more keys than a benchmark knows. The loader picks the benchmark's
+    keys and passes them on as the function's model of options. The result is kept for the process,
+    because the check before the model loads (:mod:`lm_eval_ext.harness.preflight`) and lm-eval
+    itself both need it.
 
     Attributes:
         prefix: The beginning of the benchmark's own metadata keys, such as ``lieder_``.
@@ -117,7 +118,7 @@ class Loader(Generic[OptionsT]):
     def options(self, metadata: Metadata) -> OptionsT:
         """Return the options under this metadata, an instance of the benchmark's model.
 
-        Under a seed for all benchmarks the benchmark's own seed is None.
+        If a seed for all benchmarks is given, the benchmark's own seed is None.
 
         Raises:
             OptionError: An option is not legal, two seeds are given, or a key looks like one of the
@@ -142,8 +143,8 @@ class Loader(Generic[OptionsT]):
         legal = self._benchmark_fields[self.prefix]
         suspects = []
         for key in metadata.keys() - legal:
-            is_similar = get_close_matches(key, legal, cutoff=_MISSPELT_SIMILARITY)
-            if key.startswith(self.prefix) or is_similar:
+            similar_keys = get_close_matches(key, legal, cutoff=_MISSPELT_SIMILARITY)
+            if key.startswith(self.prefix) or similar_keys:
                 suspects.append(key)
         refuse_unknown(suspects, legal)
 
@@ -170,9 +171,12 @@ class Loader(Generic[OptionsT]):
 
 
 def data_environment() -> tuple[tuple[str, str], ...]:
-    """Return our environment variables, which say where data lie, for the key of what is kept."""
-    variables = os.environ.items()
-    return tuple(sorted(item for item in variables if item[0].startswith(_ENVIRONMENT_PREFIX)))
+    """Return our environment variables, which say where data lie: other data need another key."""
+    variables = []
+    for name, value in os.environ.items():
+        if name.startswith(_ENVIRONMENT_PREFIX):
+            variables.append((name, value))
+    return tuple(sorted(variables))
 
 
 def _as_loaded(result: LoadingResult, benchmark: str) -> LoadedTask:
@@ -215,9 +219,8 @@ def loader(
 ) -> Callable[[Callable[[OptionsT], LoadingResult]], Loader[OptionsT]]:
     """Decorate a loading function; see :class:`Loader`.
 
-    The function returns documents as mappings with the same keys. Where there is more to say about
-    them than their own text, :class:`TaskData` says it: where they are from, what was excluded, and
-    the resources that scoring needs.
+    The function returns documents as mappings with the same keys; or :class:`TaskData`, which
+    also says where they are from, what was excluded, and which resources scoring needs.
 
     Args:
         prefix: The beginning of the benchmark's metadata keys.

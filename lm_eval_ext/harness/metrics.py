@@ -1,10 +1,10 @@
 """From the rows of scored documents to lm-eval's metrics, with clustered errors and intervals.
 
 lm-eval logs what ``process_results`` returns with each sample, and makes a metric of every value
-in it. :class:`Scored` gives it the rows to log, and for each metric a :class:`Document` to
-aggregate, which holds the same rows. A metric's value is that of the card's question
-(:mod:`lm_eval_ext.stats.statistics`), whatever the order in which ranks deliver documents. The
-interval goes into the results file with the task's metadata.
+in it. :class:`Scored` gives it the rows to log, and for each metric the :class:`Document` to
+aggregate, which holds the same rows. A metric's value is the answer to the card's question
+(:mod:`lm_eval_ext.stats.statistics`), in whatever order ranks deliver documents. The interval
+goes into the results file with the task's metadata.
 """
 
 from collections.abc import Callable, ItemsView, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ AGGREGATION = "lm_eval_ext"
 
 @register_aggregation(AGGREGATION)  # type: ignore[untyped-decorator]
 def _replaced_by_task(_: Iterable[object]) -> float:
-    """Stand for what :meth:`~lm_eval_ext.harness.task.ExtTask.aggregation` puts in its place."""
+    """Fail: :meth:`~lm_eval_ext.harness.task.ExtTask.aggregation` puts each metric's own here."""
     raise TypeError("this metric is aggregated by the task; set its class to one of lm_eval_ext")
 
 
@@ -91,7 +91,7 @@ class Metrics:
         self.questions = questions
         self.documents_without_rows = 0
         self._estimates: dict[str, list[Estimate]] = {}
-        """By metric the estimates of each filter, in lm-eval's order."""
+        """The estimates of each metric, one per filter in lm-eval's order."""
         self._last_table: tuple[list[Document], DataFrame] | None = None
 
     def aggregation(self) -> dict[str, Aggregation]:
@@ -118,7 +118,7 @@ class Metrics:
         return last_estimate.stderr
 
     def _table(self, documents: list[Document]) -> "DataFrame":
-        """Return the table of rows; it is kept for the next metric, of the very same documents."""
+        """Return the table of rows; it is kept, since the next metric is of the same documents."""
         if self._last_table is None or self._last_table[0] != documents:
             table = frame((str(number), *document) for number, document in enumerate(documents))
             self._last_table = (documents, table)
@@ -127,8 +127,8 @@ class Metrics:
     def check(self, task: str, document_count: int) -> None:
         """Check the estimates of a benchmark that does not ship.
 
-        Where only some of its documents were asked, what no row has may be in others, so that it is
-        a warning.
+        Where only some of its documents were asked, the others may have what no row has: then it
+        is a warning.
 
         Args:
             task: The task's name.
@@ -152,10 +152,10 @@ class Metrics:
                 _log.warning("%s: %s: %s", task, name, problem)
 
     def intervals(self, filters: Sequence[str]) -> dict[str, dict[str, object]]:
-        """Return what the results file notes of each ``metric,filter``.
+        """Return what the results file notes about each ``metric,filter``.
 
-        That is the number of documents and clusters, and the interval with its method and level
-        where there is one.
+        Each note has the numbers of documents and clusters and, where there is an interval, its
+        ends, method and level.
         """
         notes = {}
         for name, estimates in self._estimates.items():

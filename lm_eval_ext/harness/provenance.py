@@ -102,5 +102,5 @@ def describe_many(
 
 
 def describe_embedded(name: str, sha256: str) -> Provenance:
-    """Return the provenance of documents that ship in the package, with the SHA-256 of them."""
+    """Return the provenance of documents that ship in the package, with their SHA-256."""
     return Provenance({name: EMBEDDED}, {name: sha256})

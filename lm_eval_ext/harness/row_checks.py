@@ -1,6 +1,6 @@
 """Checks of the rows that scoring functions return.
 
-The author of a benchmark that does not ship is told of each mistake in a line.
+They run for benchmarks that do not ship, and tell their authors the mistake in one line.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +13,7 @@ def check_rows(rows: object, questions: Iterable[Question]) -> None:
     """Check what a scoring function has returned: rows, or None or [] where there are none.
 
     Raises:
-        TypeError: It is no list of mappings, or a measure's value is no number.
+        TypeError: It is neither a mapping nor a list of mappings, or a value is no number.
         ValueError: The value of a mean is outside the range of the measure's unit.
     """
     if rows is None:
@@ -42,7 +42,7 @@ def _check_value(value: object, measure: Measure) -> None:
 
 
 def missing_values(question: Question, rows: Collection[Row]) -> str:
-    """Return a line about what a question needs and no row has; "" if some row has each of it."""
+    """Return a line about the first thing that a question needs and no row has; "" without any."""
     measure = question.measure
     columns = sorted(set().union(*rows))
     needed = [*measure.value, *question.filter, *measure.groups]

@@ -123,7 +123,7 @@ def result_signature(results: Keys, task: str) -> str:
     system_prompt = str(results.get("system_instruction_sha") or "no")
     parts["system"] = system_prompt[:_REVISION_CHARACTERS]
     parts["lm-eval"] = results.get("lm_eval_version", "?")
-    return "|".join(f"{key}:{_one_part(value)}" for key, value in parts.items())
+    return "|".join(f"{key}:{_part_text(value)}" for key, value in parts.items())
 
 
 def _chat_template(results: Keys) -> str:
@@ -136,5 +136,5 @@ def _chat_template(results: Keys) -> str:
     return str(results.get("chat_template_sha") or "yes")[:_REVISION_CHARACTERS]
 
 
-def _one_part(value: object) -> str:
+def _part_text(value: object) -> str:
     return one_line(str(value), limit=_MAX_PART_CHARACTERS).replace("|", "/")

@@ -31,7 +31,7 @@ from lm_eval_ext.answers.reasoning import with_opened_thought
 from lm_eval_ext.cards import Card, Trial, card_in, cards
 from lm_eval_ext.errors import DataError, OptionError, author_errors
 from lm_eval_ext.harness import chat, missing, signature
-from lm_eval_ext.harness.author_checks import first_problem
+from lm_eval_ext.harness.author_checks import problem_of_task
 from lm_eval_ext.harness.judged import verdict_record
 from lm_eval_ext.harness.lm_eval_types import Answer, Doc, TaskConfig
 from lm_eval_ext.harness.loading import Loader
@@ -56,9 +56,9 @@ CONTEXT = "context"
 class ExtTask(ConfigurableTask):
     """A task with one request for each document, and the base of all others.
 
-    What it adds to lm-eval's: rows of scores in the samples, and metrics that are the card's
-    questions to them; a signature in what it dumps; documents with missing answers, which count in
-    no metric; one policy for chat templates (:mod:`.chat`).
+    To lm-eval's task it adds rows of scores in the samples, and metrics that are the card's
+    questions about these rows; a signature in what it dumps; documents with missing answers, which
+    count in no metric; and one policy for chat templates (:mod:`.chat`).
 
     Attributes:
         card: The benchmark's card.
@@ -79,7 +79,8 @@ class ExtTask(ConfigurableTask):
         if config is None:  # for a copy
             return super().__new__(cls)  # type: ignore[no-any-return]
         own_config = task_config(config)
-        task = super().__new__(own_config.pop("class", cls))
+        task_class = own_config.pop("class", cls)
+        task = super().__new__(task_class)
         if not isinstance(task, cls):
             raise DataError(
                 f"{own_config['task']}: its class must derive from its file's, {cls.__name__}"
@@ -101,7 +102,7 @@ class ExtTask(ConfigurableTask):
         self.resources = loaded.resources
         self._excluded = {cause: list(ids) for cause, ids in loaded.excluded.items()}
         self.prepare(config)
-        problem = first_problem(
+        problem = problem_of_task(
             config,
             self.card,
             self.dataset["test"],
@@ -118,7 +119,7 @@ class ExtTask(ConfigurableTask):
         ]
         chat.defer_generation_settings(config["task"])
         super().__init__(config=config)
-        # As the file has them: --predict_only and --gen_kwargs replace them later.
+        # Kept as the file has them: --predict_only and --gen_kwargs replace them later.
         self._functions = {key: config.get(key) for key in FUNCTIONS}
         self._signature = signature.task_signature(
             config["task"], config["metadata"], loaded.provenance, self._signed_options()
@@ -133,9 +134,9 @@ class ExtTask(ConfigurableTask):
         return options
 
     def fewshot_docs(self) -> Dataset | None:
-        """Return None where demonstrations are locked out.
+        """Return the documents to draw demonstrations from; None without demonstrations.
 
-        lm-eval would read all documents for them.
+        lm-eval would read all documents for none.
         """
         if self.config.num_fewshot == 0:
             return None
@@ -269,9 +270,9 @@ class ExtTask(ConfigurableTask):
     def _sign_run(self, limit: int | None, samples: list[int] | None) -> dict[str, str]:
         """Return the parts of the signature that depend on the run."""
         parts = {}
-        chosen = sorted(samples or self._trial(limit))
-        if chosen:
-            parts["samples"] = signature.digest(chosen)
+        positions = sorted(samples or self._trial(limit))
+        if positions:
+            parts["samples"] = signature.digest(positions)
         if self._generates_chat:
             parts["answers"] = chat.POLICY
             instruction = self.chat_instruction()
@@ -293,7 +294,7 @@ class ExtTask(ConfigurableTask):
         return f"{instruction}\n\n{text}" if instruction else text
 
     def _trial(self, limit: int | None) -> list[int]:
-        """Return the positions of the documents under a limit; none for all documents."""
+        """Return the positions of the documents that a limit leaves; [] if it leaves all."""
         if not limit or limit >= len(self.eval_docs):
             return []
         trial = self.card.trial or Trial(stratify_by=(self.card.cluster.column,))
@@ -309,21 +310,21 @@ class ExtTask(ConfigurableTask):
     ) -> Iterator[tuple[int, Doc]]:
         """Return the documents to ask with their positions; under a limit spread over all."""
         documents = self.eval_docs
-        chosen = [] if samples else self._trial(limit)
-        if chosen:
-            pairs = ((position, documents[position]) for position in chosen)
+        positions = [] if samples else self._trial(limit)
+        if positions:
+            pairs = ((position, documents[position]) for position in positions)
             return islice(pairs, rank, None, world_size)
-        every: Iterator[tuple[int, Doc]] = super().doc_iterator(
+        documents_of_rank: Iterator[tuple[int, Doc]] = super().doc_iterator(
             rank=rank, limit=limit, world_size=world_size, samples=samples
         )
-        return every
+        return documents_of_rank
 
     def dump_config(self) -> TaskConfig:
         """Return what lm-eval writes into the results file: the configuration, signed."""
         dumped: TaskConfig = super().dump_config()
         config_digest = signature.config_digest(dumped, self._functions)
         if self._generates_chat and self._user_stops is None:
-            # As it was used; the signature has the task's own, and that there was a template.
+            # The stop strings that were used; the signature has the task's own beside "chat".
             dumped["generation_kwargs"] = {**dumped["generation_kwargs"], "until": []}
         shipped_card = cards().get(self.card.name)
         if not shipped_card:
@@ -450,9 +451,9 @@ class GroupedTask(ExtTask):
     """
 
     def doc_to_text(self, doc: Doc, doc_to_text: object = None) -> str:
-        """Return the text of one prompt; of a whole document its different prompts as one text.
+        """Return the text of one prompt; for a whole document, its different prompts joined.
 
-        lm-eval expects a text here. Requests are made from one prompt after the other
+        lm-eval expects a single text here. Requests are made from the prompts one by one
         (:meth:`fewshot_context`).
         """
         contexts = doc.get(CONTEXT)

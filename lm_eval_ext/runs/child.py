@@ -1,9 +1,10 @@
 """The process that evaluates one model: lm-eval's own command line, with four differences.
 
-Where all tasks are ours or the user's, no others are indexed. The results file also says which run
-it is of, and how many tokens requests and answers have. Servers are asked more patiently
-(:mod:`.servers`). It ends when the process that started it ends, even if that was killed, so that
-no orphaned evaluation keeps a GPU.
+- Where all tasks are ours or the user's, no others are indexed.
+- The results file also says which run it is of, and how many tokens requests and answers have.
+- Servers are asked more patiently (:mod:`.servers`).
+- The process ends when the one that started it ends, even if that was killed, so that no orphaned
+  evaluation keeps a GPU.
 
     python -m lm_eval_ext.runs.child KEYS CONFIG WEIGHTS
 """
@@ -88,8 +89,8 @@ def index_only_needed(build: BuildIndex, names: Collection[str]) -> BuildIndex:
 def add_run_facts(evaluate: Evaluate, keys: Mapping[str, str], weights: str = "") -> Evaluate:
     """Return lm-eval's ``evaluate``, whose results also have the keys, weights and tokens.
 
-    lm-eval counts no tokens. The model's own tokenizer counts them after the evaluation, whether
-    a response was computed or came from the cache: it is what the task takes.
+    lm-eval counts no tokens. The model's own tokenizer counts them after the evaluation, and
+    counts responses from the cache as well: the figure says what the task costs.
     """
 
     def evaluate_and_add(*args: object, **options: Any) -> Results | None:

@@ -18,7 +18,7 @@ _TAIL_BYTES = 64_000
 """The end of a log in which an error is looked for."""
 
 _KILLED = 9
-"""The number of SIGKILL, which Python has no name for on Windows."""
+"""The number of SIGKILL, for which Python has no name on Windows."""
 
 _RANK_VARIABLE = re.compile(
     r"(LOCAL_|GROUP_|ROLE_|NODE_)?(RANK|WORLD_SIZE)|ROLE_NAME|MASTER_(ADDR|PORT)|TORCHELASTIC_\w+"

@@ -71,7 +71,7 @@ NO_LOCKS = (
 _NO_LOCKS_ERRORS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 _FULL_BYTES = 100_000
-"""Where fewer are free, a disk counts as full."""
+"""Free bytes below which a disk counts as full."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Job:
     weights: str = ""
 
     def missing(self) -> list[str]:
-        """Return the names of which there are no results at the moment."""
+        """Return the names that have no results at the moment."""
         try:
             results_files = read_results(self.folder, include_failed_training=True)
         except LmEvalExtError:
@@ -243,7 +243,7 @@ class Job:
         """Evaluate these tasks, report the time, and return the problem, if there is one."""
         started = time.monotonic()
         stem = _file_stem("+".join(names))
-        _gather(self.folder / CACHE, self._cache_stem(stem), self.weights)
+        _gather_caches(self.folder / CACHE, self._cache_stem(stem), self.weights)
         log = self.folder / CACHE / f"{stem}.log"
         part_folder = self.folder / f".part-{stem}"
         shutil.rmtree(part_folder, ignore_errors=True)  # of a run that was killed
@@ -312,8 +312,8 @@ def _file_stem(text: str) -> str:
     return text if _FILE_NAME.fullmatch(text) else digest(text)
 
 
-def _gather(folder: Path, stem: str, weights: str) -> None:
-    """Add the responses of other caches of the same weights, such as of an interrupted run.
+def _gather_caches(folder: Path, stem: str, weights: str) -> None:
+    """Copy into a cache the responses of others of the same weights, such as an interrupted run's.
 
     A cache is a table of sqlitedict's; each process (rank) of an evaluation has its own.
     """
@@ -491,10 +491,11 @@ def run_keys(
     """
     config = lm_eval_config(settings)
     options = [getattr(config, name) for name in _RUN_OPTIONS]
-    same_model = [identity(settings), options, limit and float(limit), version("lm_eval")]
+    asked_documents = None if limit is None else float(limit)
+    shared_by_tasks = [identity(settings), options, asked_documents, version("lm_eval")]
     if weights:
-        same_model.append(weights)
-    return {name: digest([*same_model, task]) for name, task in tasks.items()}
+        shared_by_tasks.append(weights)
+    return {name: digest([*shared_by_tasks, task]) for name, task in tasks.items()}
 
 
 def _parse_metadata(text: str) -> Metadata:
@@ -523,9 +524,9 @@ def check_same_model(folder: Path, model: ModelFile) -> None:
         kept_identity = identity(read_yaml(kept_file, TypeAdapter(dict[str, Any])))
     except DataError as error:
         raise DataError(f"{error}; remove {folder} to start again") from None
-    now = identity(model.settings)
-    if kept_identity != now:
+    new_identity = identity(model.settings)
+    if kept_identity != new_identity:
         raise DataError(
             f"{model.path}: {folder} holds results of {kept_identity}, and the file now says "
-            f"{now}; rename the file, or remove the folder"
+            f"{new_identity}; rename the file, or remove the folder"
         )

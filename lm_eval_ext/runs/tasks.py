@@ -18,7 +18,7 @@ from lm_eval_ext.task_folder import tasks_folder
 from lm_eval_ext.text import names_in, one_line
 
 TaskIdentity: TypeAlias = Mapping[str, object]
-"""What makes each task of a name the same as before: its signature, or its version."""
+"""By task, what makes it the same as before: its part of the signature, or its version."""
 
 FILE_SUFFIX = ".yaml"
 
@@ -45,11 +45,11 @@ class Selection:
             metadata_keys: The keys of ``metadata`` alone, whose spelling is checked.
 
         Returns:
-            For each name, what makes its tasks the same as before: of one of ours, the part of
-            the signature that the task knows; of the user's, the version. lm-eval's tasks have
-            the version of lm-eval, so nothing is said of them. A name whose tasks are part of
-            another's is left out, as in ``lieder*``, since lm-eval refuses a task that comes
-            twice.
+            For each name, what makes its tasks the same as before: for a task of ours, the part
+            of the signature that the task knows; for one of the user's, the version; for
+            lm-eval's, nothing, since they change only with lm-eval itself. A name whose tasks
+            are part of another's is left out, as in ``lieder*``, since lm-eval refuses a task
+            that comes twice.
 
         Raises:
             LmEvalExtError: Data are missing or broken, or an option of a task is wrong.

@@ -1,4 +1,4 @@
-"""Which weights a model has, without reading them: so that other weights get other results."""
+"""Tells which weights a model has without reading them, so that others get other results."""
 
 import json
 import os
@@ -56,12 +56,15 @@ def _files_of(folder: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def _commit(name: str, revision: str) -> str:
-    """Return the commit of a model of the hub in the local cache; "" if it is not there."""
+    """Return the commit of a model of the hub: the revision, or what the local cache has for it.
+
+    It is "" if the cache does not have the revision.
+    """
+    if _COMMIT.fullmatch(revision):
+        return revision
     home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
     cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
     file = cache / f"models--{name.replace('/', '--')}" / "refs" / revision
-    if _COMMIT.fullmatch(revision):
-        return revision
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, ValueError):

@@ -20,7 +20,7 @@ from lm_eval_ext.answers.markdown import (
 )
 from lm_eval_ext.answers.reader import UNREAD, AnswerReader, ReadAnswer, ReaderOptions
 from lm_eval_ext.answers.reasoning import with_opened_thought
-from lm_eval_ext.answers.turn import MAX_CHARACTERS, said
+from lm_eval_ext.answers.turn import MAX_CHARACTERS, turn_text
 from lm_eval_ext.benchmarks.cogs.answers import READER as COGS_READER
 from lm_eval_ext.benchmarks.conceptual.answers import reader_for
 from lm_eval_ext.benchmarks.conceptual.records import Option
@@ -65,7 +65,7 @@ def cases() -> list[object]:
 @pytest.mark.parametrize(("response", "text"), cases())
 def test_tokens_channels_and_reasoning_are_no_part_of_a_turn(response: str, text: str) -> None:
     """They go, as invisible characters do; texts that look like them stay."""
-    assert said(response) == text
+    assert turn_text(response) == text
 
 
 def forms_of_an_answer() -> list[str]:
@@ -121,7 +121,7 @@ def test_an_answer_behind_a_thought_of_any_length_is_read(form: str, name: str) 
 
 def test_an_unended_text_is_read_to_a_limit() -> None:
     """The text outside of reasoning is cut, so that no response costs more than that."""
-    assert len(said("ice " * 100_000)) == MAX_CHARACTERS
+    assert len(turn_text("ice " * 100_000)) == MAX_CHARACTERS
 
 
 def test_a_thought_that_the_prompt_opened_is_one() -> None:

@@ -47,7 +47,7 @@ from lm_eval_ext.answers.markdown import (
     without_tables,
 )
 from lm_eval_ext.answers.reader import AnswerReader, ReaderOptions
-from lm_eval_ext.answers.turn import Step, said
+from lm_eval_ext.answers.turn import Step, turn_text
 from lm_eval_ext.benchmarks.diner import phrases
 from lm_eval_ext.benchmarks.diner.glossary import (
     CHINESE,
@@ -112,7 +112,7 @@ def name_of(response: str) -> str:
 
 def plain(response: str) -> str:
     """Return the text of a response that may contain an answer, without markup."""
-    return without_markup(normal_characters(said(response)))
+    return without_markup(normal_characters(turn_text(response)))
 
 
 def normal_characters(text: str) -> str:
