@@ -4,7 +4,7 @@ import re
 import sqlite3
 from contextlib import closing
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import get_args
 
 import pytest
@@ -23,16 +23,14 @@ pytestmark = pytest.mark.xdist_group("demonstration texts")
 RECIPE = read_recipe("demo")
 EXAMPLES = magnifico_mini.content()
 QUESTIONS = [*EXAMPLES.examples, *EXAMPLES.combinations, *EXAMPLES.solved]
-FORMS = [
-    example for part in ("dev", "id", "testlex", "gen") for example in cogs_mini.examples(part)
-]
+FORMS = list(chain.from_iterable(map(cogs_mini.examples, ("dev", "id", "testlex", "gen"))))
 GROUPS = [*lieder.mini()]
 for experiment in get_args(Experiment):
     GROUPS += lieder.drawn(200, "seed 0", experiment)
 
 
 def discourses() -> list[str]:
-    """The contexts of LIEDER's tasks, alone and with each continuation."""
+    """Return the contexts of LIEDER's tasks, alone and with each continuation."""
     texts = []
     for group in GROUPS:
         for sentence in group.sentences:
@@ -41,10 +39,10 @@ def discourses() -> list[str]:
 
 
 def recipes() -> list[str]:
-    """The recipes of DiNeR's tasks."""
+    """Return the recipes of DiNeR's tasks."""
     texts: list[str] = []
-    for split, part in (("tmcd", "test"), ("tmcd", "valid"), ("random", "test")):
-        texts += diner_mini.split(split)[part]["instructions"]
+    for split, section in (("tmcd", "test"), ("tmcd", "valid"), ("random", "test")):
+        texts += diner_mini.split(split)[section]["instructions"]
     return texts
 
 
@@ -54,50 +52,51 @@ TASK_TEXTS: dict[str, list[str]] = {
     "diner": recipes(),
     "magnifico": [question.question for question in QUESTIONS],
 }
-"""What tasks ask, and what chose the settings: ``dev``, ``valid`` and support examples."""
+"""The texts of tasks, and those that chose settings: ``dev``, ``valid`` and support examples."""
 
 ANSWERS = [*(form.form for form in FORMS), *(question.query for question in QUESTIONS)]
-"""What is to be written, where one answer belongs to one question."""
+"""The right answers of tasks in which an answer belongs to one question."""
 
 RUN = 13
+"""Words in a row that no text of a task may share with a text that is trained on."""
 
 Words = tuple[str, ...]
 
 
 @cache
 def material() -> Material:
-    """All that the recipe `demo` trains on: seconds, which collecting the tests does not need."""
+    """Return all that the recipe `demo` trains on: seconds, which collecting does not need."""
     return prepare(RECIPE.source, RECIPE.data, 0)
 
 
 def queries() -> list[tuple[str, str]]:
-    """The training texts about databases."""
+    """Return the training texts about databases."""
     return [pair for pair in material().train if pair[0].endswith("SELECT")]
 
 
 def words(text: str) -> Words:
-    """Words and Chinese characters: case, signs and spaces do not count."""
+    """Return words and Chinese characters: case, signs and spaces do not count."""
     return tuple(re.findall(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+", text.lower()))
 
 
 def runs(text: Words) -> set[Words]:
-    """All runs of so many words in a text."""
+    """Return all runs of so many words in a text."""
     return {text[start : start + RUN] for start in range(len(text) - RUN + 1)}
 
 
 def question_in(prompt: str) -> str:
-    """The description and the question of a prompt about a database; the whole of another one."""
+    """Return description and question of a prompt about a database; all of another prompt."""
     return prompt.rpartition(training.INSTRUCTION)[2].removesuffix("SELECT")
 
 
 def sections(prompt: str) -> list[str]:
-    """A prompt, its question alone, and the recipes that it quotes."""
+    """Return a prompt, its question alone, and the recipes that it quotes."""
     return [prompt, prompt.rpartition("-- ")[2], *re.findall("“(.*)”", prompt)]
 
 
 @cache
 def trained_words() -> tuple[set[Words], set[Words]]:
-    """The words of each section that is trained on, and all runs of words."""
+    """Return the words of each section that is trained on, and all runs of words."""
     trained_sections: set[Words] = set()
     trained_runs: set[Words] = set()
     for prompt, answer in material().train:
@@ -108,8 +107,10 @@ def trained_words() -> tuple[set[Words], set[Words]]:
 
 
 def test_prompts_and_vocabulary_have_no_tables() -> None:
-    prompts = [question_in(prompt) for prompt, _ in material().train]
-    assert not any("CREATE TABLE" in text for text in (*prompts, *material().vocabulary))
+    for prompt, _ in material().train:
+        assert "CREATE TABLE" not in question_in(prompt), prompt
+    for text in material().vocabulary:
+        assert "CREATE TABLE" not in text, text
 
 
 def test_sentences_that_are_trained_on_would_be_found() -> None:

@@ -66,12 +66,12 @@ def test_jobs_are_submitted_once_and_go_on_after_they_were_put_back(
 
     out = tmp_path / "out"
     log = out / "sound" / "cache" / "lieder_mini.log"
-    until(log.exists, "the job never starts")
+    until(log.exists, "the start of the job")
     cluster.ask("scancel", "--signal=USR2", numbers["lieder_mini"])  # as before its time is over
-    until(lambda: len(list(out.glob("sound/results_*.json"))) == 2, "it never ends")
+    until(lambda: len(list(out.glob("sound/results_*.json"))) == 2, "two results")
     (error,) = out.glob(f".slurm/{numbers['lieder_mini']}_*.err")
     assert "this job is timed-out" in error.read_text()
-    until(lambda: not cluster.ask("squeue", "--noheader"), "the queue is never empty")
+    until(lambda: not cluster.ask("squeue", "--noheader"), "an empty queue")
     done = submitted()
     assert (done.returncode, done.stderr.strip()) == (0, "nothing to do")
 
@@ -121,13 +121,13 @@ def test_predictions_are_judged_in_parts_and_a_killed_one_is_repeated_alone(
         files = tmp_path.glob(f"divided.csv.*.{part}-of-2.part")
         return sum(file.read_text().count("{") for file in files)
 
-    until(lambda: verdicts(1) >= 3 and verdicts(2) == 3, "the jobs never come to the endless query")
+    until(lambda: verdicts(1) >= 3 and verdicts(2) == 3, "the jobs come to the endless query")
     cluster.ask("scancel", "--signal=KILL", "--full", numbers[0])
-    until(lambda: not cluster.ask("squeue", "--noheader"), "the queue is never empty")
+    until(lambda: not cluster.ask("squeue", "--noheader"), "an empty queue")
     assert not divided.exists()
     again = score_by_slurm()
     assert re.findall(r"part (\d) of 2: submitted", again.stderr) == ["1"], again
-    until(lambda: not cluster.ask("squeue", "--noheader"), "the queue is never empty")
+    until(lambda: not cluster.ask("squeue", "--noheader"), "an empty queue")
 
     joined = score_by_slurm()
     assert (joined.returncode, joined.stdout.splitlines()[0]) == (

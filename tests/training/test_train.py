@@ -38,9 +38,11 @@ def test_a_line_says_what_takes_long(
     monkeypatch.setattr(progress, "QUIET_S", 0.0)
     monkeypatch.setattr(progress, "_POLL_S", 0.01)
     with progress.Activity("loading the model") as activity:
-        until(lambda: "loading the model (0 s)" in capfd.readouterr().err, "no line")
+        until(lambda: "loading the model (0 s)" in capfd.readouterr().err, "a line about loading")
         activity.change("working on step 3 of 6")
-        until(lambda: "working on step 3 of 6 (0 s)" in capfd.readouterr().err, "no other line")
+        until(
+            lambda: "working on step 3 of 6 (0 s)" in capfd.readouterr().err, "a line about step 3"
+        )
     capfd.readouterr()
     time.sleep(0.05)
     assert not capfd.readouterr().err
