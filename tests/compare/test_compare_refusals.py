@@ -13,39 +13,61 @@ from lm_eval_ext.results.query import ScoreQuery
 Changed = Callable[..., Path]
 
 
-def against(folder: Path, runs: Path, tasks: str = "lieder_mini", **options: Any) -> Any:
+Sample = dict[str, Any]
+EditRow = Callable[[int, Sample], Sample]
+"""A function that gets the number of a logged sample and returns the sample as it is to be."""
+
+
+def against_poor(
+    folder: Path, runs: Path, tasks: str = "lieder_mini", **options: Any
+) -> tuple[str, str]:
+    """Compare a run with the run ``poor``; return the text, and what was refused."""
     return run([folder, runs / "poor"], ScoreQuery(), tasks=tasks, **options)
 
 
-def change_fifth(number: int, row: dict[str, Any], key: str) -> dict[str, Any]:
-    """Change a key of document 5.
+def changing_fifth(key: str) -> EditRow:
+    """Return a function that changes a key of document 5.
 
     ``arguments`` changes its last request, since lm-eval's prompt_hash is of the first only.
     """
-    if number != 5:
-        return row
-    if key == "arguments":
-        last_request = max(row["arguments"])
-        row["arguments"][last_request]["arg_0"] += " Really."
-    else:
-        row[key] = "0" * 64
-    return row
+
+    def edit_row(number: int, sample: Sample) -> Sample:
+        if number != 5:
+            return sample
+        if key == "arguments":
+            last_request = max(sample["arguments"])
+            sample["arguments"][last_request]["arg_0"] += " Really."
+        else:
+            sample[key] = "0" * 64
+        return sample
+
+    return edit_row
+
+
+def setting(key: str, value: object) -> EditRow:
+    """Return a function that sets a key of every sample."""
+
+    def edit_row(_number: int, sample: Sample) -> Sample:
+        return {**sample, key: value}
+
+    return edit_row
 
 
 def test_different_right_answers_are_refused(changed: Changed, runs: Path) -> None:
-    folder = changed(edit_row=lambda number, row: change_fifth(number, row, "target_hash"))
+    folder = changed(edit_row=changing_fifth("target_hash"))
     with pytest.raises(DataError, match="had different right answers"):
-        against(folder, runs)
+        against_poor(folder, runs)
 
 
 @pytest.mark.parametrize("key", ["prompt_hash", "arguments"])
 def test_different_prompts_are_refused_unless_the_user_allows_them(
     changed: Changed, runs: Path, key: str
 ) -> None:
-    folder = changed(edit_row=lambda number, row: change_fifth(number, row, key))
+    folder = changed(edit_row=changing_fifth(key))
     with pytest.raises(DataError, match="had different prompts"):
-        against(folder, runs)
-    assert "Accuracy" in against(folder, runs, across_settings=True)[0]
+        against_poor(folder, runs)
+    text, _ = against_poor(folder, runs, across_settings=True)
+    assert "Accuracy" in text
 
 
 def resigned(changed: Changed, key: str, value: str) -> Path:
@@ -60,16 +82,16 @@ def resigned(changed: Changed, key: str, value: str) -> Path:
 @pytest.mark.parametrize(
     ("key", "value", "named"),
     [
-        ("sha256", "ffff", "digest of the data"),
-        ("scoring", "other", "scoring"),
-        ("version", "2.0", "version"),
+        pytest.param("sha256", "ffff", "digest of the data", id="data"),
+        pytest.param("scoring", "other", "scoring", id="scoring"),
+        pytest.param("version", "2.0", "version", id="version"),
     ],
 )
 def test_different_signatures_are_refused(
     changed: Changed, runs: Path, key: str, value: str, named: str
 ) -> None:
     with pytest.raises(DataError, match=named) as caught:
-        against(resigned(changed, key, value), runs)
+        against_poor(resigned(changed, key, value), runs)
     assert value.partition(".")[0] in str(caught.value)
 
 
@@ -77,7 +99,8 @@ def test_different_signatures_are_refused(
 def test_signatures_may_differ_in_what_changes_no_score(
     changed: Changed, runs: Path, key: str, value: str
 ) -> None:
-    assert against(resigned(changed, key, value), runs)[0]
+    text, _ = against_poor(resigned(changed, key, value), runs)
+    assert text
 
 
 def test_a_latex_table_has_each_signature_once(changed: Changed, runs: Path) -> None:
@@ -90,12 +113,12 @@ def test_a_latex_table_has_each_signature_once(changed: Changed, runs: Path) -> 
 
 def test_a_run_in_which_all_answers_are_missing_is_refused(changed: Changed, runs: Path) -> None:
     with pytest.raises(DataError, match="share no document"):
-        against(changed(edit_row=lambda _, row: {**row, "metrics": []}), runs)
+        against_poor(changed(edit_row=setting("metrics", [])), runs)
 
 
 def test_one_refused_task_does_not_hide_the_others(changed: Changed, runs: Path) -> None:
-    folder = changed(edit_row=lambda _, row: {**row, "prompt_hash": "x"})
-    text, refused = against(folder, runs, "lieder_mini,cogs_mini_id")
+    folder = changed(edit_row=setting("prompt_hash", "x"))
+    text, refused = against_poor(folder, runs, "lieder_mini,cogs_mini_id")
     assert "different prompts" in refused
     assert "not compared" in text
     assert "Exact match" in text
@@ -105,7 +128,7 @@ def test_a_run_that_cannot_be_compared_does_not_stop_the_others(
     changed: Changed, runs: Path, tmp_path: Path
 ) -> None:
     """Two of three models are compared; the third is named."""
-    folder = changed(edit_row=lambda number, row: change_fifth(number, row, "target_hash"))
+    folder = changed(edit_row=changing_fifth("target_hash"))
     text, refused = run([folder, runs / "poor", runs / "same"], ScoreQuery(), tasks="lieder_mini")
     assert "different right answers" in refused
     assert "° " in text
