@@ -17,16 +17,21 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 TASK = "cogs_mini_id"
 
+Documents = list[dict[str, Any]]
+"""A task's documents, as ``load_documents`` returns them."""
+
 
 @pytest.fixture(scope="module")
-def documents() -> list[dict[str, Any]]:
+def documents() -> Documents:
+    """All documents of the task."""
     return lm_eval_ext.load_documents(TASK)
 
 
-def headline(results: lm_eval_ext.Results) -> Any:
-    """The row of a single task's headline."""
+def headline(results: lm_eval_ext.Results) -> dict[str, Any]:
+    """Return the row of a single task's headline."""
     figures = results.to_dataframe()
-    (row,) = figures[figures.headline].to_dict("records")
+    rows: list[dict[str, Any]] = figures[figures.headline].to_dict("records")
+    (row,) = rows
     return row
 
 
@@ -42,7 +47,9 @@ def test_public_names_are_imported_when_they_are_used() -> None:
     assert not heavy & set(done.stdout.split())
 
 
-def test_some_documents_in_any_order_and_missing_answers(documents: list[dict[str, Any]]) -> None:
+def test_some_documents_can_be_scored_in_any_order_and_without_all_answers(
+    documents: Documents,
+) -> None:
     chosen = [documents[index] for index in (40, 3, 7, 120)]
     answers = [chosen[0]["form"], "x", None, chosen[3]["form"]]
     results = lm_eval_ext.score(TASK, chosen, answers)
@@ -80,9 +87,7 @@ def test_log_probabilities_are_scored() -> None:
     assert headline(lm_eval_ext.score("lieder_mini", docs, felicitous))["value"] == 1.0
 
 
-def test_scores_with_a_folder_are_read_like_a_run(
-    documents: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_scores_with_a_folder_are_read_like_a_run(documents: Documents, tmp_path: Path) -> None:
     answers = [document["form"] if number % 3 else "x" for number, document in enumerate(documents)]
     scored = lm_eval_ext.score(TASK, documents, answers, output=tmp_path, model="some/model")
     lm_eval_ext.score(TASK, documents[:9], answers[:9], output=tmp_path, model="some/model")
@@ -101,13 +106,18 @@ def test_scores_with_a_folder_are_read_like_a_run(
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [
-        ("cogs_mini_idd", {}, "no task 'cogs_mini_idd'; did you mean cogs_mini_id"),
-        ("cogs_mini", {}, "no task 'cogs_mini'; did you mean"),
-        (TASK, {"cog_seed": 7}, "cog_seed"),
+        pytest.param(
+            "cogs_mini_idd",
+            {},
+            "no task 'cogs_mini_idd'; did you mean cogs_mini_id",
+            id="a misspelt task",
+        ),
+        pytest.param("cogs_mini", {}, "no task 'cogs_mini'; did you mean", id="a group"),
+        pytest.param(TASK, {"cog_seed": 7}, "cog_seed", id="a misspelt option"),
     ],
 )
 def test_unknown_tasks_and_options_are_named(
-    task: str, options: dict[str, Any], message: str
+    task: str, options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(LmEvalExtError, match=message):
         lm_eval_ext.load_documents(task, **options)
@@ -124,7 +134,7 @@ def test_unknown_tasks_and_options_are_named(
     ],
 )
 def test_documents_and_answers_that_do_not_fit_are_refused(
-    documents: list[dict[str, Any]], count: int, answers: list[Any], message: str
+    documents: Documents, count: int, answers: list[Any], message: str
 ) -> None:
     """The documents are so many copies of the first one."""
     copies = [documents[0] for _ in range(count)]
@@ -132,7 +142,7 @@ def test_documents_and_answers_that_do_not_fit_are_refused(
         lm_eval_ext.score(TASK, copies, answers)
 
 
-def test_a_document_of_another_task_is_refused(documents: list[dict[str, Any]]) -> None:
+def test_a_document_of_another_task_is_refused(documents: Documents) -> None:
     changed = {**documents[0], "sentence": "?"}
     with pytest.raises(OptionError, match="1 documents, 0 of them"):
         lm_eval_ext.score(TASK, [changed], ["x"])
