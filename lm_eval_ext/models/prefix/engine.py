@@ -16,6 +16,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
+from lm_eval_ext.models.prefix.packed import PackedLinears
 from lm_eval_ext.models.prefix.tree import IntArray, Pack
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Blocks:
     """Blocks of new tokens that attend in one call, padded to equal sizes.
 
     Attributes:
+        memory: The keys and values that they attend to.
         queries: Which of the new tokens (blocks x queries); a slice stands for one block.
         slots: The slots that any token of a block attends to (blocks x slots); a slice as well.
         mask: Which slots each query attends to (blocks x queries x slots).
@@ -41,6 +43,7 @@ class Blocks:
         slot_positions: The slots' positions (blocks x slots).
     """
 
+    memory: "Slots"
     queries: Index
     slots: Index
     mask: torch.Tensor
@@ -80,30 +83,32 @@ class Slots:
         self.size = size
         self.layers: dict[int, list[torch.Tensor]] = {}
 
-    def write(self, layer: int, index: Index, *states: torch.Tensor) -> list[torch.Tensor]:
-        """Put keys and values (heads x new tokens x size) into slots, and return those of all."""
+    def write(self, layer: int, index: Index, *states: torch.Tensor) -> None:
+        """Put keys and values (heads x new tokens x size) into slots."""
         if layer not in self.layers:
             self.layers[layer] = [
                 state.new_empty((len(state), self.size, state.shape[-1])) for state in states
             ]
         for memory, state in zip(self.layers[layer], states, strict=True):
             memory[:, index] = state
-        return self.layers[layer]
 
     def keep(self, index: IntArray) -> None:
         """Move some slots to the beginning, in this order; the others may be overwritten."""
-        for layer, kept_states in self.copy(index).layers.items():
-            for memory, kept in zip(self.layers[layer], kept_states, strict=True):
-                memory[:, : len(index)] = kept
+        numbers = torch.from_numpy(index)
+        for memories in self.layers.values():
+            for memory in memories:
+                memory[:, : len(index)] = memory.index_select(1, numbers.to(memory.device))
 
-    def copy(self, index: IntArray) -> "Slots":
-        """Return a copy of some slots, in this order."""
-        slots = Slots(len(index))
+    def copy(self, index: IntArray, room: int) -> "Slots":
+        """Return a copy of some slots, in this order, with room for more behind them."""
+        slots = Slots(len(index) + room)
         numbers = torch.from_numpy(index)
         for layer, memories in self.layers.items():
-            slots.layers[layer] = [
-                memory.index_select(1, numbers.to(memory.device)) for memory in memories
-            ]
+            slots.layers[layer] = []
+            for memory in memories:
+                copied = memory.new_empty((len(memory), slots.size, memory.shape[-1]))
+                copied[:, : len(index)] = memory.index_select(1, numbers.to(memory.device))
+                slots.layers[layer].append(copied)
         return slots
 
     @property
@@ -113,20 +118,33 @@ class Slots:
 
 
 @dataclass(frozen=True)
+class Write:
+    """Where keys and values of new tokens go.
+
+    Attributes:
+        memory: All keys and values of some texts.
+        slots: The slots that they get there.
+        tokens: Which of the new tokens.
+    """
+
+    memory: Slots
+    slots: slice
+    tokens: slice
+
+
+@dataclass(frozen=True)
 class Pass:
     """A forward pass, as far as attention has to know it.
 
     Attributes:
-        slots: Keys and values.
-        new_slots: The slots of new tokens.
+        writes: Where keys and values of new tokens go.
         blocks: The slots that new tokens attend to.
         last_layer_blocks: The same in the last layer, for tokens whose logits are needed.
         needed: The new tokens whose logits are needed.
         windows: Each layer that has attended, with its sliding window.
     """
 
-    slots: Slots
-    new_slots: Index
+    writes: Sequence[Write]
     blocks: Sequence[Blocks]
     last_layer_blocks: Sequence[Blocks]
     needed: IntArray
@@ -164,15 +182,17 @@ def attend(  # noqa: PLR0917 (transformers' signature)
     if module.layer_idx in prefix_pass.windows:
         raise ValueError("its layers attend more than once")
     prefix_pass.windows[module.layer_idx] = sliding_window
-    keys, values = prefix_pass.slots.write(
-        module.layer_idx, prefix_pass.new_slots, key[0], value[0]
-    )
-    groups = query.shape[1] // len(keys)
-    queries = query[0].unflatten(0, (len(keys), groups))
-    output = value.new_zeros((query.shape[2], len(keys), groups, values.shape[-1]))
+    for write in prefix_pass.writes:
+        new_states = (key[0][:, write.tokens], value[0][:, write.tokens])
+        write.memory.write(module.layer_idx, write.slots, *new_states)
+    heads = key.shape[1]
+    groups = query.shape[1] // heads
+    queries = query[0].unflatten(0, (heads, groups))
+    output = value.new_zeros((query.shape[2], heads, groups, value.shape[-1]))
     # No token attends to what the last layer gives, so those that are not needed are skipped.
     is_last_layer = len(prefix_pass.windows) == layers
     for block in prefix_pass.last_layer_blocks if is_last_layer else prefix_pass.blocks:
+        keys, values = block.memory.layers[module.layer_idx]
         block_output = scaled_dot_product_attention(
             _by_block(queries, block.queries).flatten(2, 3),
             _by_block(keys, block.slots),
@@ -198,6 +218,9 @@ class Engine:
         model: The model.
         device: Where its inputs go.
         autocast: The mixed-precision dtype, or None.
+
+    Attributes:
+        packed: The layers whose weights are packed while texts are generated.
     """
 
     def __init__(
@@ -206,7 +229,8 @@ class Engine:
         self.model = model
         self.device = device
         self.autocast = autocast
-        self.current_pass = Pass(Slots(0), slice(0), (), (), np.arange(0))
+        self.packed = PackedLinears()
+        self.current_pass = Pass((), (), (), np.arange(0))
 
     @contextmanager
     def attention(self) -> Iterator[None]:
@@ -246,10 +270,9 @@ class Engine:
                 pack.tokens[new_slots],
                 pack.positions[new_slots],
                 Pass(
-                    slots=slots,
-                    new_slots=new_slots,
-                    blocks=list(_blocks(pack, begin, end, np.arange(begin, end))),
-                    last_layer_blocks=list(_blocks(pack, begin, end, needed_here)),
+                    writes=[Write(slots, new_slots, slice(None))],
+                    blocks=list(_blocks(slots, pack, begin, end, np.arange(begin, end))),
+                    last_layer_blocks=list(_blocks(slots, pack, begin, end, needed_here)),
                     needed=needed_here - begin,
                 ),
             )
@@ -268,7 +291,7 @@ class Engine:
             logits_to_keep=torch.from_numpy(needed).to(self.device),
         )
         # Slots and masks would stay in memory.
-        self.current_pass = replace(prefix_pass, slots=Slots(0), blocks=(), last_layer_blocks=())
+        self.current_pass = replace(prefix_pass, writes=(), blocks=(), last_layer_blocks=())
         return logits
 
     def run(self, tokens: Sequence[int] | IntArray, **options: torch.Tensor) -> torch.Tensor:
@@ -282,7 +305,7 @@ class Engine:
         return logits
 
 
-def _blocks(pack: Pack, begin: int, end: int, needed: IntArray) -> Iterator[Blocks]:
+def _blocks(memory: Slots, pack: Pack, begin: int, end: int, needed: IntArray) -> Iterator[Blocks]:
     """Yield blocks of the needed ones of new slots."""
     # Where the tokens have few ancestors, most slots of a block are seen by few of its tokens.
     size = min(BLOCK, BLOCK // 4 + int(pack.positions[begin:end].mean()))
@@ -306,6 +329,7 @@ def _blocks(pack: Pack, begin: int, end: int, needed: IntArray) -> Iterator[Bloc
         is_padding = slots[:, 1:] <= slots[:, :-1]
         mask[:, :, 1:] &= ~is_padding[:, None]
         yield Blocks(
+            memory=memory,
             queries=_index(queries - begin),
             slots=_index(slots),
             mask=torch.from_numpy(mask),

@@ -18,8 +18,9 @@ from lm_eval.models.utils import (
 from tqdm import tqdm
 
 from lm_eval_ext.models.prefix.engine import Engine
-from lm_eval_ext.models.prefix.passes import Answer, Stops, generate, score
+from lm_eval_ext.models.prefix.passes import Answer, generate, score
 from lm_eval_ext.models.prefix.sharing import Sharing, bound_bytes
+from lm_eval_ext.models.prefix.stops import Stops
 from lm_eval_ext.models.prefix.tree import Leaf, build_tree
 
 if TYPE_CHECKING:
@@ -242,7 +243,14 @@ class PrefixHFLM(HFLM):
         stops = Stops(
             self.tokenizer, stop_sequences, [] if end_tokens is None else np.ravel(end_tokens)
         )
-        generated = generate(self.sharing.engine, leaves, self.sharing.group_tokens, length, stops)
+        generated = generate(
+            self.sharing.engine,
+            leaves,
+            self.sharing.group_tokens,
+            self.sharing.max_slots,
+            length=length,
+            stops=stops,
+        )
         texts: dict[int, str] = {}
         for number, ids in self._compute(generated, len(requests), "generate_until", disable_tqdm):
             text = postprocess_generated_text(self.tok_decode(ids), stop_sequences, None)

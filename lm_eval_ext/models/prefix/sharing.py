@@ -15,6 +15,7 @@ import torch
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.models.prefix.engine import NAME, Engine, Slots
+from lm_eval_ext.models.prefix.packed import pack_linears
 from lm_eval_ext.models.prefix.tree import Leaf, Tokens, build_tree, lay_out, sharing_ratio
 from lm_eval_ext.text import one_line
 
@@ -28,11 +29,13 @@ COPIES = 4
 keeps, its own, and as many copies for generation."""
 
 GROUP = 8192
-"""The most new tokens of a group, if memory allows. Generation gains little by more of them, since
-steps of many texts cost as much per text."""
+"""The most new tokens of a group, if memory allows."""
 
-MAX_TEST_TOKENS = 256
+MAX_TEST_TOKENS = 128
 """The most tokens of the text with which a model is tested."""
+
+MAX_PACKED_TEST_TOKENS = 32
+"""The same for packed weights."""
 
 SUPPORTED = frozenset(
     {"full_attention", "sliding_attention", "default", "linear", "llama3", "yarn", "proportional"}
@@ -81,8 +84,8 @@ def check_model(engine: Engine, tokens: Tokens) -> int:
     """Check that a model can use our attention, and return a slot's bytes.
 
     Its layers, its positions and the options of its attention have to be known ones. Besides, the
-    log-probabilities of the text's tokens, and of a text that leaves it halfway, are compared with
-    those of a plain forward pass.
+    log-probabilities of a third of the text's tokens, and of a text that leaves it halfway, are
+    compared with those of a plain forward pass.
 
     Raises:
         ValueError: It cannot.
@@ -101,10 +104,9 @@ def check_model(engine: Engine, tokens: Tokens) -> int:
     with engine.attention():
         if engine.model.config._attn_implementation != NAME:
             raise ValueError("its attention is its own")
-        needed = np.arange(slots.size)
+        # Not all: a model must be able to give the logits of chosen tokens.
+        needed = np.arange(0, slots.size, 3)
         logits = torch.cat(list(engine.read(slots, pack, needed)))
-        every_third = needed[::3]
-        logits[every_third] = torch.cat(list(engine.read(slots, pack, every_third)))
     windows = engine.current_pass.windows
     if len(windows) != config.num_hidden_layers:
         raise ValueError("not all of its layers are attention")
@@ -113,15 +115,23 @@ def check_model(engine: Engine, tokens: Tokens) -> int:
         raise ValueError("its window is no option of its attention")
     differences = []
     for leaf, path in zip(leaves, pack.paths, strict=True):
-        plain = _log_probabilities(engine.run(leaf.tokens), leaf)
-        differences.append((_log_probabilities(logits[path], leaf) - plain).abs().max().item())
-    dtype = engine.autocast or engine.model.dtype
-    is_short = dtype.itemsize < torch.float32.itemsize
-    limit = _MAX_DIFFERENCE_SHORT if is_short else _MAX_DIFFERENCE
+        positions = np.flatnonzero(np.isin(path[:-1], needed))
+        next_tokens = [leaf.tokens[position + 1] for position in positions]
+        rows = np.searchsorted(needed, path[positions])
+        ours = _log_probabilities(logits[rows], next_tokens)
+        plain = _log_probabilities(engine.run(leaf.tokens)[positions], next_tokens)
+        differences.append((ours - plain).abs().max().item())
     difference = max(differences)
-    if not difference <= limit:  # also NaN
+    if not difference <= _largest_difference(engine):  # also NaN
         raise ValueError(f"log-probabilities differ by {difference:.2g}")
     return slots.slot_bytes
+
+
+def _largest_difference(engine: Engine) -> float:
+    """Return by how much log-probabilities of a token may differ."""
+    dtype = engine.autocast or engine.model.dtype
+    is_short = dtype.itemsize < torch.float32.itemsize
+    return _MAX_DIFFERENCE_SHORT if is_short else _MAX_DIFFERENCE
 
 
 def _features(engine: Engine, config: "PretrainedConfig") -> set[str]:
@@ -140,10 +150,16 @@ def _features(engine: Engine, config: "PretrainedConfig") -> set[str]:
     return features
 
 
-def _log_probabilities(logits: torch.Tensor, leaf: Leaf) -> torch.Tensor:
-    """Return the log-probabilities of a text's tokens after its first."""
-    rows = range(len(logits) - 1)
-    return logits.float().log_softmax(-1)[rows, leaf.tokens[1:]]
+def _log_probabilities(logits: torch.Tensor, tokens: Sequence[int]) -> torch.Tensor:
+    """Return the log-probability of a token after each row."""
+    return logits.float().log_softmax(-1)[range(len(tokens)), tokens]
+
+
+def _test_text(leaves: Sequence[Leaf]) -> Tokens:
+    """Return the beginning of the longest text, two tokens or more."""
+    longest = max((leaf.tokens for leaf in leaves), key=len)
+    text = longest[:MAX_TEST_TOKENS]
+    return text if len(text) > 1 else text * 2
 
 
 class Sharing:
@@ -162,11 +178,17 @@ class Sharing:
         # None until the model is checked.
         self._obstacle: str | None = obstacle or None
         self._slot_bytes = 1
+        self._is_packing_tried = False
+
+    @property
+    def max_slots(self) -> int:
+        """The most slots that exist at a time, unless a single prompt takes more."""
+        return self.bound // self._slot_bytes
 
     @property
     def group_tokens(self) -> int:
         """The most new tokens of a group."""
-        return max(1, min(GROUP, self.bound // self._slot_bytes // COPIES))
+        return max(1, min(GROUP, self.max_slots // COPIES))
 
     def pays(self, leaves: Sequence[Leaf], generated: int = 0) -> bool:
         """Return whether a tree saves time and the model can do it; warn once why not."""
@@ -177,19 +199,18 @@ class Sharing:
                 "sharing to pay: computed as hf does"
             )
             return False
+        text = _test_text(leaves)
         if self._obstacle is None:
-            longest = max((leaf.tokens for leaf in leaves), key=len)
-            self._obstacle = self._find_obstacle(longest)
+            self._obstacle = self._find_obstacle(text)
         if self._obstacle:
             self.warn(f"this model cannot share prefixes ({self._obstacle}): computed as hf does")
             return False
+        if generated:
+            self._pack(text[:MAX_PACKED_TEST_TOKENS])
         return True
 
-    def _find_obstacle(self, tokens: Tokens) -> str:
+    def _find_obstacle(self, text: Tokens) -> str:
         """Return why the model cannot share prefixes; "" if it can."""
-        text = tokens[:MAX_TEST_TOKENS]
-        if not text[1:]:
-            text *= 2
         try:
             self._slot_bytes = check_model(self.engine, text)
         except torch.OutOfMemoryError:
@@ -197,6 +218,23 @@ class Sharing:
         except (TypeError, ValueError, RuntimeError, AttributeError, LookupError) as error:
             return one_line(str(error) or type(error).__name__, limit=200)
         return ""
+
+    def _pack(self, text: Tokens) -> None:
+        """Pack the model's weights, unless the text's log-probabilities differ then."""
+        engine = self.engine
+        if self._is_packing_tried or engine.autocast is not None:
+            return
+        self._is_packing_tried = True
+        plain = _log_probabilities(engine.run(text)[:-1], text[1:])
+        try:
+            packed = pack_linears(engine.model, self.bound // 2)
+            with packed.in_use():
+                ours = _log_probabilities(engine.run(text)[:-1], text[1:])
+        except RuntimeError:  # no memory, or no such product: weights stay as they are
+            return
+        if float((ours - plain).abs().max()) <= _largest_difference(engine):
+            engine.packed = packed
+            self.bound -= packed.nbytes
 
     def warn(self, text: str) -> None:
         """Warn, once for each text."""

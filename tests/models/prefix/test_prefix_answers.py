@@ -20,7 +20,8 @@ from prefix_models import (
     text_requests,
 )
 
-from lm_eval_ext.models.prefix import engine, sharing
+from lm_eval_ext.models.prefix import engine, growing, sharing
+from lm_eval_ext.models.prefix.growing import GrowingTexts
 from lm_eval_ext.models.prefix.model import PrefixHFLM
 
 pytestmark = pytest.mark.slow
@@ -213,6 +214,37 @@ def test_texts_of_unequal_length_from_two_beginnings_are_hfs(
     else:
         # In short dtypes the two round differently.
         assert any(text == text_of_hf for text, text_of_hf in zip(texts, expected, strict=True))
+
+
+@pytest.mark.parametrize("enough_texts", [1, 5, 128])
+@pytest.mark.parametrize("megabytes", [0.05, 64], ids=["little memory", "much memory"])
+def test_groups_join_texts_that_still_grow(
+    enough_texts: int,
+    megabytes: float,
+    models: Models,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However many texts of how many groups grow together, each is hf's."""
+    both = models("llama", batch_size=4)
+    both[1].sharing.bound = int(megabytes * (1 << 20))
+    monkeypatch.setattr(sharing, "GROUP", 60)
+    monkeypatch.setattr(growing, "ENOUGH_TEXTS", enough_texts)
+    joined: list[bool] = []
+    start = GrowingTexts.start
+
+    def start_and_note(self: GrowingTexts, *group: Any) -> Any:
+        joined.append(bool(self.runs))
+        return start(self, *group)
+
+    monkeypatch.setattr(GrowingTexts, "start", start_and_note)
+    prompts = ["The dog is here. " * 3 + prompt for prompt in few_shot(4)] + few_shot(12)
+    settings = {"until": ["4", "w"], "max_gen_toks": 16}
+    texts = same_texts(both, text_requests(prompts, settings))
+    assert len({len(text) for text in texts}) > 1
+    assert nothing_was_left_to_hf(caplog)
+    assert len(joined) > 3
+    assert any(joined) is (enough_texts > 1 and megabytes > 1)
 
 
 TokenRequest = tuple[tuple[str, str], list[int], list[int]]

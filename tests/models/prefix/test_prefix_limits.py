@@ -20,7 +20,7 @@ from prefix_models import (
 )
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.models.prefix import sharing
+from lm_eval_ext.models.prefix import packed, sharing
 from lm_eval_ext.models.prefix.engine import Index, Slots
 
 pytestmark = pytest.mark.slow
@@ -220,12 +220,10 @@ def test_every_distinct_token_is_computed_once(
     counts: list[int] = []
     write = Slots.write
 
-    def write_and_count(
-        self: Slots, layer: int, index: Index, *states: torch.Tensor
-    ) -> list[torch.Tensor]:
+    def write_and_count(self: Slots, layer: int, index: Index, *states: torch.Tensor) -> None:
         if layer == 0:
             counts.append(states[0].shape[-2])
-        return write(self, layer, index, *states)
+        write(self, layer, index, *states)
 
     monkeypatch.setattr(Slots, "write", write_and_count)
     model.generate_until(text_requests(prompts, ENDLESS), disable_tqdm=True)
@@ -279,6 +277,62 @@ def test_a_bound_on_memory_holds(
     longest_text = max(len(model.tok_encode(prompt)) for prompt in prompts) + LENGTH
     single_prompt = sharing.COPIES * longest_text * slot_bytes
     assert max(sizes) * slot_bytes <= max(mebibytes * (1 << 20), single_prompt)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_weights_are_packed_only_while_texts_are_generated(dtype: str, tmp_path: Path) -> None:
+    """Copies of all linear layers count towards the bound; the layers are as before afterwards."""
+    _, model = build("llama", tmp_path, dtype=dtype)
+    model.sharing.bound = 16 << 20
+    modules = model.model.modules()
+    layers = [module for module in modules if isinstance(module, torch.nn.Linear)]
+    states = torch.ones(3, layers[0].in_features, dtype=layers[0].weight.dtype)
+    before = layers[0](states)
+    model.loglikelihood(scored(), disable_tqdm=True)
+    assert model.sharing.engine.packed.nbytes == 0
+    model.generate_until(generated(3), disable_tqdm=True)
+    copied_bytes = model.sharing.engine.packed.nbytes
+    assert copied_bytes == sum(layer.weight.nbytes for layer in layers)
+    assert model.sharing.bound == (16 << 20) - copied_bytes
+    assert not any("forward" in vars(layer) for layer in layers)
+    assert torch.equal(layers[0](states), before)
+    with pytest.raises(RuntimeError, match="stopped"), model.sharing.engine.packed.in_use():
+        assert all("forward" in vars(layer) for layer in layers)
+        raise RuntimeError("stopped")
+    assert not any("forward" in vars(layer) for layer in layers)
+
+
+def multiply_and_cut(
+    states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
+) -> torch.Tensor:
+    product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(states, weight, bias, "relu", [], "")
+    return product
+
+
+def fail_to_multiply(*_: object, **__: object) -> torch.Tensor:
+    raise RuntimeError("could not create a primitive")
+
+
+@pytest.mark.parametrize(
+    "change", ["little memory", "other processor", "wrong product", "failing product"]
+)
+def test_weights_that_cannot_be_packed_stay_as_they_are(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Prefixes are shared all the same, with hf's answers."""
+    both = build("llama", tmp_path)
+    if change == "little memory":
+        both[1].sharing.bound = 2000
+    elif change == "other processor":
+        monkeypatch.setattr(packed.platform, "machine", lambda: "aarch64")
+    elif change == "wrong product":
+        monkeypatch.setattr(packed, "_linear", multiply_and_cut)
+    else:
+        monkeypatch.setattr(packed, "_linear", fail_to_multiply)
+    same_logprobs(both, scored())
+    same_texts(both, generated(3))
+    assert both[1].sharing.engine.packed.nbytes == 0
+    assert "hf-prefix" not in caplog.text
 
 
 @pytest.mark.parametrize("bound", ["0", "-3", "much", "inf", 0, True])

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.models.prefix.passes import READ, divide_into_runs
+from lm_eval_ext.models.prefix.growing import READ, divide_into_runs
 from lm_eval_ext.models.prefix.tree import Leaf, build_tree, group_leaves, lay_out, sharing_ratio
 
 # Two tokens make many shared beginnings, duplicates and sequences that begin others.
