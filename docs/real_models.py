@@ -21,6 +21,12 @@ import lm_eval_ext
 
 FOLDER = Path(__file__).with_name("real_models")
 
+SYSTEMS = (
+    "smollm2-bare", "smollm2-chat", "gemma-bare", "qwen0.5b-bare", "qwen0.5b-chat",
+    "qwen1.5b-bare", "qwen1.5b-chat",
+)  # fmt: skip
+"""The systems' folders in the order of the tables: by size, then without and with a template."""
+
 FILE_KEYS = (
     "results", "group_subtasks", "versions", "n-shot", "higher_is_better", "n-samples", "run",
     "weights", "tokens", "date", "transformers_version", "lm_eval_version", "model_source",
@@ -71,6 +77,9 @@ def kept(content: dict[str, Any], model_name: str) -> dict[str, Any]:
 def keep(results: Path, folder: Path) -> None:
     """Keep the results of each model in a folder of ``lm-eval-ext run``."""
     for model_file in sorted(results.glob("*/model.yaml")):
+        results_files = sorted(model_file.parent.glob("results_*.json"))
+        if not results_files:  # the evaluation was interrupted
+            continue
         model = yaml.safe_load(model_file.read_text(encoding="utf-8"))
         model_name = Path(model["model_args"]["pretrained"]).name
         model["model_args"]["pretrained"] = model_name
@@ -78,10 +87,16 @@ def keep(results: Path, folder: Path) -> None:
         target.mkdir(parents=True, exist_ok=True)
         text = yaml.safe_dump(model, sort_keys=False, allow_unicode=True)
         (target / "model.yaml").write_text(text, encoding="utf-8")
-        for file in sorted(model_file.parent.glob("results_*.json")):
+        for file in results_files:
             content = kept(json.loads(file.read_text(encoding="utf-8")), model_name)
             text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
             (target / file.name).write_text(text + "\n", encoding="utf-8")
+
+
+def _folders() -> list[Path]:
+    """Return the folders with kept results, in the order of the tables."""
+    folders = [FOLDER / system for system in SYSTEMS]
+    return [folder for folder in folders if any(folder.glob("results_*.json"))]
 
 
 def table(columns: Mapping[tuple[str, str], str]) -> list[list[str]]:
@@ -90,7 +105,8 @@ def table(columns: Mapping[tuple[str, str], str]) -> list[list[str]]:
     Args:
         columns: The head of each column, by task and metric.
     """
-    figures = lm_eval_ext.load_results([str(FOLDER)]).to_dataframe()
+    folders = [str(folder) for folder in _folders()]
+    figures = lm_eval_ext.load_results(folders).to_dataframe()
     rows = [["model", *columns.values()]]
     for model, of_model in figures.groupby("model", sort=False):
         by_column = of_model.set_index(["task", "metric"])
@@ -105,10 +121,10 @@ def table(columns: Mapping[tuple[str, str], str]) -> list[list[str]]:
 def minutes_table() -> list[list[str]]:
     """Return the rows of a table of minutes that the evaluations took, by model and benchmark."""
     minutes: dict[str, dict[str, float]] = {}
-    for model_file in sorted(FOLDER.glob("*/model.yaml")):
-        model = yaml.safe_load(model_file.read_text(encoding="utf-8"))
+    for folder in _folders():
+        model = yaml.safe_load((folder / "model.yaml").read_text(encoding="utf-8"))
         of_model = minutes.setdefault(model["display_name"], {})
-        for file in model_file.parent.glob("results_*.json"):
+        for file in folder.glob("results_*.json"):
             content = json.loads(file.read_text(encoding="utf-8"))
             # A file has the tasks of one benchmark.
             benchmark = next(iter(content["configs"].values()))["metadata"]["benchmark"]
@@ -138,10 +154,11 @@ def _value(figure: pd.Series) -> str:
 
 
 def _number(value: float, unit: str) -> str:
-    """Return a number in the digits of the tables."""
-    if unit == "share":
-        return f"{value:.3f}".removeprefix("0")
-    return f"{value:.1f}"
+    """Return a number in the digits of the tables: per cent with one decimal, shares with three."""
+    if unit == "percent":
+        return f"{value:.1f} %"
+    sign = "-" if value < 0 else ""
+    return sign + f"{abs(value):.3f}".removeprefix("0")
 
 
 def main() -> None:
