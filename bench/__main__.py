@@ -1,7 +1,7 @@
 """Measure everything that this project claims to be fast.
 
     make bench
-    python -m bench [--only prefix peers sql start page] [--rounds 3] [--share 1] [--keep]
+    python -m bench [--only prefix peers real sql start page] [--rounds 3] [--share 1] [--keep]
 
 Each piece of work is done both ways, in turn, in one run; the machine should be idle otherwise.
 Parts that cannot be measured are named with the reason. The exit status is 1 if results differed.
@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bench import models, page, sql
+from bench import models, page, real, sql
 from bench.data import UnavailableError
 from bench.rows import TITLES, DifferError, Row, render, table
 from lm_eval_ext.atomic import atomic_text
@@ -27,6 +27,7 @@ from lm_eval_ext.atomic import atomic_text
 PARTS: dict[str, Callable[[int, float], Iterator[Row]]] = {
     "prefix": models.prefix,
     "peers": models.peers,
+    "real": real.rows,
     "sql": sql.rows,
     "start": models.start,
     "page": page.rows,
@@ -98,6 +99,7 @@ def keep(name: str, results: dict[str, Any]) -> None:
     """Replace the last results of a part, and the page's tables."""
     record = json.loads(LAST.read_text(encoding="utf-8"))
     record[name] = results
+    record = {part: record[part] for part in PARTS if part in record}
     with atomic_text(LAST) as file:
         file.write(json.dumps(record, indent=1) + "\n")
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)

@@ -187,15 +187,17 @@ def _answer() -> Answered:
     return Answered(model_answers, peak_kib / 1024)
 
 
-def model_of(model_type: str, folder: str, batch: int = 1) -> Any:
+def model_of(
+    model_type: str, folder: str, batch: int = 1, *, device: str = "cpu", **options: object
+) -> Any:
     """Load a model."""
     from lm_eval.api.registry import get_model
 
     model_class = get_model(model_type)
-    return model_class(folder, device="cpu", batch_size=batch)
+    return model_class(folder, device=device, batch_size=batch, **options)
 
 
-def answers(model: Any, requests: list[ModelRequest]) -> list[Answer]:
+def answers(model: Any, requests: Sequence[ModelRequest]) -> list[Answer]:
     """Return a model's answers to requests of one type."""
     from lm_eval.api.instance import Instance
 
@@ -217,7 +219,7 @@ def requests_of(work: Work, share: float = 1, folder: str = "") -> list[ModelReq
     task_folders = []
     if folder:
         task_folders.append(folder)
-    else:
+    elif not work.task.endswith("_mini"):
         originals(work.task.partition("_")[0])
     manager = our_task_manager(task_folders, {})
     task = manager.load([work.task])["tasks"][work.task]
@@ -303,7 +305,7 @@ def peers(rounds: int, share: float) -> Iterator[Row]:
     ``BENCH_SERVERS`` has a line ``NAME: COMMAND`` for each server; ``{model}`` in the command is
     the folder with the model, ``{port}`` the port at which it answers as OpenAI's completions do.
     """
-    servers = os.environ.get("BENCH_SERVERS", "").strip().splitlines()
+    servers = server_commands()
     if not servers:
         raise UnavailableError("BENCH_SERVERS has no commands (see docs/measurements.md)")
     for work in BESIDE_SERVERS:
@@ -315,12 +317,20 @@ def peers(rounds: int, share: float) -> Iterator[Row]:
             save_model(requests, folder, work.shape)
             ours = partial(texts, model_of("hf-prefix", folder), requests)
             ours()
-            for server in servers:
-                name, _, command = server.partition(":")
+            for name, command in servers:
                 measured = _measure_beside_server(
                     command, folder, requests, ours, rounds * work.times
                 )
                 yield _server_row(work, name, measured)
+
+
+def server_commands() -> list[tuple[str, str]]:
+    """Return name and command of each server in ``BENCH_SERVERS``."""
+    servers = []
+    for line in os.environ.get("BENCH_SERVERS", "").strip().splitlines():
+        name, _, command = line.partition(":")
+        servers.append((name, command))
+    return servers
 
 
 def _measure_beside_server(
@@ -346,14 +356,20 @@ def _measure_beside_server(
 def _server_row(work: Work, server: str, measured: Measured[list[str]]) -> Row:
     """Return the row of a server, with the number of texts that are identical."""
     count = len(measured.their_result)
-    identical = 0
-    for theirs, ours in zip(measured.their_result, measured.our_result, strict=True):
-        # Bytes that are no text are written in different ways.
-        identical += theirs.replace(_UNDECODABLE, "") == ours.replace(_UNDECODABLE, "")
+    identical = count_identical(measured.their_result, measured.our_result)
     comparison = "texts identical"
     if identical < count:
         comparison = f"{identical} of {count} texts identical ({server}, {work.title})"
     return Row(work.title, count, server, measured.theirs, measured.ours, comparison)
+
+
+def count_identical(their_texts: Sequence[str], our_texts: Sequence[str]) -> int:
+    """Return how many texts are identical."""
+    identical = 0
+    for theirs, ours in zip(their_texts, our_texts, strict=True):
+        # Bytes that are no text are written in different ways.
+        identical += theirs.replace(_UNDECODABLE, "") == ours.replace(_UNDECODABLE, "")
+    return identical
 
 
 @contextmanager
@@ -383,8 +399,10 @@ def _answers_at(url: str) -> bool:
     return True
 
 
-def completions(url: str, folder: str, requests: list[ModelRequest]) -> list[str]:
-    """Ask a server for texts, 32 at a time."""
+def completions(
+    url: str, folder: str, requests: Sequence[ModelRequest], threads: int = _THREADS
+) -> list[str]:
+    """Ask a server for texts, so many at a time."""
 
     def complete(request: ModelRequest) -> str:
         prompt, settings = request.arguments
@@ -394,13 +412,15 @@ def completions(url: str, folder: str, requests: list[ModelRequest]) -> list[str
             "max_tokens": settings["max_gen_toks"],
             "temperature": 0,
         }
+        if settings["until"]:
+            body["stop"] = settings["until"]
         data = json.dumps(body).encode()
         query = Request(url, data, {"Content-Type": "application/json"})
         with urlopen(query, timeout=600) as reply:
             text: str = json.load(reply)["choices"][0]["text"]
         return text
 
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(complete, requests))
 
 

@@ -12,6 +12,7 @@ Result = TypeVar("Result")
 TITLES = {
     "prefix": "Measured: `hf-prefix` against `hf`",
     "peers": "Measured: `hf-prefix` against servers",
+    "real": "Measured: `hf-prefix` on real models",
     "sql": "SQL verdicts",
     "start": "Before the first request",
     "page": "The leaderboard's page",
@@ -39,6 +40,9 @@ class Row:
     """Tokens for each distinct one."""
     peak: list[float] = field(default_factory=list)
     """Largest memory of the two processes in MiB, the baseline's first."""
+
+    start: list[float] = field(default_factory=list)
+    """Seconds of the two before the work, the baseline's first."""
 
     @property
     def ratios(self) -> list[float]:
@@ -72,6 +76,7 @@ class Row:
         if self.sharing:
             sharing = f"{self.sharing:.1f}"
         peaks = [f"{mib:,.0f}" for mib in self.peak]
+        starts = [f"{seconds:.3g}" for seconds in self.start]
         return [
             self.work,
             f"{self.size:,}",
@@ -82,12 +87,14 @@ class Row:
             self.speedup,
             sharing,
             " and ".join(peaks),
+            " and ".join(starts),
         ]
 
 
 COLUMNS = [
     "work", "size", "baseline", "baseline's time", "our time", "per second (both)",
     "times as fast (range)", "tokens per distinct one", "peak memory, MiB",
+    "start, seconds (both)",
 ]  # fmt: skip
 
 

@@ -13,7 +13,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from bench import __main__ as bench  # noqa: E402
-from bench.models import Answer, same  # noqa: E402
+from bench import real  # noqa: E402
+from bench.data import UnavailableError  # noqa: E402
+from bench.models import Answer, ModelRequest, same, server_commands  # noqa: E402
 from bench.rows import Row, in_turn, render, table  # noqa: E402
 
 
@@ -40,6 +42,38 @@ def test_answers_that_differ_are_seen(
 ) -> None:
     """Texts must be equal; log-probabilities may differ by noise."""
     assert same(theirs, ours) is equal
+
+
+def test_the_start_is_a_column_of_its_own() -> None:
+    row = Row("work", 10, "hf", [2.0], [1.0], start=[12.34, 5.0])
+    header, _, line = table([row]).splitlines()
+    assert header.endswith("| start, seconds (both) |")
+    assert line.endswith("| **2** (2 to 2) | 12.3 and 5 |")
+
+
+def test_real_models_are_skipped_if_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BENCH_MODELS", raising=False)
+    with pytest.raises(UnavailableError, match="BENCH_MODELS"):
+        next(real.rows(1, 1.0))
+
+
+def test_a_first_request_shares_nothing_with_the_measured_ones() -> None:
+    """A server remembers prompts, so what it is started with must not help it."""
+    requests = [ModelRequest("generate_until", (f"SELECT {n}", {"until": []})) for n in range(3)]
+    warm_up = real._warm_up(requests)
+    assert [request.text for request in warm_up] == ["Hello. SELECT 0", "Hello. SELECT 1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("a; b # c", "a"), ("a # b; c", "a "), ("abc", "abc")]
+)
+def test_texts_without_stop_strings_are_cut_at_the_first(text: str, expected: str) -> None:
+    assert real._cut(text, [";", "#"]) == expected
+
+
+def test_servers_are_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCH_SERVERS", "A, f32: serve --port {port}\nB: sh -c 'x: y'\n")
+    assert server_commands() == [("A, f32", " serve --port {port}"), ("B", " sh -c 'x: y'")]
 
 
 def test_both_ways_take_turns_in_going_first() -> None:
