@@ -59,12 +59,13 @@ demo: $(VENV)/installed-demo ## Evaluate a real model beside recorded ones, make
 	done && { wait $$! || { cat $(DEMO)/bare.log; exit 1; }; }
 	@echo "== All models and benchmarks"
 	$(BIN)/lm-eval-ext show $(DEMO)/results
-	@echo "== Two models, by what LIEDER requires of a sentence"
-	$(BIN)/lm-eval-ext compare $(DEMO)/results/bare $(DEMO)/results/qwen2.5-coder-0.5b-bare \
-	  --tasks lieder_mini --by requirement
-	@echo "== One sample: why an answer is wrong"
-	$(BIN)/lm-eval-ext samples $(DEMO)/results --task magnifico_mini --wrong --limit 1 \
-	  --model "Qwen2.5-Coder 0.5B, bare"
+	@echo "== Two models: does the larger one use new words better?"
+	$(BIN)/lm-eval-ext compare $(DEMO)/results/qwen2.5-coder-0.5b-bare \
+	  $(DEMO)/results/qwen2.5-coder-1.5b-bare --tasks magnifico_mini
+	@echo "== One sample on which they differ, and why"
+	$(BIN)/lm-eval-ext samples $(DEMO)/results/qwen2.5-coder-0.5b-bare \
+	  $(DEMO)/results/qwen2.5-coder-1.5b-bare --task magnifico_mini --differ \
+	  --where form=foreign --limit 1
 	@echo "== A page with every sample"
 	$(BIN)/lm-eval-ext leaderboard $(DEMO)/results -o $(DEMO)/site --title "Demonstration"
 
