@@ -9,7 +9,7 @@ in ``_HOOKS``. Then:
 * ``lm_eval.tasks._index``: our task folder is indexed after lm-eval's own and before the user's
   ``--include_path``, which still overrides it; a file with a card may hold several tasks
   (:mod:`lm_eval_ext.harness.task_files`);
-* ``lm_eval.tasks._factory``: a task of such a file is told its name;
+* ``lm_eval.tasks._factory``: a task of such a file gets its name;
 * ``lm_eval.models``: our model types are registered, by name, unimported;
 * ``lm_eval.config.evaluate_config`` and ``lm_eval._cli.harness``: the data of our tasks are
   checked before the model is loaded, and our errors are one line instead of a traceback.

@@ -15,7 +15,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def sha256_of(path: Path) -> str:
-    """Returns the SHA-256 of a file's content, in hexadecimal digits.
+    """Return the SHA-256 of a file's content, in hexadecimal digits.
 
     Raises:
         OSError: It cannot be read.
@@ -28,20 +28,20 @@ def sha256_of(path: Path) -> str:
 
 
 def sha256_of_text(text: str) -> str:
-    """SHA-256 (hex) of a text in UTF-8."""
+    """Return the SHA-256 of a text in UTF-8, in hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def sha256_of_json(content: Any) -> str:
-    """SHA-256 (hex) of what JSON can hold, whatever the order of its keys."""
+    """Return the SHA-256 of what JSON can hold, whatever the order of its keys."""
     return sha256_of_text(json.dumps(content, sort_keys=True))
 
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yields a temporary name; what the block puts there gets its name when the block ends.
+    """Yield a temporary path; what the block puts there gets its final name when the block ends.
 
-    After an error or an interruption it is removed. The name is in the same folder, since a
+    After an error or an interruption it is removed. The path is in the same folder, since a
     rename works within one file system only.
 
     Args:
@@ -66,7 +66,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_text(path: Path, *, errors: str = "strict") -> Iterator[TextIO]:
-    """Opens a text file that gets its name only when the block ends without an error.
+    """Open a text file that gets its name only when the block ends without an error.
 
     UTF-8, and line ends as they are written. An interruption leaves what was there before.
 
@@ -87,7 +87,7 @@ def atomic_text(path: Path, *, errors: str = "strict") -> Iterator[TextIO]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Makes a folder that gets its name only when the block ends without an error.
+    """Make a folder that gets its name only when the block ends without an error.
 
     Args:
         path: The final name; must be absent or an empty folder.

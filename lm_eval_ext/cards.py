@@ -116,14 +116,13 @@ class Trial(Exact):
     """The documents that ``--limit N`` takes: N that are spread over all, not the first ones.
 
     The first documents of a file are often of one database or of one type. lm-eval takes them; a
-    trial of ours takes documents in turn from every cluster, and of these from every kind. Smaller
-    trials are parts of larger ones. Without a limit documents, their order and their ids are as
-    ever.
+    trial of ours takes documents from every cluster in turn, and within a cluster from every kind.
+    Smaller trials are parts of larger ones. Without a limit, nothing changes.
 
     Attributes:
         stratify_by: Columns of the documents that a trial is spread over: the cluster, then the
             kind. Task files and results of earlier versions call it ``across``.
-        keep_together: The column of which documents with the same value are taken together; earlier
+        keep_together: A column; documents with the same value in it are taken together. Earlier
             versions call it ``together``.
     """
 
@@ -183,7 +182,7 @@ def _least_taken(
 
 
 class TaskFacts(Exact):
-    """The content and the size of one task.
+    """What a card says about one task.
 
     Attributes:
         title: A heading for a table's column, within the benchmark.
@@ -264,9 +263,9 @@ class Card(Exact):
             benchmark's tasks; none if tasks cannot be compared item by item.
         facets: The facets of the rows that scoring gives, in words.
         measures: What can be computed from the rows, by name.
-        metrics: The metrics in lm-eval's results, by name: ``measure`` or ``measure/part``; in a
-            task file without any, the measures. The first that a task has is its headline; lm-eval
-            prints them in alphabetical order, so this is theirs.
+        metrics: The metrics in lm-eval's results, by name: ``measure`` or ``measure/part``; if a
+            task file names none, they are the measures. They are in alphabetical order, in which
+            lm-eval prints them. The first that a task has is its headline.
         headlines: Metrics that are preferred as headlines, where the first is not the right one.
         words: The meaning of facets' values, for readers, where the value does not say it.
         representative: Tasks; the first that results have stands for the benchmark.

@@ -13,7 +13,7 @@ from lm_eval_ext.errors import OptionError, nearest
 
 
 def bibtex(names: Iterable[str]) -> str:
-    """Return the entries for tasks, groups or benchmarks, each once, and then the two last ones.
+    """Return the entries for tasks, groups or benchmarks, each once, then lm-eval's and ours.
 
     Raises:
         OptionError: A name is none of ours.

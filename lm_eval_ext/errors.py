@@ -33,7 +33,7 @@ class OptionError(LmEvalExtError):
 
 
 def first_problem(error: "ValidationError") -> str:
-    """What is wrong in a file that pydantic has read: the key and the first problem."""
+    """Return the first thing that pydantic finds wrong: the key and the problem."""
     problems = error.errors(include_url=False)
     problem = problems[0]
     key = ".".join(map(str, problem["loc"])) or "top level"
@@ -73,7 +73,7 @@ def nearest(name: str, legal: Iterable[str], *, cutoff: float = 0.6) -> str:
 
     Args:
         name: As the user wrote it.
-        legal: The names there are.
+        legal: The legal names.
         cutoff: How similar a name must be, from 0 to 1.
     """
     similar = get_close_matches(name, list(dict.fromkeys(legal)), cutoff=cutoff)
@@ -81,7 +81,7 @@ def nearest(name: str, legal: Iterable[str], *, cutoff: float = 0.6) -> str:
 
 
 def require_extra(extra: str, feature: str, *libraries: str) -> None:
-    """Checks that the libraries of an extra are installed, without importing them.
+    """Check that the libraries of an extra are installed, without importing them.
 
     Raises:
         OptionError: One is missing; the line says what needs it and how to install it.
@@ -95,7 +95,7 @@ def require_extra(extra: str, feature: str, *libraries: str) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turns an OSError of the block into one line about the path.
+    """Turn an OSError of the block into one line about the path.
 
     Raises:
         OptionError: The block raised an OSError.
@@ -108,7 +108,7 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Ends the process on an :class:`LmEvalExtError` with its message as the last line.
+    """End the process on an :class:`LmEvalExtError` with its message as the last line.
 
     Everything else passes: a traceback is right for a defect.
     """

@@ -148,7 +148,8 @@ def _pick(sample: Item, streams: Iterable[Stream]) -> list[Picked]:
 def shuffled(count: int, *key: object) -> Iterator[int]:
     """Yield the numbers below ``count`` in an order drawn from the key.
 
-    Lazily, by swaps as in the Fisher-Yates shuffle: the first few of a million cost a few steps.
+    They are drawn lazily, by swaps as in the Fisher-Yates shuffle: the first few of a million cost
+    a few steps.
     Every order is equally likely up to 2**-64 times ``count``. The draws are BLAKE2 of the key,
     so that they are the same on every machine: Python's generator promises the same floats for
     a seed, not the same samples, and its ``hash`` differs between processes.
@@ -318,9 +319,9 @@ def _matrix(items: Sequence[Item], column_of: Mapping[str, int]) -> Any:
 def clustered(pool: Pool, k: int, seed: int) -> Choices:
     """Divide the pool into clusters of k + 1; each member is shown the others.
 
-    Greedily: the first remaining item opens a cluster and takes, one after the other, the k
-    remaining items with the most features in common with the cluster so far, be it none at all.
-    The seed orders the items, and with that breaks ties. Fewer than k + 1 items remain in the end.
+    It is done greedily: the first remaining item opens a cluster and takes, one after the other,
+    the k remaining items with the most features in common with the cluster so far, even if that is
+    none. The seed orders the items, and so breaks ties. Fewer than k + 1 items remain in the end.
     No two items of a cluster are copies.
     """
 

@@ -34,7 +34,7 @@ def is_english(word: str) -> bool:
 
 
 def is_common(word: str) -> bool:
-    """Return whether people use an English word; "lat" is in the list, and rare."""
+    """Return whether an English word is common; "lat", for instance, is in the list but rare."""
     return bool(_checker().word_frequency[word.lower()] >= _COMMON)
 
 

@@ -4,7 +4,7 @@ import logging
 
 
 def get_logger(name: str) -> logging.Logger:
-    """Returns a child of lm-eval's logger, so that its level and handler apply to it.
+    """Return a child of lm-eval's logger, so that its level and handler apply to it.
 
     Args:
         name: The calling module's ``__name__``.

@@ -205,8 +205,9 @@ def _renaming_exists(left: _ColouredForm, right: _ColouredForm) -> bool:
     """Return whether variables of both forms can be renamed to each other, within their colours.
 
     Variables are recoloured by their occurrences until no colour splits any more. If variables of
-    a form still share one, each possible partner of one of them is tried, so depth and width are
-    bounded by the gold's number of variables. A difference almost always shows without that.
+    a form still share a colour, each possible partner of one of them is tried; depth and width of
+    this search are bounded by the gold's number of variables. Different forms almost always show
+    their difference before it.
 
     Args:
         left: A form.

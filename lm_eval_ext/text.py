@@ -20,7 +20,7 @@ def broken(text: str, width: int) -> str:
 
 
 def counted(number: int, unit: str) -> str:
-    """Return a number of clusters, such as "3 dishes" or "1 country"."""
+    """Return a number with its unit, such as "3 dishes" or "1 country"."""
     if number != 1:
         if unit.endswith(("s", "sh", "ch", "x", "z")):
             unit += "es"

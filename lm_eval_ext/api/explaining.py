@@ -105,5 +105,7 @@ def _sample_of(run: Run, document: str) -> Mapping[str, Any]:
         if document in (doc_id, str(sample["doc_id"])):
             return sample
         ids.append(doc_id)
-    hint = nearest(document, ids) or f"; the first is {ids[0]}" if ids else ""
+    hint = ""
+    if ids:
+        hint = nearest(document, ids) or f"; the first is {ids[0]}"
     raise OptionError(f"--doc {document}: {run.task} has no such sample{hint}")

@@ -43,11 +43,11 @@ SampleModelsOption = Annotated[
     ),
 ]
 WrongOption = Annotated[
-    bool, typer.Option("--wrong", help="Only samples that the first model has not right.")
+    bool, typer.Option("--wrong", help="Only samples that the first model did not get right.")
 ]
 DifferOption = Annotated[
     bool,
-    typer.Option("--differ", help="Only samples that two models have different scores of."),
+    typer.Option("--differ", help="Only samples for which two models have different scores."),
 ]
 ScoreOption = Annotated[
     str, typer.Option(metavar="NAME", help="The score; default: the one behind the headline.")

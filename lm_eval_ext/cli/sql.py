@@ -186,7 +186,7 @@ def _explained_sample(results: Path, document: str, task: str, model: str) -> "E
 def _explained(
     options: "JudgeOptions", predictions: Path | None, row: int | None, texts: "Prediction"
 ) -> "ExplainedRow":
-    """Explain a row of a file, or a prediction of which all texts are options."""
+    """Explain a row of a file, or a prediction whose texts are all options."""
     from lm_eval_ext.sql import explaining
     from lm_eval_ext.sql.scoring import read_file
 

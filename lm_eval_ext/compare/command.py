@@ -96,7 +96,7 @@ def _two_tasks(between: str) -> list[str]:
 def _tasks_to_compare(
     models: Sequence[Model], patterns: Sequence[str], query: ScoreQuery
 ) -> list[str]:
-    """Return the tasks that are asked for; of several benchmarks one task each."""
+    """Return the tasks that are asked for; by default all, or of several benchmarks one each."""
     chosen = choose_tasks(models, patterns)
     if patterns or query.is_question:
         return chosen
@@ -190,8 +190,8 @@ class _SeedRow:
 def rendered_seeds(report: Report, format_: str) -> str:
     """Return mean and spread over the seeds of each condition, and the interval of the mean.
 
-    For the interval documents are averaged over seeds, and clustered as the task's. There is none
-    of what is no mean of documents.
+    For the interval, documents are averaged over seeds and clustered as the task's. A measure that
+    is no mean of documents has none.
 
     Raises:
         OptionError: The format is LaTeX.
@@ -212,7 +212,7 @@ def rendered_seeds(report: Report, format_: str) -> str:
         )
         lines.append([name or one_line(row.condition), str(row.seeds), *cells])
     columns = ("condition", "seeds", "mean", "sd", LEVEL)
-    sections = [(_heading(report.tables), columns, lines), *_below(report, names)]
+    sections = [(_heading(report.tables), columns, lines), *_footnotes(report, names)]
     return _shown(sections, records, records, format_)
 
 
@@ -238,7 +238,7 @@ def _shown(
     content: object,
     format_: str,
 ) -> str:
-    """Return sections for people; or for programs records or content, with all digits."""
+    """Return the sections for people; for programs the records (CSV) or the content (JSON)."""
     import pandas as pd
 
     if format_ == "json":
@@ -257,10 +257,10 @@ def _sections(report: Report) -> Iterator[Section]:
     else:
         columns, lines = _matrix(report, names)
         yield heading, columns, lines
-    yield from _below(report, names)
+    yield from _footnotes(report, names)
 
 
-def _below(report: Report, names: Sequence[str]) -> Iterator[Section]:
+def _footnotes(report: Report, names: Sequence[str]) -> Iterator[Section]:
     """Yield notes, and what could not be compared."""
     yield notes([*_notes(report, names), *report.remarks])
     yield notes(f"not compared: {one_line(reason)}" for reason in report.refused)
@@ -299,7 +299,7 @@ def _heading(tables: Sequence[Table]) -> str:
 
 
 def _names(tables: Sequence[Table]) -> list[str]:
-    """Return what tells each of the tables apart; "" for a single one."""
+    """Return what tells each table from the others; "" for a single one."""
     varying = _varying(tables)
     if len({(table.task, table.model, table.part) for table in tables}) == len(tables):
         varying.discard("title")  # where every task has its own metric, the task says enough
@@ -337,9 +337,9 @@ def _single_table(table: Table, heading: str) -> Iterator[Section]:
 def _matrix(
     report: Report, names: Sequence[str], *, is_paper: bool = False
 ) -> tuple[list[str], list[list[str]]]:
-    """Return questions by systems, with the difference of two; rows are what there is more of.
+    """Return questions by systems, with the difference of two; the more numerous are the rows.
 
-    In a paper intervals stand below the values, if there is room.
+    In a paper, intervals stand below the values if there is room.
     """
     systems = list(report.systems)
     has_two_systems = len(systems) == 2  # noqa: PLR2004

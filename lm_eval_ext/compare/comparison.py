@@ -39,7 +39,7 @@ class Table:
 
     Attributes:
         task: The task's name; of two tasks both.
-        model: Where two tasks are compared, the model; of seeds their condition.
+        model: Where two tasks are compared, the model; where seeds are, their condition.
         title: The question's title.
         part: The values of the facets of ``--by``.
         words: The same in words.
@@ -127,7 +127,8 @@ class _Case:
 
     Attributes:
         task: The task's name; of two tasks both.
-        model: The model whose two tasks these are; or the condition whose seeds; otherwise "".
+        model: The model, if the runs are of two tasks; the condition, if they are of its seeds;
+            otherwise "".
         runs: By system, which is a model or a task.
     """
 
@@ -150,9 +151,9 @@ def compare(
 ) -> Report:
     """Compare models on every task; or ``within`` each model that has both, two tasks.
 
-    Of two tasks Holm's method adjusts for all models of a question. Models whose names differ in a
-    seed alone are one condition; with ``seeds`` there is a table for each, without tests, with the
-    interval of all its models together where a document has a value.
+    Where two tasks are compared, Holm's method adjusts for all models of a question. With
+    ``seeds``, models whose names differ in a seed alone are one condition; there is a table for
+    each, without tests, but with the interval of all its models together if documents have values.
 
     Raises:
         OptionError: No task has the metric or the facet, no model has both tasks, or no two models
@@ -274,11 +275,11 @@ def _aligned(case: _Case, options: _Options, report: Report) -> "dict[str, DataF
 
 
 def _adjust_over_models(tables: Sequence[Table]) -> None:
-    """Adjust the p-values of two tasks for all models."""
+    """Adjust the p-values of comparisons of two tasks for the number of models."""
     pairs_of: dict[tuple[str, str], list[Pair]] = {}
     for table in tables:
         pairs_of.setdefault((table.title, table.part), []).extend(table.pairs)
-        table.published = {}  # of one table, and p-values are of several
+        table.published = {}  # they are of one task, and the table compares two
     for question_pairs in pairs_of.values():
         adjust(question_pairs)
 
@@ -372,7 +373,7 @@ class _Comparison:
         tested: Sequence[Pair],
         baseline: float | None,
     ) -> str:
-        """Say why there is no value, interval, test or mark; "" if there are."""
+        """Say why there is no value, interval, test or mark; "" if there are all."""
         reference = next(iter(estimates.values()))
         without_value = [name for name in estimates if estimates[name].value is None]
         if not reference.documents:
@@ -406,7 +407,7 @@ def _best_first(values: Mapping[str, float | None], *, lower_is_better: bool) ->
 def pooled(systems: "Mapping[str, DataFrame]", question: Question) -> Interval | None:
     """Return the interval of the mean over documents, whose values are means over the systems.
 
-    None where documents have no value.
+    It is None for a measure that has no value of a single document.
     """
     import pandas as pd
 

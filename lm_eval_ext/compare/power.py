@@ -38,9 +38,9 @@ class PowerQuery(BaseModel):
             items show.
         items: A number of clusters; None to ask only how many are needed.
         metric: The metric's name; "" for the one that stands for the task.
-        power: How probable it shall be that the difference is found.
-        models: How many are compared, each with each: the level of a pair is divided by the
-            number of pairs, which is what Holm's method asks of the first.
+        power: The probability with which the difference is to be found.
+        models: How many are compared, each with each: the level is divided by the number of
+            pairs, as Holm's method does for the smallest p-value.
         rate: The mean of two models' shares of right answers, where there is no pilot.
         icc: Intra-cluster correlation; with ``rate``.
         per_cluster: Documents per cluster; with ``rate``.
@@ -207,9 +207,9 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
             f"--difference {difference:g} is not legal; {metric} goes from {low:g} to {high:g}"
         )
     report = compare(models, [task], ScoreQuery((metric,)))
+    if not report.tables:
+        raise DataError(report.refused[0])
     for problem in report.refused:
-        if not report.tables:
-            raise DataError(problem)
         _log.warning("left out: %s", problem)
     table = report.tables[0]
     size = counted(table.clusters, table.cluster)

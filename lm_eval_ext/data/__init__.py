@@ -28,8 +28,9 @@ __all__ = ["Source", "find_source", "sources"]
 
 _log = get_logger(__name__)
 
-_FEW = 6
-"""Files that get a progress bar each; of more, as many are downloaded at a time."""
+_PARALLEL_DOWNLOADS = 6
+"""Files that are downloaded at a time. No more than these are fetched one by one, each with a
+progress bar."""
 
 _TIMEOUT_S = 30
 """Seconds for connecting, and for each read."""
@@ -164,8 +165,11 @@ def require_all(source: str, names: Collection[str] = ()) -> DataFolder:
             happened and what to do.
         OptionError: An environment variable has no legal value.
     """
-    declared, folder, specs = find_source(source), folder_of(source), _specs(source, names)
-    faults, fetched = inspect(source, names), 0
+    declared = find_source(source)
+    folder = folder_of(source)
+    specs = _specs(source, names)
+    faults = inspect(source, names)
+    fetched = 0
     if faults:
         _refuse_if_not_fetchable(source, faults)
         fetched = _fetch(source, faults)
@@ -278,32 +282,41 @@ def _download(source: str, names: Sequence[str], unfinished: Path) -> None:
     # pooch would print URLs, which may hold a password.
     pooch.get_logger().setLevel("ERROR")
     download = pooch.HTTPDownloader(
-        progressbar=len(names) <= _FEW and sys.stderr.isatty(),
+        progressbar=len(names) <= _PARALLEL_DOWNLOADS and sys.stderr.isatty(),
         timeout=_TIMEOUT_S,
         # Uncompressed, so that the bytes that arrive are the bytes of the file.
         headers={"User-Agent": f"lm-eval-ext/{__version__}", "Accept-Encoding": "identity"},
     )
 
-    def get(name: str) -> None:
-        spec, quoted_name = declared.files[name], quote(name, safe="")
-        path, url = folder_of(source) / spec.path, declared.url_of(spec, mirror_url())
-        _log.info("%s/%s: fetching %s", source, name, _shown(url))
+    def fetch_file(name: str) -> None:
+        spec = declared.files[name]
+        path = folder_of(source) / spec.path
+        url = declared.url_of(spec, mirror_url())
+        quoted_name = quote(name, safe="")
+        _log.info("%s/%s: fetching %s", source, name, _public_url(url))
         fetcher.registry[quoted_name] = spec.sha256
         fetcher.urls[quoted_name] = url
         try:
             arrived = Path(fetcher.fetch(quoted_name, downloader=download))
         except (RequestException, ValueError) as error:
-            problem = f"{source}/{name}: {_shown(url)}: {_reason(error)}"
+            problem = f"{source}/{name}: {_public_url(url)}: {_reason(error)}"
             raise _unavailable(source, problem) from error
         path.parent.mkdir(parents=True, exist_ok=True)
         arrived.chmod(0o644)  # pooch makes it readable by its owner alone, but caches are shared
         arrived.replace(path)
 
-    if len(names) > _FEW:
-        thread_map(get, names, max_workers=_FEW, desc=source, unit="file", disable=None)
+    if len(names) > _PARALLEL_DOWNLOADS:
+        thread_map(
+            fetch_file,
+            names,
+            max_workers=_PARALLEL_DOWNLOADS,
+            desc=source,
+            unit="file",
+            disable=None,
+        )
     else:
         for name in names:
-            get(name)
+            fetch_file(name)
 
 
 def _unavailable(source: str, problem: str) -> DataError:
@@ -316,7 +329,7 @@ def _unavailable(source: str, problem: str) -> DataError:
     )
 
 
-def _shown(url: str) -> str:
+def _public_url(url: str) -> str:
     """Return a URL without user name, password and query, which may be secret."""
     split_url = urlsplit(url)
     host = split_url.netloc.rpartition("@")[2]
@@ -324,7 +337,7 @@ def _shown(url: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return what happened, in the words of the innermost exception; no text of the server's."""
+    """Return what happened in the words of the innermost exception, without any of the server's."""
     from requests import HTTPError, RequestException
 
     if isinstance(error, HTTPError) and error.response is not None:

@@ -76,7 +76,7 @@ class AuthorsRow:
         """Return a cell as a number.
 
         Raises:
-            DataError: It is none.
+            DataError: The cell is no number.
         """
         text = self.cells[column]
         try:

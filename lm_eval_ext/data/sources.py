@@ -24,7 +24,7 @@ from lm_eval_ext.text import one_line
 _PACKAGED = Path(__file__).with_name("sources.yaml")
 
 
-def _inside(path: str) -> str:
+def _check_inside(path: str) -> str:
     """Refuse paths that leave the data folder or mean different files on other systems."""
     if path.startswith("/") or ".." in PurePosixPath(path).parts or "\\" in path:
         raise ValueError("write a relative path with '/' and without '..'")
@@ -32,7 +32,7 @@ def _inside(path: str) -> str:
 
 
 Line = Annotated[str, Field(pattern=r"^\S.*$")]
-Inside = Annotated[Line, AfterValidator(_inside)]
+InnerPath = Annotated[Line, AfterValidator(_check_inside)]
 
 
 class FileSpec(Exact):
@@ -45,7 +45,7 @@ class FileSpec(Exact):
         sha256: The digest in hexadecimal digits.
     """
 
-    path: Annotated[Inside, Field(pattern=r"[^/]$")]
+    path: Annotated[InnerPath, Field(pattern=r"[^/]$")]
     url: str = ""
     size: PositiveInt
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
@@ -69,7 +69,7 @@ class Source(Exact):
     title: Line
     homepage: str = Field(pattern=r"^https?://\S+$")
     revision: Line
-    folder: Annotated[Inside, Field(pattern=r"/$")]
+    folder: Annotated[InnerPath, Field(pattern=r"/$")]
     url: str = Field("", pattern=r"^(https?://\S+/)?$")
     unavailable: str = ""
     licence: Line

@@ -205,7 +205,7 @@ def _drawn_groups(count: int, seed: str) -> list[Group]:
     """Return groups of all experiments, drawn as lieder_fresh's are."""
     groups: list[Group] = []
     for experiment in get_args(Experiment):
-        groups += lieder.drawn(count, seed, experiment)
+        groups += lieder.draw_groups(count, seed, experiment)
     return groups
 
 

@@ -77,7 +77,7 @@ class Table:
         published: The publications'.
         remarks: Lines about the columns.
         explained: What the marks mean.
-        notes: Reasons, each once, after the names that it is about, and the remarks.
+        notes: The reasons, each once behind the names that it is about; then the remarks.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Table:
         for row in self.rows:
             for column, cell in zip(self.columns, row.cells, strict=True):
                 by_model = columns_of.setdefault(cell.why, {})
-                by_model.setdefault(row.label, []).append(self._name(column))
+                by_model.setdefault(row.label, []).append(self._column_name(column))
         cell_count = len(self.rows) * len(self.columns)
         for reason, by_model in columns_of.items():
             names = []
@@ -111,7 +111,7 @@ class Table:
             concerns_all = sum(map(len, by_model.values())) == cell_count
             yield from grouped(names, len(names) if concerns_all else cell_count)
 
-    def _name(self, column: Column) -> str:
+    def _column_name(self, column: Column) -> str:
         """Return the head of a column, with its title if another column has the same head."""
         heads = [other.head for other in self.columns]
         if heads.count(column.head) > 1 and column.title:
@@ -206,6 +206,7 @@ def column_for(run: Run, metric: str, level: int) -> Column:
     names = [task, task, title]
     if card:
         names = [card.short_title, card.title_of_task(task), title]
+    # Where two levels have the same name, such as a benchmark of one task, it is written once.
     head, *below = dict.fromkeys(names[level:])
     return Column(
         task=task,

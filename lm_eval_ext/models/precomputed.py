@@ -34,7 +34,7 @@ class PrecomputedLM(LM):
         chat_history: list[dict[str, str]],
         add_generation_prompt: bool = True,  # noqa: FBT001, FBT002 (lm-eval's signature)
     ) -> str:
-        """Return some prompt: the answers are there already."""
+        """Return the texts of the turns; no model reads them, since the answers are there."""
         return "\n\n".join(turn["content"] for turn in chat_history)
 
     def generate_until(self, requests: list[Instance]) -> list[str]:

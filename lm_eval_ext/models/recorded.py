@@ -87,7 +87,7 @@ class RecordedLM(LM):
         chat_history: list[dict[str, str]],
         add_generation_prompt: bool = True,  # noqa: FBT001, FBT002 (lm-eval's signature)
     ) -> str:
-        """Refuse, unless documents are matched, when the prompt's form does not matter."""
+        """Refuse unless answers are found by document, whatever the prompt's form."""
         if self.options.match != "doc":
             raise OptionError(
                 "--model recorded cannot apply the chat template that the answers were made "

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 from xml.etree import ElementTree
 
 from lm_eval_ext.atomic import atomic_path
@@ -24,9 +24,6 @@ from lm_eval_ext.results.query import estimates, question_of, reference_run
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import NONE, number
 from lm_eval_ext.text import one_line
-
-if TYPE_CHECKING:
-    pass
 
 _log = get_logger(__name__)
 
@@ -110,15 +107,16 @@ class Figure(Plot):
         return words if low == NONE else f"{words} [{low}, {high}]"
 
     def spec(self, width: float = _WIDTH, *, page: bool = False) -> dict[str, Any]:
-        """Return the figure as Vega-Lite that fits the width: panels are measured with their names.
+        """Return the figure as Vega-Lite, whose panels and their names fit the width together.
 
-        Below the title is the key of what marks and lines mean; the page says it beside the figure.
+        Below the title is a key of what marks and lines mean; on the page it stands beside the
+        figure instead.
 
         Raises:
             OptionError: Altair or vl-convert is not installed.
         """
         require_extra("plot", "drawing", "altair", "vl_convert")
-        # Names of lines and titles come to the width of the panels, and Vega knows how much.
+        # The names of lines need space beside the panels; only a drawing shows how much.
         first_drawing = _parse(_draw(self.chart(width).to_dict()))
         outer = float(first_drawing.attrib["width"]) - width
         inner = max(width - outer, 3 * FONT_SIZE)
@@ -292,7 +290,7 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
 
 
 class _FigureReader:
-    """What reads the values of a figure.
+    """Reads the values of a figure.
 
     Attributes:
         measures: The measures of the values that were read.
@@ -324,7 +322,7 @@ class _FigureReader:
                     yield {"task": title, "line": line, "metric": metric_title, **row}
 
     def _tasks(self) -> Mapping[str, str]:
-        """Return the tasks by heading, of the mini tasks if results have no other.
+        """Return the tasks by heading; the mini tasks if results have no other.
 
         Raises:
             OptionError: Results have none of the tasks.

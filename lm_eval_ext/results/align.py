@@ -22,7 +22,7 @@ compared), the programs' versions (docs/discovery.md), and a chat template (with
 read after it), which shows in the prompts."""
 
 SETTINGS = frozenset({"config", "system", "multiturn", "instruction", "stops"})
-"""Parts that may differ, and with them the prompts, under ``--across-settings``."""
+"""Parts that may differ under ``--across-settings``, as may the prompts then."""
 
 
 ACROSS_SETTINGS = "--across-settings compares models with their settings"
@@ -41,7 +41,7 @@ def align(
 ) -> "tuple[dict[str, DataFrame], dict[str, DataError]]":
     """Return the tables of the runs on a task that measured the same, and why others are left out.
 
-    Documents are matched by lm-eval's hashes; those that only some runs have stay.
+    Documents are matched by lm-eval's hashes; those that only some runs have are kept.
 
     Args:
         runs: By model. If they differ, the largest group that measured the same is taken.

@@ -42,7 +42,7 @@ WEIGHTS = "weights"
 
 _NUMBER_ENDINGS = (STDERR, LOW, HIGH)
 """Endings of the metrics that belong to another metric. lm-eval writes a standard error of every
-metric, so also ``NAME_stderr_stderr``, always N/A, of those that we compute."""
+metric, so also of the standard errors that we compute: ``NAME_stderr_stderr``, always N/A."""
 
 _ESTIMATE = TypeAdapter(Estimate)
 
@@ -126,7 +126,7 @@ class Run:
     def _estimate(self, key: str) -> Estimate:
         """Return a metric's value, with the interval that the task noted beside it.
 
-        Tasks that aren't ours have noted none, nor have results of ours of older versions, whose
+        There is none for tasks that aren't ours, nor for our results of older versions, whose
         intervals were too narrow.
         """
         stderr_key = key.replace(",", f"{STDERR},", 1)
@@ -315,7 +315,7 @@ def _read(file: Path) -> ResultsFile:
         content = _Content.model_validate_json(file.read_bytes()).model_dump(by_alias=True)
         results = ResultsFile(file, content)
         for run in results.runs:
-            # All that is read of a run, so that a malformed file is refused as a whole.
+            # Everything is read here once, so that a malformed file is refused as a whole.
             _ = run.signature, run.documents, run.scores, run.card, run.excluded
     except (
         OSError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError
@@ -337,7 +337,7 @@ EXECUTION_ARGUMENTS = frozenset(
 
 
 def identity(settings: Keys) -> str:
-    """Return which model it is, as JSON: its type and the arguments that tell it from others.
+    """Return JSON that identifies a model: its type and the arguments that tell it from others.
 
     Args:
         settings: lm-eval's options, or the ``config`` of a results file.

@@ -223,7 +223,7 @@ def _indented(name: str) -> str:
 
 
 def csv(table: "DataFrame") -> str:
-    """Return a table for programs, with all digits; no text is a spreadsheet's formula."""
+    """Return a table for programs, with all digits; a spreadsheet takes no text for a formula."""
     safe = table.replace(r"^[=+\-@\t]", r"'\g<0>", regex=True)
     return str(safe.to_csv(index=False))
 

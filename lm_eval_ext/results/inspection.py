@@ -160,7 +160,8 @@ def response_text(value: object) -> str:
 
 
 def _prompt(request: Keys) -> str:
-    context, continuation = response_text(request.get("arg_0", "")), request.get("arg_1")
+    context = response_text(request.get("arg_0", ""))
+    continuation = request.get("arg_1")
     return f"{context}⟨…⟩{continuation}" if isinstance(continuation, str) else context
 
 
@@ -276,15 +277,15 @@ def verdict_text(verdict: Keys) -> str:
     reason = one_line(str(verdict.get("reason") or ""), limit=400)
     if reason:
         text += f": {reason}"
-    decided = []
+    circumstances = []
     database = str(verdict.get("database") or "")
     if database:
-        decided.append(f"on the {database} database")
+        circumstances.append(f"on the {database} database")
     rule = str(verdict.get("rule") or "")
     if rule:
-        decided.append(f"by {rule}")
-    if decided:
-        text += f" (decided {' '.join(decided)})"
+        circumstances.append(f"by {rule}")
+    if circumstances:
+        text += f" (decided {' '.join(circumstances)})"
     original = verdict.get("original_status")
     if original and original != status:
         words = STATUS_WORDS.get(str(original), str(original))

@@ -198,10 +198,10 @@ def _test(
     values: Mapping[str, float | None],
     read: ReadTable,
 ) -> tuple[ColumnTests, dict[str, str]]:
-    """Test the models that measured what most did; and say why the others are not among them.
+    """Test the models that measured what most did, and say why the others are not tested.
 
-    So a trial does not take the documents from all others. Where each measured something else,
-    those that share documents are tested.
+    If a trial were among them, only its documents could be compared. Where each model measured
+    something else, those that share documents are tested.
     """
     tables, untested = _comparable(runs, read)
     compared = []
@@ -227,7 +227,7 @@ def _comparable(
     untested: dict[str, str] = {}
     majority = majority_setup(runs)
     if len(majority) > 1:
-        most_are_whole = runs[min(majority)].is_whole
+        most_are_whole = runs[min(majority)].is_whole  # all of them are alike in this
         for name in runs.keys() - majority:
             untested[name] = _other_setup(runs[name], most_are_whole=most_are_whole)
         runs = {name: run for name, run in runs.items() if name in majority}

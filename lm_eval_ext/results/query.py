@@ -33,7 +33,7 @@ _LISTED_METRICS = 16
 
 @dataclass(frozen=True)
 class ScoreQuery:
-    """A question to tasks, as a command's options give it.
+    """A question about tasks, as a command's options ask it.
 
     Attributes:
         metrics: Metrics or measures; without any a task's headline.
@@ -123,7 +123,7 @@ def _check_facets(card: Card | None, facets: Sequence[str]) -> None:
 def question_of(run: Run, metric: str = "") -> Question:
     """Return the question behind a task's metric or measure; without one, behind its headline.
 
-    Of tasks that aren't ours, and of older files, a metric is the mean of documents' values.
+    In tasks that aren't ours, and in older files, a metric is the mean of documents' values.
 
     Raises:
         OptionError: The task has no such metric or measure.
@@ -275,7 +275,7 @@ def _check_facet_values(
 
 
 def _check_parts(task: str, table: "DataFrame", question: Question) -> None:
-    """Check that some document has all that is asked for, and what a measure compares with."""
+    """Check that a document has all that is asked for, and a part what it is compared with."""
     tables = []
     for _, part_question in split_question(table, question):
         tables.append(shared_documents({"": table}, part_question)[""])
@@ -293,8 +293,8 @@ def _check_parts(task: str, table: "DataFrame", question: Question) -> None:
 def is_recomputable(run: Run, table: "DataFrame", question: Question) -> bool:
     """Return whether the samples give the value in the results file.
 
-    Those of ours do. A metric of other tasks, or of an older version, is taken for the mean of
-    documents' values, and need not be.
+    Samples of our tasks do. A metric of other tasks, or of an older version, is taken for the mean
+    of documents' values, but need not be that.
     """
     if run.is_current:
         return True

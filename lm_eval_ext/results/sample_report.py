@@ -65,8 +65,8 @@ class SampleQuery:
     Attributes:
         query: The score, by metric, and the rows that count.
         models: Labels, or parts of them; () for all, of which two are shown.
-        is_wrong: Only samples that the first model has not right.
-        is_different: Only samples that two models have different scores of.
+        is_wrong: Only samples that the first model did not get right.
+        is_different: Only samples for which two models have different scores.
         ids: Only samples with these ids or keys; () for all.
         limit: How many samples of each part; 0 for all.
         is_whole: Whether long texts are shown whole, and prompts, too.
@@ -280,8 +280,11 @@ def _shown_parts(models: Sequence[_ModelSamples], query: SampleQuery) -> Iterato
         heading = part.heading(selected=len(selected), limited=len(limited))
         yield ShownPart(heading, part.show(limited))
     if not has_samples:
-        conditions = ["--wrong"] if query.is_wrong else []
-        conditions += ["--differ"] if query.is_different else []
+        conditions = []
+        if query.is_wrong:
+            conditions.append("--wrong")
+        if query.is_different:
+            conditions.append("--differ")
         conditions += [f"--id {id_}" for id_ in query.ids]
         task = models[0].run.task
         raise OptionError(f"no sample of {task} is like this: {', '.join(conditions)}")

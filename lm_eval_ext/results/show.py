@@ -382,8 +382,8 @@ def version_notes(runs: Mapping[str, Run]) -> list[str]:
         return []
     task = one_line(next(iter(runs.values())).task)
     versions = [f"{version}.x of {named_briefly(models)}" for version, models in models_of.items()]
-    newest = f"{task}: versions {' and '.join(versions)} are not comparable; run the older again"
-    return [newest]
+    note = f"{task}: versions {' and '.join(versions)} are not comparable; run the older again"
+    return [note]
 
 
 def library_notes(runs: Mapping[str, Run]) -> list[str]:

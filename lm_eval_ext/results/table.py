@@ -21,7 +21,7 @@ from lm_eval_ext.harness.names import ROWS
 from lm_eval_ext.harness.signature import digest
 from lm_eval_ext.reading import lines_of
 from lm_eval_ext.results.files import Run, finite
-from lm_eval_ext.stats.table import Row, Scored, frame
+from lm_eval_ext.stats.table import DocumentRows, Row, frame
 from lm_eval_ext.text import one_line
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def keyed_samples(run: Run) -> "Iterator[KeyedSample]":
         try:
             filter_name, doc_hash = str(sample["filter"]), str(sample["doc_hash"])
         except (KeyError, TypeError) as error:
-            raise _no_sample(location, error) from None
+            raise _unreadable_sample(location, error) from None
         count = counts[filter_name, doc_hash]
         yield KeyedSample(location, f"{doc_hash}#{count}", sample)
         counts[filter_name, doc_hash] += 1
@@ -88,7 +88,7 @@ def rows(run: Run, *, items: tuple[str, ...] = (), is_part_allowed: bool = False
             if sample.content["metrics"]:  # otherwise an answer was missing
                 scored.append(_scored(run, sample, items))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise _no_sample(sample.location, error) from None
+            raise _unreadable_sample(sample.location, error) from None
     documents, _ = run.documents
     count = min(counts.values(), default=0)
     if count < documents and not is_part_allowed:
@@ -99,12 +99,12 @@ def rows(run: Run, *, items: tuple[str, ...] = (), is_part_allowed: bool = False
     return frame(scored)
 
 
-def _no_sample(location: str, error: Exception) -> DataError:
+def _unreadable_sample(location: str, error: Exception) -> DataError:
     problem = one_line(f"{type(error).__name__}: {error}", limit=200)
     return DataError(f"{location}: not a sample that lm_eval logged ({problem})")
 
 
-def _scored(run: Run, keyed: KeyedSample, items: tuple[str, ...]) -> Scored:
+def _scored(run: Run, keyed: KeyedSample, items: tuple[str, ...]) -> DocumentRows:
     """Return what was scored of a sample."""
     sample, card = keyed.content, run.card
     doc = sample["doc"] if isinstance(sample["doc"], dict) else {}

@@ -42,7 +42,7 @@ _EXTENDED = 2
 def aggregate_in_select(
     table: Mapping[Any, tuple[type[exp.Expr], ...]], node: exp.Expr, schema: Schema
 ) -> Iterator[exp.Expr]:
-    """Exchanges an aggregate wherever a SELECT has it: a number computed twice is one mistake."""
+    """Exchange an aggregate wherever a SELECT has it: a number computed twice is one mistake."""
     if not isinstance(node, exp.Select):
         return
     by_text = {to_sql(call): call for call in own_aggregates(node) if type(call) in table}
@@ -173,12 +173,12 @@ def first_as_extreme(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 def nullable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
-    """Columns that hold NULL: of others a database of real values never has one."""
+    """Yield the columns that hold NULL: in others, a database of real values never has one."""
     return (column for column, declared in columns_read(select, schema) if declared.holds_null)
 
 
 def countable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
-    """DISTINCT columns, but for those that have a value of their own in each row."""
+    """Yield columns with DISTINCT, except those that have a value of their own in each row."""
     joined = []
     for equality in select.find_all(exp.EQ):
         if joins_tables(equality):
@@ -201,7 +201,7 @@ def countable(select: exp.Select, schema: Schema) -> Iterator[exp.Expr]:
 def average(
     change: Callable[[exp.Expr, Schema], Iterator[exp.Expr]], node: exp.Expr, schema: Schema
 ) -> Iterator[exp.Expr]:
-    """Of a column, and not of a part of a sum such as ``avg(x) - stdev(x)``."""
+    """Change the average of a column, unless it is part of a sum such as ``avg(x) - stdev(x)``."""
     computed = isinstance(node.parent, exp.Binary) and not isinstance(node.parent, exp.Predicate)
     if isinstance(node, exp.Avg) and isinstance(node.this, exp.Column) and not computed:
         yield from change(node, schema)
@@ -237,7 +237,7 @@ def of_distinct(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 def _is_sorted(node: exp.Expr) -> bool:
-    """Whether rows are sorted by a number: other numbers only make ties."""
+    """Return whether rows are sorted by the number: rounding it would only make ties."""
     return isinstance(node.find_ancestor(exp.Select, exp.Ordered), exp.Ordered)
 
 
@@ -280,7 +280,7 @@ def ranking_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 def _ranks_groups(select: exp.Select) -> bool:
-    """Whether it takes the first groups by an aggregate."""
+    """Return whether a SELECT takes the first groups, ranked by an aggregate."""
     if any(select.args.get(clause) is None for clause in ("group", "order", "limit")):
         return False
     term = select.args["order"].expressions[0].this

@@ -187,14 +187,14 @@ def _stand_at(group: TiedRows, rows: list[Row]) -> bool:
     return can_pair_all(rows[group.start : group.end], group.rows)
 
 
-_ONE_ORDER: list[set[type]] = [{str}, {int}]
-"""Types of values that have an order of their own, without tolerance."""
+_SORTED_EXACTLY: list[set[type]] = [{str}, {int}]
+"""The types of a row's values that can be sorted as they are, without tolerance."""
 
 
 def value_set(row: Row) -> Row:
     """Return the distinct values of a row in a fixed order; numbers that are close count once."""
     types = set(map(type, row))
-    if types in _ONE_ORDER:
+    if types in _SORTED_EXACTLY:
         return tuple(sorted(set(row)))  # type: ignore[type-var]
     numbers = sorted({value for value in row if isinstance(value, (int, float))})
     apart: list[int | float] = []
@@ -282,7 +282,7 @@ def _prepare_bird(gold: Gold) -> BirdExpected:
 
 
 _ALL = (
-    # The authors': same number of rows, same set of values at each row position
+    # The rule of MAGNIFICo's authors: as many rows, and at each position the same set of values
     Semantics("reference", 1, _prepare_reference, suite_rule="sets"),
     # Multiset of rows, in the gold's order where it has one; ties and float noise allowed
     Semantics("strict", 2, _prepare_strict, suite_rule="strict"),

@@ -1,7 +1,7 @@
 """The tables of DuckDB and PostgreSQL databases as prompts show them.
 
-All is read by queries of our own that run like a model's, in a worker process and as the same role:
-so prompts show what queries can read, and nothing else.
+Everything is read by queries of our own that run like a model's, in a worker process and as the
+same role: so prompts show what queries can read, and nothing else.
 """
 
 import re
@@ -175,8 +175,8 @@ _ROW = "lm_eval_ext_row"
 def digest_text(executor: Executor, location: Place) -> str:
     """Return a text that changes if a table's declaration or rows do, for signatures.
 
-    For PostgreSQL alone. Rows are summed up by hashes, in any order. Of a table whose rows take
-    longer than the limit of time, the declaration alone decides.
+    It is for PostgreSQL alone. The hashes of rows are added up, so their order does not matter. If
+    a table's rows take longer than the limit of time, only its declaration counts.
     """
     texts = []
     for table in describe_tables(executor, location, 0):

@@ -144,7 +144,7 @@ def row_difference(
     if compared:
         missing, extra = unpaired(gold.rows, predicted.rows, tolerant=tolerant and normal is None)
     if normal is not None and missing and extra:
-        # Most rows are equal as they are, and normal forms take time.
+        # Only what is unequal as it is gets a normal form, since these take time.
         missing, extra = _unpaired_normal(missing, extra, normal, tolerant=tolerant)
     return Difference(
         "rows" if missing or extra or not compared else otherwise,
@@ -163,7 +163,7 @@ def name_column_order(difference: Difference, gold: Rows, predicted: Rows) -> Di
     missing, extra = difference.missing, difference.extra
     if difference.kind != "rows" or not missing or len(gold.rows) != len(predicted.rows):
         return difference
-    # Most differences are others: one row tells.
+    # Most results differ in more than the order of columns, which a single row shows.
     if sorted_values(missing[0]) not in {sorted_values(row) for row in extra}:
         return difference
     if same_rows_in_some_column_order(gold.rows, predicted.rows, max_extra_cells=MAX_CELLS):
@@ -184,11 +184,13 @@ def _unpaired_normal(
     )
 
 
-def _originals(wrong_rows: list[Row], rows: list[Row], normal_rows: list[Row]) -> list[Row]:
-    """Return the rows of which some normal rows are the normal forms."""
-    if len(wrong_rows) == len(rows):
+def _originals(
+    unpaired_normal_rows: list[Row], rows: list[Row], normal_rows: list[Row]
+) -> list[Row]:
+    """Return the rows whose normal forms were not paired."""
+    if len(unpaired_normal_rows) == len(rows):
         return rows
     rows_by_normal: dict[Row, list[Row]] = defaultdict(list)
     for normal_row, row in zip(normal_rows, rows, strict=True):
         rows_by_normal[normal_row].append(row)
-    return [rows_by_normal[row].pop() for row in wrong_rows]
+    return [rows_by_normal[row].pop() for row in unpaired_normal_rows]

@@ -93,7 +93,8 @@ class Executor:
         self.databases = databases
         self._pool = Pool(workers, self.limits)
         self._verdicts: dict[ScoreJob, Verdict] = {}
-        self._unavailable: dict[Place, str] = {}  # the reason by database
+        self._unavailable: dict[Place, str] = {}
+        """Why a database cannot be used any more; nothing more is tried there."""
 
     def score(
         self, examples: Iterable[_PredictionLike], *, semantics: str = "reference"
@@ -223,7 +224,7 @@ class Executor:
             self._pool.step()
         work, outcome = pending.work, pending.outcome
         if isinstance(outcome, Failure):
-            self._unavailable[work.database] = outcome.message  # nothing more is tried there
+            self._unavailable[work.database] = outcome.message
             raise DataError(outcome.message)
         if not isinstance(outcome, Verdict) or not isinstance(work, ScoreJob):
             raise TypeError(f"a score's outcome is {outcome!r}")

@@ -186,9 +186,9 @@ class SqlJudge:
 
     @property
     def signature(self) -> str:
-        """Everything that verdicts depend on but queries, originals and limits, as ``strict-v2``.
+        """What verdicts depend on besides queries, originals and limits, such as ``strict-v2``.
 
-        With suites also the rule on their databases and a hash of all their rows.
+        If there are suites, it also has the rule on their databases and a hash of all their rows.
         """
         if not self._suites:
             return self.semantics.signature

@@ -200,7 +200,7 @@ class _Cell:
         """Return whether a matching of close rows covers all rows."""
         if not self.rows:
             return True
-        # Rows without numbers were paired before, if they are equal to any.
+        # Rows without numbers can only be equal exactly, and such rows were paired before.
         if not self.columns or len(self.rows) > len(self.partners):
             return False
         varying = self._varying()
@@ -294,7 +294,7 @@ class _Cell:
 
     def _edges(self, varying: Sequence[int]) -> list[list[int]]:
         """Return for each row the numbers of the partners that are close to it."""
-        # The most selective column.
+        # The column with the most different values leaves the fewest partners to be compared.
         column = max(
             varying,
             key=lambda column: len({_as_float(partner[column]) for partner in self.partners}),

@@ -63,7 +63,7 @@ RULES: Mapping[str, Change] = {
     "having_dropped": partial(mutations.dropped, "having"),
     # WHERE or HAVING without one of the conditions that AND connects
     "conjunct_dropped": mutations.conjunct_dropped,
-    # A SELECT without its GROUP BY (where SQLite takes it so)
+    # A SELECT without its GROUP BY (where SQLite accepts that)
     "group_dropped": partial(mutations.dropped, "group"),
     # ASC for DESC and the other way round, in one sort term
     "order_flipped": mutations.order_flipped,

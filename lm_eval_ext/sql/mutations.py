@@ -129,7 +129,7 @@ def not_toggled(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 def connector_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    """With the brackets that keep the operands together."""
+    """Swap AND and OR, with the brackets that keep the operands together."""
     if not isinstance(node, exp.And | exp.Or) or is_in_join(node):
         return
     connector = exp.Or if isinstance(node, exp.And) else exp.And
@@ -151,7 +151,7 @@ def bound_excluded(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
 
 
 def year_dropped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    """``>= '1987-07-01'`` with ``< '1987-09-01'``, BETWEEN and LIKE become months of any year."""
+    """Turn ``>= '1987-07-01'`` with ``< '1987-09-01'``, BETWEEN or LIKE to months of any year."""
     if isinstance(node, exp.Like) and isinstance(node.expression, exp.Literal):
         if re.match(r"\d{4}-\d\d", node.expression.this):
             yield with_parts(node, expression=exp.Literal.string("____" + node.expression.this[4:]))
@@ -206,7 +206,7 @@ def _month_between(date: exp.Expr, months: tuple[str, str]) -> exp.Expr:
 
 
 def column_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
-    """In a result or a condition of WHERE, the next columns by declaration."""
+    """Read one of the columns declared next instead, in a result or a condition of WHERE."""
     if not isinstance(node, exp.Column) or not _is_read(node):
         return
     resolved = find_source(node, schema)
@@ -221,7 +221,7 @@ def column_swapped(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
         is_ambiguous = not node.table and names.count(fold(candidate.name)) != 1
         if _sort_of(candidate) == _sort_of(column) and not is_ambiguous:
             similar.append(candidate)
-    # What a subquery in FROM gives keeps its name, by which it is read.
+    # A subquery in FROM keeps the names of its results, by which they are read.
     named = isinstance(node.parent, exp.Select) and node.find_ancestor(exp.From, exp.Join)
     for candidate in similar[:_MAX_COLUMNS]:
         swapped = with_parts(node, this=exp.to_identifier(candidate.name, quoted=True))
@@ -233,7 +233,7 @@ def _sort_of(column: Column) -> tuple[bool, bool]:
 
 
 def _is_read(column: exp.Column) -> bool:
-    """Whether a result or WHERE shows the column's value, not only that there is one."""
+    """Return whether a result or WHERE reads the column's value, not only that there is one."""
     node: exp.Expr = column
     if joins_tables(column.parent) or isinstance(column.parent, exp.Count):
         return False
@@ -279,7 +279,7 @@ _CLOCK = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d")
 
 
 def other_string(text: str) -> str:
-    """Returns a similar string: the next day, the next second, or one letter more."""
+    """Return a similar string: the next day, the next second, or one letter more."""
     if _CLOCK.fullmatch(text):
         moment = datetime.datetime.strptime(text, "%H:%M:%S") + datetime.timedelta(seconds=1)
         return f"{moment:%H:%M:%S}"

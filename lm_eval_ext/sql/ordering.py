@@ -119,9 +119,9 @@ def order_of(sql: str, columns: tuple[str, ...]) -> Order | None:
     if by is None:
         return None
     limit_at = _find_limit(outer, by)
-    window = _read_limit(outer[limit_at + 1 :])
+    offset_and_limit = _read_limit(outer[limit_at + 1 :])
     terms = _split(outer[by:limit_at])
-    if window is None or not all(terms):
+    if offset_and_limit is None or not all(terms):
         return _UNKNOWN
 
     keys: list[int] = []
@@ -143,10 +143,11 @@ def order_of(sql: str, columns: tuple[str, ...]) -> Order | None:
         if insert_at is None:
             return _UNKNOWN
         helper = sql[:insert_at] + "".join(ranks) + " " + sql[insert_at:end]
-    return Order(helper, tuple(keys), len(ranks), *window)
+    return Order(helper, tuple(keys), len(ranks), *offset_and_limit)
 
 
 def _at_top(token: Token, *words: str) -> bool:
+    """Return whether a token is one of the words, outside of all parentheses."""
     return token.depth == 0 and token.is_word(*words)
 
 

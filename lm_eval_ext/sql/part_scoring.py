@@ -1,8 +1,8 @@
 """Judging a part of a file of predictions, for several processes or machines at once.
 
 The verdicts on a part are kept beside the file to be written. The command without a part, which is
-:func:`~lm_eval_ext.sql.scoring.score_file`, takes them, judges what is missing and writes the file:
-it is the same, to the byte, in whatever parts its rows were judged.
+:func:`~lm_eval_ext.sql.scoring.score_file`, takes them, judges what is missing and writes the file.
+The file is the same, to the byte, in whatever parts its rows were judged.
 """
 
 import time
@@ -69,8 +69,9 @@ def score_part(
 ) -> PartSummary:
     """Judge a part of a file's rows, and keep the verdicts beside ``out``.
 
-    Whatever ends the process, the same command goes on from there. The rows of other parts are
-    read, too, as all of them decide which rows are in the part, but not kept in memory.
+    If the process ends early, the same command goes on from there. The rows of other parts are
+    read, too, since only all rows together decide which are in this part; they are not kept in
+    memory.
 
     Args:
         predictions: A file as for :func:`~lm_eval_ext.sql.scoring.score_file`; so are ``options``.

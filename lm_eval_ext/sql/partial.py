@@ -20,9 +20,9 @@ _DIGEST_LENGTH = 12
 class PartialOutput:
     """The verdicts so far, a line of JSON for each row, with its number.
 
-    The names of the files have a checksum of everything that verdicts depend on, so that another
-    command neither goes on with them nor writes among them. Since each line has its row's number,
-    several files are read as one: that of the whole command, and those of its parts.
+    The names of the files have a checksum of everything that verdicts depend on, so that a command
+    that would judge otherwise neither reads them nor writes to them. Since each line has its row's
+    number, several files are read as one: that of the whole command, and those of its parts.
 
     Args:
         out: The file that is to be written in the end.
@@ -122,7 +122,7 @@ def _parse_line(line: str) -> tuple[int, Verdict] | None:
 
 
 def _state(location: Place | None) -> list[object]:
-    """Return what changes if a database's file does; of a server only where it is."""
+    """Return what changes if a database's file does; for a server, only its address."""
     if location is None:
         return [None]
     path = Path(location.address)

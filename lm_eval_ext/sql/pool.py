@@ -270,7 +270,7 @@ class Pool:
         try:
             worker, message = self._events.get(block=wait > 0, timeout=wait)
         except queue.Empty:
-            # Only after all messages are handled does a late worker count as late.
+            # A worker is late only after all messages are handled: its own may be among them.
             self._kill_late()
             return
         if worker not in self._workers:  # sent before it was killed

@@ -356,7 +356,8 @@ def judged(
         waiting_predictions = [predictions[row] for row in waiting]
         yield from zip(waiting, open_judge.judge.judge_iter(waiting_predictions), strict=True)
         return
-    # Those of one gold together: its results on the suite's databases are then computed once.
+    # Predictions for one gold are judged together, so that its results on the suite's databases
+    # are computed once.
     order = sorted(waiting, key=lambda row: predictions[row])
     for start in range(0, len(order), _BATCH):
         batch = order[start : start + _BATCH]

@@ -125,8 +125,7 @@ def _read(folder: Path, originals: Mapping[str, Path]) -> tuple[dict[str, Suite]
         problem = next(iter(missing.values()))
         raise OptionError(
             f"--suite {folder}: no suite for any of {counted(len(originals), 'database')}: "
-            f"{problem}; "
-            f"{BUILD_HINT}"
+            f"{problem}; {BUILD_HINT}"
         )
     return suites, missing
 
@@ -261,7 +260,7 @@ def _uncovered(
 
 
 def _listed(db_ids: Sequence[str]) -> str:
-    """Return the first ids, and how many there are more."""
+    """Return the first ids, and how many more there are."""
     shown_ids = ", ".join(db_ids[:_SHOWN_IDS])
     hidden_count = len(db_ids) - _SHOWN_IDS
     if hidden_count > 0:

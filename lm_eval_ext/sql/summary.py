@@ -96,8 +96,8 @@ class Summary:
         original_correct: Rows that are right on the original; None without a suite.
         counts: Rows per status, every status named.
         parts: Accuracies of parts, in the order of the file.
-        wrong_row: The number of the first row with the status wrong, as an example, rather of one
-            that is right on the original; None if there is none.
+        wrong_row: The number of a row with the status wrong, as an example: of the first one that
+            is right on the original, if there is one; None without a wrong row.
         seconds: Real time from the first query to the last verdict, with the start of workers.
         signature: What the verdicts depend on other than the files.
         remarks: Lines about what a user should know, such as golds that no suite judges.
@@ -235,10 +235,10 @@ def summary_of(
 
 def _first_wrong(rows: Sequence[JudgedRow]) -> int | None:
     wrong = [row for row in rows if row.verdict.status == "wrong"]
+    # The best example is right on the original by chance, and only a suite shows that it is wrong.
     by_chance = [row for row in wrong if row.verdict.original_status == "correct"]
-    for row in [*by_chance, *wrong]:
-        return row.row.number
-    return None
+    examples = by_chance or wrong
+    return examples[0].row.number if examples else None
 
 
 @dataclass(frozen=True)

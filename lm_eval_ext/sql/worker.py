@@ -36,8 +36,8 @@ from lm_eval_ext.sql.values import (
 )
 
 EXIT_OUT_OF_MEMORY = 77
-"""Exit status of a worker that ran out of memory. It never goes on, since what it has left depends
-on what it ran before: the parent decides by a fresh worker."""
+"""Exit status of a worker that ran out of memory. It never goes on, since the memory that is left
+depends on earlier queries: the parent has a fresh worker decide."""
 
 _MEMORY_FILE = Path("/proc/self/statm")
 """The size of this process's memory in pages, on Linux."""
@@ -57,7 +57,7 @@ _STATUS_OF: dict[str, Status] = {
 
 def main() -> None:
     """Run jobs until the parent closes stdin or dies."""
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     source = sys.stdin.buffer
     # Output of a stray print must not mix with the messages.
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -206,7 +206,7 @@ def verdict_of(failure: Failure) -> Verdict:
     return Verdict(_STATUS_OF[failure.kind], failure.message)
 
 
-def _end_with(parent: int) -> None:
+def _end_with_parent(parent: int) -> None:
     """End the process when the parent has ended, even during a query.
 
     All drivers release the interpreter's lock, so this thread keeps running. On Windows the

@@ -10,9 +10,9 @@ errors, too narrow or lead it out of the legal range. Here
   score interval with the effective sample size, as in surveys (Korn and Graubard 1998; Dean and
   Pagano 2015): it never leaves the range, and has a width at 0 and at 1;
 - differences, and what has no upper limit, get value ± t · SE, cut off at the legal limits;
-- the design effect, which a few clusters show badly, is estimated as if one had seen half an
-  answer more that differs from the others, and with it its whole cluster. So it approaches the
-  size of a cluster where answers hardly differ, and at 0 of n and n of n clusters count, not
+- the design effect, which few clusters show badly, is estimated as if half an answer more had
+  been seen that differs from the others, and its whole cluster with it. So where answers hardly
+  differ, it approaches the size of a cluster; at 0 of n and n of n, clusters count instead of
   documents;
 - below :data:`LEAST_CLUSTERS` clusters there is no interval.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Statistic: TypeAlias = Callable[[Array], Array]
 
 ALPHA = 0.05
-"""The level of tests; intervals hold the truth in the rest of all cases."""
+"""The level of tests; intervals contain the true value in the rest of all cases, 95 %."""
 
 LEAST_CLUSTERS = 6
 """Clusters below which there is no interval. Five that all point one way have a p of 0.06 in an
@@ -132,12 +132,12 @@ _ROUNDING = 1e-12
 
 
 def _effective_clusters(sizes: "Array") -> tuple[float, float]:
-    """Return the number of effective clusters, and by how much the squared error is too small.
+    """Return the number of effective clusters, and the factor that corrects the squared error.
 
-    Effective are n² / Σ n_c²: as many as there are if all have one size, else fewer. The large
-    clusters pull the mean to themselves. If the documents of a cluster are alike, the expected sum
-    of squares is smaller by 1 + Σw² - 2 Σw³/Σw², with shares w of all documents; for clusters of
-    one size that is the (G-1)/G that the standard error allows for.
+    The number is n² / Σ n_c²: that of all clusters if they have one size, otherwise less. Large
+    clusters pull the mean to themselves: if the documents of a cluster are alike, the expected sum
+    of squares shrinks by the factor 1 + Σw² - 2 Σw³/Σw², where w are the clusters' shares of all
+    documents. For clusters of one size it is (G-1)/G, for which the standard error allows already.
     """
     shares = sizes / sizes.sum()
     squares, cubes = float((shares**2).sum()), float((shares**3).sum())
@@ -214,19 +214,19 @@ def interval(estimate: ClusteredValue | None, limits: Limits = NO_LIMITS) -> Int
 
 def _wilson(estimate: ClusteredValue, high: float, quantile: float) -> Interval:
     share = min(max(estimate.value / high, 0.0), 1.0)
-    ratio = quantile**2 / _informative(estimate, high)
+    ratio = quantile**2 / _independent_answers(estimate, high)
     centre = (share + ratio / 2) / (1 + ratio)
     reach = math.sqrt(ratio * share * (1 - share) + ratio**2 / 4) / (1 + ratio)
     return Interval(high * max(centre - reach, 0.0), high * min(centre + reach, 1.0), "wilson")
 
 
-def _informative(estimate: ClusteredValue, high: float) -> float:
+def _independent_answers(estimate: ClusteredValue, high: float) -> float:
     """Return the number of independent answers that would say as much about the share."""
     share = min(max(estimate.value / high, 0.0), 1.0)
-    one_answer = share * (1 - share)
-    if not one_answer or estimate.variance == 0:
+    answer_variance = share * (1 - share)
+    if not answer_variance or estimate.variance == 0:
         return estimate.effective
-    return one_answer / (_squared_error(estimate, high) / high**2)
+    return answer_variance / (_squared_error(estimate, high) / high**2)
 
 
 def _squared_error(estimate: ClusteredValue, high: float) -> float:
@@ -241,8 +241,8 @@ def _squared_error(estimate: ClusteredValue, high: float) -> float:
         rare = answers * min(share, 1 - share)
     else:
         variance = estimate.variance
-        alone = variance / estimate.documents
-        rare = estimate.documents * variance / estimate.tail / max(squared / alone, 1.0)
+        unclustered = variance / estimate.documents
+        rare = estimate.documents * variance / estimate.tail / max(squared / unclustered, 1.0)
     return (rare * squared + HALF * variance / estimate.effective) / (rare + HALF)
 
 
@@ -297,7 +297,7 @@ def probability_of(
     low, high = limits
     if low == 0 and high is not None and 0 < baseline < high:
         share = baseline / high
-        squared = share * (1 - share) * high**2 / _informative(estimate, high)
+        squared = share * (1 - share) * high**2 / _independent_answers(estimate, high)
     else:
         squared = _student_error(estimate, low, high)
     if not squared:

@@ -53,7 +53,7 @@ class Measure(Strict):
             sums; ``change`` of what is missing to 1, after against before; ``bootstrap``, the
             median of the paper's draws; ``mean_of_groups``; ``relative`` performance in percent;
             ``micro_f1``.
-        value: The column of values; of micro F1 those of hits, predicted and gold.
+        value: The column of values; for micro F1, the columns of hits, predicted and gold.
         where: The rows it is about, unless a question says something else about these facets.
         weights: The weights of a contrast, by the values of ``facet``.
         facet: What a contrast weights, or over which performance is relative.
@@ -97,9 +97,9 @@ class Measure(Strict):
     def baseline(self) -> float | None:
         """The value that a model has to exceed to show anything; None where none is known.
 
-        It is chance; or 0 for a gain and for a change of error; or the worst legal value. That a
-        difference which had better be small is small shows nothing: a model without a right
-        answer has none.
+        It is chance; or 0 for a gain and for a change of error; or the worst legal value. There
+        is none for a difference that should be small: a model without a right answer has the
+        smallest, so a small one shows nothing.
         """
         if self.chance is not None:
             return self.chance

@@ -4,10 +4,10 @@ A difference per document removes the documents' difficulty, so a paired interva
 than two intervals side by side suggest (Miller 2024, arXiv 2411.00640, section 4). Documents
 that share a source stay together, in intervals and in tests.
 
-If two systems are alike, it is arbitrary in every cluster which answers are called whose. So a
-difference is judged against those that arise when the systems change places in some clusters:
-Fisher's randomisation test for paired data. It assumes nothing about the scores, and no
-difference is proof that fewer than six clusters could show (2 · 2⁻⁵ = 0.06).
+If two systems are alike, they could change places in any cluster. So a difference is judged
+against those that arise when the systems change places in some clusters: Fisher's randomisation
+test for paired data. It assumes nothing about the scores. With fewer than six clusters, no
+difference is significant (2 · 2⁻⁵ = 0.06).
 
 For many comparisons at once there are adjusted p-values.
 """
@@ -85,7 +85,7 @@ def paired_difference(
         limits: The limits of the difference.
 
     Returns:
-        Only the value for fewer than two clusters.
+        The difference; with fewer than two clusters, only its value.
     """
     import numpy as np
     import pandas as pd
@@ -129,7 +129,7 @@ def paired_statistic(
         limits: The limits of the difference.
 
     Returns:
-        None for what is undefined or could not be computed.
+        The difference, with None for what is undefined or could not be computed.
     """
     import numpy as np
 

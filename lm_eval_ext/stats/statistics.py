@@ -45,7 +45,7 @@ PAPER_REPEATS = 200
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval; None for what there is none of.
+    """A value with its interval; None stands for what could not be computed.
 
     Attributes:
         value: The value.
@@ -81,7 +81,7 @@ class Pair(Difference):
 
 
 def matching_rows(rows: "DataFrame", where: Filter, shared: Mapping[str, str] = {}) -> "DataFrame":
-    """Return the rows with these values; those with a ``shared`` one belong to every part."""
+    """Return the rows that have these values, or the ``shared`` one of a facet."""
     for facet, values in where.items():
         if facet not in rows:
             return rows.iloc[:0]
@@ -124,7 +124,7 @@ def _rows_of(rows: "DataFrame", question: Question) -> "DataFrame":
     if measure.statistic == "micro_f1":  # what has no component on either side changes nothing
         rows = rows[rows[list(measure.value[1:])].any(axis=1)]
     if measure.weights:
-        # Only documents that have all that is weighted.
+        # A contrast needs every weighted value: documents that lack one are left out.
         rows = rows[rows[measure.facet].isin(measure.weights)]
         counts = rows.groupby(DOCUMENT)[measure.facet].transform("nunique")
         rows = rows[counts == len(measure.weights)]
@@ -197,9 +197,9 @@ def estimate(rows: "DataFrame", question: Question) -> Estimate:
 def better_than(rows: "DataFrame", question: Question, baseline: float) -> float | None:
     """Test whether the value of a run's rows is better than a fixed one, such as chance.
 
-    Of a mean the p-value is the larger one of two tests: by the interval, and by turning the
+    The p-value of a mean is the larger one of two tests: by the interval, and by turning the
     distances from the baseline around in some clusters (:func:`~.paired.swap_test`), which needs
-    six clusters with a distance. Of other statistics it is that of the interval.
+    six clusters with a distance. The p-value of any other statistic is that of the interval.
 
     Args:
         rows: The long table of a run.
@@ -265,10 +265,10 @@ def values_by_document(rows: "DataFrame", question: Question) -> "Series":
 def _bootstrap(rows: "DataFrame", measure: Measure, counts: Estimate) -> Estimate:
     """Return the paper's bootstrap: 200 times, the value of 100 documents drawn with replacement.
 
-    Each value of the facet is weighted as in a contrast. Without ``seeds`` its mean is over the
-    same drawn documents as the others'; with them over others, as in the authors' code, so that a
-    gain varies with the documents, too. For a unit of ``change`` the value is the relative change
-    of 1 minus the mean.
+    Each value of the facet is weighted as in a contrast. Without ``seeds``, the same documents are
+    drawn for all values of the facet; with seeds, other ones for each, as in the authors' code, so
+    that a gain varies with the documents, too. If the unit is ``change``, the value is the relative
+    change of 1 minus the mean.
     """
     import numpy as np
 
@@ -308,9 +308,9 @@ MIN_BASE = 0.05
 def cluster_sums(rows: "DataFrame", measure: Measure) -> "Array":
     """Return by cluster, in the order of their names, the sums that the statistic needs.
 
-    Of a change these are what is missing to 1, after and before; of F1 hits, predicted and gold; of
-    others sum and number of the values in each group and value of the facet, the one to compare
-    with first. Sums are exact where it matters, so that the order of documents changes no digit.
+    For a change, these are what is missing to 1, after and before; for F1, hits, predicted and
+    gold; for others, sum and number of the values in each group, for each value of the facet (the
+    base first). Sums are exact where it matters, so that the order of documents changes no digit.
     """
     import pandas as pd
 

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, str | float | None]
 """Facets and values of one thing that was scored."""
 
-Scored = tuple[str, str, Sequence[str], Sequence[Row]]
-"""A document: its name in the table, its id, its clusters, the coarsest first, and its rows."""
+DocumentRows = tuple[str, str, Sequence[str], Sequence[Row]]
+"""A document's name in the table, its id, its clusters, the coarsest first, and its rows."""
 
 
 _COLUMNS_WITHOUT_ROWS = ["document", "id", "cluster", "filter", "prompt", "target", "doc_hash"]
@@ -19,7 +19,7 @@ _COLUMNS_WITHOUT_ROWS = ["document", "id", "cluster", "filter", "prompt", "targe
 _NUMBER_TYPES = (bool, int, float, type(None))
 
 
-def frame(documents: Iterable[Scored]) -> "DataFrame":
+def frame(documents: Iterable[DocumentRows]) -> "DataFrame":
     """Return the table.
 
     Columns are ``document``, ``id``, ``cluster`` and ``cluster_1``, ... (finer ones), then those

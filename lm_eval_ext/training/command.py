@@ -191,7 +191,7 @@ def train(name: str, out: Path, *, settings: Settings | None = None) -> list[Tra
 def _train(
     recipe: Recipe, folder: Path, first_folder: Path, finished: dict[Path, Trained]
 ) -> Trained:
-    """Train what comes first, then this.
+    """Train a recipe, after the trainings that come first.
 
     Args:
         recipe: The recipe.
@@ -201,16 +201,17 @@ def _train(
     """
     folders = {}
     first_keys = {}
-    for name, before in recipe.first_recipes().items():
-        before_folder = first_folder / f"{name}-{sha256_of_json(training_key(before))[:12]}"
-        if before_folder not in finished:
-            finished[before_folder] = _train(before, before_folder, first_folder, finished)
-        trained = finished[before_folder]
+    for name, first_recipe in recipe.first_recipes().items():
+        digest = sha256_of_json(training_key(first_recipe))[:12]
+        trained_folder = first_folder / f"{name}-{digest}"
+        if trained_folder not in finished:
+            finished[trained_folder] = _train(first_recipe, trained_folder, first_folder, finished)
+        trained = finished[trained_folder]
         if not trained.has_learned:
             raise OptionError(
-                f"{before_folder} comes first and did not learn: {trained.gates_text()}"
+                f"{trained_folder} comes first and did not learn: {trained.gates_text()}"
             )
-        folders[name] = str(before_folder)
+        folders[name] = str(trained_folder)
         first_keys[name] = trained.record["key"]
     with Activity("preparing the examples"):
         material = prepare(recipe.source, fill_options(recipe.data, folders), recipe.seed)

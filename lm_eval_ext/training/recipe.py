@@ -149,8 +149,8 @@ class Recipe(Strict):
         source: The module that prepares the examples (:func:`prepare`).
         data: Options of the source.
         first: Trainings that come first, by the name that others know their folders by.
-        gates: By a set of examples that the source knows, the least mean score of greedy answers
-            below which the training counts as "did not learn".
+        gates: For sets of examples that the source knows, the mean score of greedy answers below
+            which the training counts as "did not learn".
         tasks: The tasks that the model is for, as ``lm-eval-ext run --tasks`` takes it.
         model_file: More keys of the model file.
         vary: By factor, its levels with their settings, as ``--set`` takes them. There is a
@@ -236,7 +236,7 @@ def optimizer_settings(name: str, settings: Settings) -> dict[str, Any]:
         settings: The user's; an optimizer or a rate among them is kept.
 
     Returns:
-        None, unless the settings name a model to start from and no optimizer.
+        The settings; {} unless the user's name a model to start from and no optimizer.
     """
     model = settings.get("model")
     has_start = "model.start" in settings or (isinstance(model, Mapping) and "start" in model)
@@ -352,7 +352,7 @@ def _merge(old: Any, new: Any) -> Any:
     return old | {key: _merge(old.get(key), value) for key, value in new.items()}
 
 
-# --- what a recipe trains on ---
+# What a recipe trains on.
 
 Pair = tuple[str, str]
 """A prompt, exactly as the task asks it, and its answer."""

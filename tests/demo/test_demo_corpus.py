@@ -26,7 +26,7 @@ QUESTIONS = [*EXAMPLES.examples, *EXAMPLES.combinations, *EXAMPLES.solved]
 FORMS = list(chain.from_iterable(map(cogs_mini.examples, ("dev", "id", "testlex", "gen"))))
 GROUPS = [*lieder.mini()]
 for experiment in get_args(Experiment):
-    GROUPS += lieder.drawn(200, "seed 0", experiment)
+    GROUPS += lieder.draw_groups(200, "seed 0", experiment)
 
 
 def discourses() -> list[str]:

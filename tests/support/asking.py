@@ -8,7 +8,7 @@ from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.results.files import Run, read_results
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import Estimate, estimate
-from lm_eval_ext.stats.table import Row, Scored, frame
+from lm_eval_ext.stats.table import DocumentRows, Row, frame
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -32,7 +32,12 @@ def _estimate(
 
 
 def ask(
-    benchmark: str, documents: Iterable[Scored], metric: str, *, value: str = "", **facets: str
+    benchmark: str,
+    documents: Iterable[DocumentRows],
+    metric: str,
+    *,
+    value: str = "",
+    **facets: str,
 ) -> Estimate:
     """Return the estimate of documents (name, id, clusters, rows) for a metric of a card."""
     return _estimate(cards()[benchmark], frame(documents), metric, value, facets)

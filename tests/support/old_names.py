@@ -9,7 +9,7 @@ from lm_eval_ext.cards import cards
 from lm_eval_ext.harness.names import NONE, STDERR
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import estimate
-from lm_eval_ext.stats.table import Scored, frame
+from lm_eval_ext.stats.table import DocumentRows, frame
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = list(csv.DictReader((ROOT / "docs" / "old_names.csv").open(encoding="utf-8")))
@@ -66,7 +66,7 @@ class Old:
     ``NAME_stderr`` is a standard error; "N/A" where there is none.
     """
 
-    def __init__(self, benchmark: str, documents: Iterable[Scored]) -> None:
+    def __init__(self, benchmark: str, documents: Iterable[DocumentRows]) -> None:
         self.benchmark = benchmark
         self.table = frame(documents)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 ALL = "all"
-"""Instead of a family: the three together, as in appendix B.2."""
+"""What stands for a family if the three are tested together, as in appendix B.2."""
 
 POOLED = "all models"
 
@@ -185,16 +185,16 @@ def _sign_flip(effect: Effect, pairs: "DataFrame") -> Finding:
 def _mixed(effect: Effect, pairs: "DataFrame") -> Finding:
     """Fit the mixed model.
 
-    Condition and kind of comparison are the predictors, the first kind being the baseline.
+    The condition and the kind of comparison are the predictors; the first kind is the baseline.
     """
     _, *kinds = effect.pairs
     outcomes: list[float] = []
     predictors: list[list[float]] = []
     items: list[str] = []
     for pair in pairs.itertuples():
-        is_kind = [float(pair.kind == kind) for kind in kinds]
+        kind_indicators = [float(pair.kind == kind) for kind in kinds]
         outcomes += [pair.better, pair.worse]
-        predictors += [[1.0, *is_kind], [0.0, *is_kind]]
+        predictors += [[1.0, *kind_indicators], [0.0, *kind_indicators]]
         items += [pair.cluster, pair.cluster]
     coefficient = mixed_linear(outcomes, predictors, items)
     return _finding(effect, "linear mixed", coefficient, pairs)

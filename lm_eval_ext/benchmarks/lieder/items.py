@@ -4,9 +4,9 @@ They cross items, sentence families, contexts and continuations as the paper doe
 other words. ``mini.yaml`` and ``lexicon.yaml`` hold the words and the families. lieder_mini is too
 small and too regular to measure a real model.
 
-Of items that are drawn, every noun is dealt once before any comes again, with another frame or
-predicate. So up to the number of nouns no two items share one, and the items of a smaller number
-are the first of a larger one's.
+Where items are drawn, every noun is dealt once before any comes again, with another frame or
+predicate. So no two items share a noun unless there are more items than nouns. If fewer items are
+drawn from the same seed, they are the first ones of a larger draw.
 """
 
 import random
@@ -82,8 +82,8 @@ def mini() -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def drawn(count: int, seed: str, experiment: Experiment) -> list[Group]:
-    """Return the groups of items that are drawn, items outermost.
+def draw_groups(count: int, seed: str, experiment: Experiment) -> list[Group]:
+    """Draw items and return their groups, items outermost.
 
     Args:
         count: Number of items, 1 to :func:`capacity`.
@@ -92,7 +92,7 @@ def drawn(count: int, seed: str, experiment: Experiment) -> list[Group]:
     """
     families = words("lexicon")["families"]
     groups = []
-    for number, item in enumerate(draw(count, seed), start=1):
+    for number, item in enumerate(draw_items(count, seed), start=1):
         for family, contexts in families.items():
             name = f"{number}_{item.noun}"
             groups.append(group(name, item, family, contexts, experiment))
@@ -199,8 +199,8 @@ class NounClass(NamedTuple):
     predicates: list[Predicate]
 
 
-def draw(count: int, seed: str) -> list[Item]:
-    """Draw items; the arguments are those of :func:`drawn`."""
+def draw_items(count: int, seed: str) -> list[Item]:
+    """Draw items; the arguments are those of :func:`draw_groups`."""
     rng = random.Random(f"LIEDER, {seed}")
     owners = _pairs_of_names(random.Random(f"LIEDER, names, {seed}"))
     decks = {}
@@ -247,10 +247,10 @@ def fitting() -> Mapping[Noun, list[tuple[Frame, Predicate]]]:
 
 
 _STEM = re.compile(r"(?<!\S)(?!(?:from|with|than|they|their|them|were|have|last)(?!\S))\S{4,}")
-"""A word that must not come twice; those named may stand in a frame and in a predicate."""
+"""A word that must not come twice; the listed ones may stand in a frame and in a predicate."""
 
 _LETTERS = 5
-"""Words with the same first letters, so many, count as one: "ordered" and "orders"."""
+"""Letters that two words must share at their beginning to count as one: "ordered", "orders"."""
 
 
 def _repeats(noun: Noun, frame: Frame, predicate: Predicate) -> bool:

@@ -90,7 +90,7 @@ def drawn(options: Drawn) -> LoadingResult:
     seed = f"seed {options.seed}"
     if options.fresh is not None:
         seed = f"fresh {options.fresh}"
-    groups = items.drawn(options.items, seed, options.experiment)
+    groups = items.draw_groups(options.items, seed, options.experiment)
     return to_documents(groups, options.experiment)
 
 
@@ -146,7 +146,7 @@ def read(path: Path, experiment: Experiment) -> list[Group]:
             row = json.loads(line)
             number, noun, first_verb, second_verb, *_, ending = row["id"].split("_")
             condition = f"{context_name}_{ENDINGS[ending]}"
-            context, continuation = split(row["sent"])
+            context, continuation = split_stimulus(row["sent"])
             sentence = Sentence(condition, context, continuation, EXPECTED[row["expected"]])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(
@@ -160,7 +160,7 @@ def read(path: Path, experiment: Experiment) -> list[Group]:
     return list(groups.values())
 
 
-def split(stimulus: str) -> tuple[str, str]:
+def split_stimulus(stimulus: str) -> tuple[str, str]:
     """Split a two-sentence stimulus into context and continuation.
 
     Raises:

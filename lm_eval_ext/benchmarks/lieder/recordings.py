@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from lm_eval_ext.atomic import sha256_of_text
-from lm_eval_ext.benchmarks.lieder.load import read, split, to_documents
+from lm_eval_ext.benchmarks.lieder.load import read, split_stimulus, to_documents
 from lm_eval_ext.benchmarks.lieder.records import Experiment
 from lm_eval_ext.data import find_source, require, require_all
 from lm_eval_ext.data.recordings import (
@@ -142,7 +142,7 @@ def _summed(row: AuthorsRow) -> RecordedSentence:
     """
     tokens = row.cells["tokens"].split("|")
     try:
-        context, continuation = split(row.cells["sent"])
+        context, continuation = split_stimulus(row.cells["sent"])
         logprobs = [float(number) for number in json.loads(row.cells["logprobs"])]
         period = [token.endswith(".") for token in tokens].index(True)
     except (ValueError, TypeError) as error:
@@ -184,18 +184,20 @@ def _response_rows(
 
 
 def _comparison(runs: Runs) -> list[str]:
-    """Compare runs with the declared source, which has the sums of some."""
+    """Return remarks on which runs are as in the declared source, which has the sums of some."""
     declared = find_source(SOURCE).files
-    equal: list[str] = []
-    other: list[str] = []
+    matching: list[str] = []
+    deviating: list[str] = []
     for (experiment, model), sentences in runs.items():
         name = f"{experiment}_{model}"
         if name in declared:
-            is_equal = sha256_of_text(_summed_text(sentences)) == declared[name].sha256
-            (equal if is_equal else other).append(name)
-    remarks = [f"{len(equal)} of {len(runs)} runs have a known checksum, and match it"]
-    if other:
-        remarks.append(f"not as declared in {SOURCE}: {', '.join(other)}")
+            if sha256_of_text(_summed_text(sentences)) == declared[name].sha256:
+                matching.append(name)
+            else:
+                deviating.append(name)
+    remarks = [f"{len(matching)} of {len(runs)} runs have a known checksum, and match it"]
+    if deviating:
+        remarks.append(f"not as declared in {SOURCE}: {', '.join(deviating)}")
     return remarks
 
 

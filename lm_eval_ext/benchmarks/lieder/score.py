@@ -19,6 +19,7 @@ DIRECT, RELATIVE = "direct", "relative"
 
 DISTANCE = "distance"
 """Not a felicity requirement: which of two felicitous antecedents is nearer."""
+
 NUMERAL = "numeral"
 """Our name for the comparisons that experiment ``two`` adds; the paper names no requirement."""
 
@@ -78,7 +79,7 @@ SEVENTEEN = (
 def _numeral_comparisons(
     felicitous: Sequence[str], infelicitous: Sequence[str]
 ) -> list[Comparison]:
-    """Compare each of some conditions with each of others."""
+    """Return a comparison of each felicitous condition with each infelicitous one."""
     pairs = product(felicitous, infelicitous)
     return [Comparison(better, worse, NUMERAL) for better, worse in pairs]
 

@@ -67,11 +67,13 @@ def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
             continue
         nats = better - worse
         is_right = nats > 0
-        wrong += nats <= 0
+        if nats <= 0:  # not for NaN
+            wrong += 1
         outcome = "right" if is_right else "wrong"
         if comparison.requirement in counted_requirements:
             counted += 1
-            right += is_right
+            if is_right:
+                right += 1
         else:
             outcome += ", apart"
         meaning = card.words[comparison.name].replace("dog", doc["item"])

@@ -2,13 +2,13 @@ r"""Reads the SQL query out of a model's response.
 
 The prompt ends in "SELECT" (paper, section 4). A base model continues it and is stopped at ";", a
 blank line, "--" or "#"; a chat model is not stopped. The same rules serve both. They select a part
-of the response without changing it (of JSON, boxes and quotations, a part of what these say), and
-add nothing except the prompt's own SELECT. In order:
+of the response (or of what JSON, a box or a quotation in it says) without changing it, and add
+nothing except the prompt's own SELECT. In order:
 
 1. *Length.* Only the first million characters are read.
-2. *What all benchmarks share* (:mod:`lm_eval_ext.answers`). Of channels the final one counts, text
-   in thinking tags is dropped, special tokens end the turn, invisible characters go. What stands
-   behind the last thought is read first, then what stands before it.
+2. *What all benchmarks share* (:mod:`lm_eval_ext.answers`). Only the final channel counts, text
+   in thinking tags is dropped, special tokens end the turn, and invisible characters are removed.
+   What stands behind the last thought is read first, then what stands before it.
 3. *Quoted answer.* If the whole answer is in one pair of quotation marks (', " or \`), they are
    removed; a JSON string is decoded.
 4. *Start.* The query begins at the first of these places where the text reads as SQL:
@@ -102,8 +102,8 @@ from lm_eval_ext.benchmarks.magnifico.sql_prose import (
 from lm_eval_ext.benchmarks.magnifico.sql_text import QuerySpan, parses, query_at
 
 MAX_CHARS: Final = 1_000_000
-"""Characters that are read of each stretch of an answer outside of its reasoning, its beginning;
-the executor refuses much shorter queries."""
+"""Characters that are read of each stretch of an answer outside of its reasoning: the first ones.
+The executor refuses even much shorter queries."""
 
 _MAX_SPANS: Final = 200
 _MAX_DOUBTFUL: Final = 40

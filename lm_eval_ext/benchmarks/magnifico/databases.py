@@ -146,7 +146,7 @@ def _build_suites(jobs: SuiteJobs, folder: Path, shipped: Shipped) -> Mapping[st
 def _gold_errors(
     originals: Mapping[str, Place], golds: Golds, suites: Mapping[str, Suite]
 ) -> GoldErrors:
-    """Run the gold queries that no suite took, and return the errors of those that fail."""
+    """Run the gold queries that are in no suite, and return the errors of those that fail."""
     errors = {}
     with Executor(workers=1) as executor:
         for db_id, queries in golds.items():

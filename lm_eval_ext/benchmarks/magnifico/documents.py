@@ -179,7 +179,7 @@ def _cause_of_exclusion(
         return ""
     if not example.source_line:
         return "gold_error"
-    # A user is told what SQLite says, without the query that it says it about.
+    # Users see SQLite's error without the query, which stands in their own file.
     return f"gold_error ({error.partition(_QUERY_IN_ERROR)[0]})"
 
 
@@ -198,7 +198,7 @@ def _document(
         "db_id": example.db_id,
         "question": example.question,
         "query": example.query,
-        "prompt": ask(corpus, setting, example, blocks[example.db_id.casefold()]),
+        "prompt": prompt_of(corpus, setting, example, blocks[example.db_id.casefold()]),
     }
 
 
@@ -251,7 +251,7 @@ def _alternating(examples: Sequence[Example]) -> list[Example]:
 
 
 def overlapping(corpus: Corpus, examples: Iterable[Example]) -> set[str]:
-    """Return templates of which a form's gold query stands in the support of its prompt.
+    """Return the templates with a form whose prompt shows its gold query in a solved example.
 
     All forms of a template are left out together: relative performance compares them.
     """
@@ -273,7 +273,7 @@ def _belongs(corpus: Corpus, example: Example, subset: Subset) -> bool:
     return is_phrase == (subset == "phrases")
 
 
-def ask(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str]) -> str:
+def prompt_of(corpus: Corpus, setting: Setting, example: Example, blocks: Sequence[str]) -> str:
     """Return the prompt of one example.
 
     Base examples have nothing to describe, so their prompts have no description: the direct or

@@ -426,7 +426,7 @@ def digest_of_dialogues(corpus: Corpus) -> str:
     return sha256_of_json(texts)
 
 
-# --- what is wrong with rows that can be read: said before the model is loaded ---
+# --- problems of rows that can be read, which are reported before the model is loaded ---
 
 
 def problems(

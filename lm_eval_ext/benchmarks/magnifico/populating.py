@@ -119,9 +119,11 @@ def examine(golds_by_database: GoldsByDatabase, suites: Mapping[str, Suite]) -> 
                 mutants = mutants_of(gold, original.schema)
                 missed = _missed_kinds(gold, mutants, runners)
                 golds["run"] += 1
-                golds["alone"] += not suite.judging(gold)
                 golds["mutants"] += len(mutants)
-                golds["missed"] += bool(missed)
+                if not suite.judging(gold):
+                    golds["alone"] += 1
+                if missed:
+                    golds["missed"] += 1
                 missed_kinds.update(missed)
     missed_list = ", ".join(f"{kind} {count}" for kind, count in missed_kinds.most_common())
     return (

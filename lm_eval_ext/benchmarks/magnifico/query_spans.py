@@ -226,7 +226,7 @@ def _members(key: str, value: object) -> Iterator[tuple[str, str]]:
             yield from _members(key, inner)
 
 
-# --- parentheses (rule 4e) ---
+# --- parentheses around a query (rule 4) ---
 
 _PARENTHESIS = re.compile(r"\s*\(\s*(?=\(|(?:select|with)\b)", re.IGNORECASE)
 _MAX_PARENTHESES: Final = 5

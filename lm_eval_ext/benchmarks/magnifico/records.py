@@ -106,7 +106,8 @@ class Database:
         """Return the database at a location, with its script if there is one.
 
         A SQLite database may have a script beside it: ``schema.sql``, or the only one there is.
-        Only in a folder named after the database a script may have another name, as in Spider.
+        Another name than ``schema.sql`` is accepted only in a folder named after the database, as
+        in Spider.
         """
         if isinstance(location, Path):
             location = place_of(location)

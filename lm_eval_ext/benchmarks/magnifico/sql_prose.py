@@ -53,7 +53,10 @@ def reads_as_sql(span: QuerySpan) -> bool:  # noqa: PLR0911 (one reason after th
             return False
         if token["word"] and _GLUED_SELECT.search(token[0]):
             return False
-        words = words + 1 if token["word"] and not is_keyword else 0
+        if token["word"] and not is_keyword:
+            words += 1
+        else:
+            words = 0
         if words == _PROSE_WORDS and depth <= 0:
             return False
         if piece == "(":
@@ -233,7 +236,7 @@ def is_prose(text: str, start: int, *, new_line: bool = False) -> bool:
     return begins_sentence and has_english and len(words) >= _MIN_WORDS
 
 
-# --- what is said of a query before it (rule 4) ---
+# --- words before a query that deny it or call it an example (rule 4) ---
 
 _FILLER: Final = (
     r"(?:an?|the|this|that|as|is|be|it|use|using|write|run|try|do|say|just|simply|like|like\ this"

@@ -104,10 +104,10 @@ def tokens(span: QuerySpan) -> Iterator[re.Match[str]]:
     text = span.text
     depth = 0
     previous = ""
-    main = first_of_line = False
+    in_main_query = first_of_line = False
     for token in _TOKEN.finditer(text, span.start, span.end):
         piece = token[0].upper()
-        may_end = main and depth <= 0 and previous not in COMPOUND
+        may_end = in_main_query and depth <= 0 and previous not in COMPOUND
         if token["comment"]:
             continue
         if token["space"]:
@@ -126,7 +126,9 @@ def tokens(span: QuerySpan) -> Iterator[re.Match[str]]:
             depth += 1
         elif piece == ")":
             depth -= 1
-        main = main or (piece == "SELECT" and depth <= 0) or (not previous and piece != "WITH")
+        begins_main_query = piece == "SELECT" and depth <= 0
+        if begins_main_query or (not previous and piece != "WITH"):
+            in_main_query = True
         first_of_line = False
         previous = piece
 

@@ -106,9 +106,10 @@ class MagnificoTask(ExtTask):
         remaining = iter(verdicts)
         judged = []
         for _, answer in answers:
-            if not isinstance(answer, JudgedText):
-                answer = JudgedText(answer, next(remaining))  # noqa: PLW2901
-            judged.append(answer)
+            if isinstance(answer, JudgedText):
+                judged.append(answer)
+            else:
+                judged.append(JudgedText(answer, next(remaining)))
         return judged
 
     def score(self, doc: Doc, answers: Sequence[Answer]) -> Sequence[Row] | None:

@@ -18,7 +18,7 @@ from lm_eval_ext.benchmarks.cogs.records import LEXICAL, STRUCTURAL, kind_of
 from lm_eval_ext.benchmarks.cogs.score import EQUIVALENT, EXACT, process_results, score
 from lm_eval_ext.cards import cards
 from lm_eval_ext.logical_forms import parse
-from lm_eval_ext.stats.table import Scored
+from lm_eval_ext.stats.table import DocumentRows
 
 
 @functools.cache
@@ -129,7 +129,7 @@ def test_the_other_conditions_form_is_wrong() -> None:
 class RandomScores:
     """Scored documents, and the expected figures by type, computed by pandas."""
 
-    documents: list[Scored]
+    documents: list[DocumentRows]
     means: "pd.Series[float]"
     errors: "pd.Series[float]"
 
@@ -140,7 +140,7 @@ def random_scores(loader: Any) -> RandomScores:
     docs = documents_of(loader)
     types = sorted({doc["type"] for doc in docs})
     values = []
-    scored: list[Scored] = []
+    scored: list[DocumentRows] = []
     for doc in docs:
         forms = np.atleast_1d(doc["form"]).tolist()
         rate = types.index(doc["type"]) / len(types)

@@ -23,7 +23,7 @@ from lm_eval_ext.benchmarks.conceptual.score import SEEDS, copied, process_resul
 from lm_eval_ext.cards import cards
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.stats.statistics import Estimate, estimate
-from lm_eval_ext.stats.table import Scored, frame
+from lm_eval_ext.stats.table import DocumentRows, frame
 
 SCORES = ("rouge_l", "rouge_l_f1", "accuracy")
 SELECTIONS = ("random", "concept", "same_labels")
@@ -52,9 +52,9 @@ ScoresOfDocuments = Sequence[Sequence[float]]
 """Each document's score under each selection; the last selections may lack."""
 
 
-def documents(**templates: ScoresOfDocuments) -> list[Scored]:
+def documents(**templates: ScoresOfDocuments) -> list[DocumentRows]:
     """Return documents of four concepts, with the same scores of all kinds, by template."""
-    scored: list[Scored] = []
+    scored: list[DocumentRows] = []
     for number, of_document in enumerate(zip(*templates.values(), strict=True)):
         name = f"d{number:04}"
         concept = f"c{number % 4}"
@@ -72,7 +72,9 @@ def documents(**templates: ScoresOfDocuments) -> list[Scored]:
     return scored
 
 
-def value(scored: Sequence[Scored], metric: str, of: str = "rouge_l", **where: str) -> float | None:
+def value(
+    scored: Sequence[DocumentRows], metric: str, of: str = "rouge_l", **where: str
+) -> float | None:
     """Return a metric of scored documents, computed from one of their scores."""
     figure: float | None = ask("conceptual", scored, metric, value=of, **where).value
     return figure
@@ -128,7 +130,7 @@ def test_a_gain_from_the_concept_is_of_samples_that_have_a_control() -> None:
     assert value(scored, "gain_from_concept") == 0.5
 
 
-def bootstrap(scored: Sequence[Scored], seeds: Mapping[str, int] | None = None) -> Estimate:
+def bootstrap(scored: Sequence[DocumentRows], seeds: Mapping[str, int] | None = None) -> Estimate:
     """Estimate the gain with the paper's bootstrap, paired unless selections have seeds."""
     measure = CARD.question_of("gain_100x200").measure
     with_seeds = measure.model_copy(update={"seeds": seeds or {}})
@@ -168,7 +170,7 @@ def test_independent_draws_differ_by_selection_and_their_spread_adds_up() -> Non
     assert independent.value == pytest.approx(paired.value, abs=0.02)
 
 
-def documents_of_three_templates() -> list[Scored]:
+def documents_of_three_templates() -> list[DocumentRows]:
     """Return documents with one template best by concept, one by gain, and one by random score."""
     return documents(
         gains=[(0.0, 0.7)] * 12,

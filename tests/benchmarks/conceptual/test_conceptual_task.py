@@ -19,7 +19,7 @@ from lm_eval_ext.benchmarks.conceptual.task import TOO_LONG
 from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.names import TOO_FEW
-from lm_eval_ext.stats.table import Scored
+from lm_eval_ext.stats.table import DocumentRows
 
 
 def mini(num_fewshot: int = 3, seed: int = 1234, **metadata: Any) -> Any:
@@ -266,10 +266,10 @@ def shown_answers(prompt: str) -> list[str]:
     return [line.rpartition(": ")[2] for line in demonstrations]
 
 
-def scored(task: Any, answer_rule: AnswerRule) -> list[Scored]:
+def scored(task: Any, answer_rule: AnswerRule) -> list[DocumentRows]:
     """Answer the task's own prompts by a rule, and score the answers."""
     prompts = prompts_of(task)
-    documents: list[Scored] = []
+    documents: list[DocumentRows] = []
     for doc in task.eval_docs:
         of_document = prompts[doc["id"]]
         prompts_per_template = len(of_document) // len(doc["templates"])
@@ -282,7 +282,9 @@ def scored(task: Any, answer_rule: AnswerRule) -> list[Scored]:
     return documents
 
 
-def value(table: list[Scored], metric: str, of: str = "rouge_l", **where: str) -> float | None:
+def value(
+    table: list[DocumentRows], metric: str, of: str = "rouge_l", **where: str
+) -> float | None:
     """Return a metric of scored documents, computed from one of their scores."""
     figure: float | None = ask("conceptual", table, metric, value=of, **where).value
     return figure

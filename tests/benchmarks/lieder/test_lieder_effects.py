@@ -19,7 +19,7 @@ from lm_eval_ext.benchmarks.lieder.effects import (
 )
 from lm_eval_ext.benchmarks.lieder.records import FAMILIES
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.stats.table import Scored, frame
+from lm_eval_ext.stats.table import DocumentRows, frame
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def recorded_runs(folder: Path) -> RunTables:
     for model in PAPERS_MODELS:
         runs[model] = {}
         for experiment in ("base", "diff"):
-            documents: list[Scored] = []
+            documents: list[DocumentRows] = []
             scored = scored_documents(folder, experiment, model)
             for number, document in enumerate(scored):
                 item = document.doc["item"]
@@ -52,7 +52,7 @@ def recorded_runs(folder: Path) -> RunTables:
     return runs
 
 
-def invented_document(task: str, item: int, family: str, is_right: Verdict) -> Scored:
+def invented_document(task: str, item: int, family: str, is_right: Verdict) -> DocumentRows:
     """Return a document with rows for both metrics and all comparisons."""
     rows: list[dict[str, Any]] = []
     for metric in ("direct", "relative"):

@@ -56,7 +56,7 @@ def test_mini_has_the_same_bytes() -> None:
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_the_same_seed_gives_the_same_bytes(experiment: Experiment) -> None:
     """Items that are drawn under the default seed do not change unnoticed."""
-    groups = items.drawn(200, "seed 0", experiment)
+    groups = items.draw_groups(200, "seed 0", experiment)
     assert digest(groups) == DIGESTS[experiment]
     assert len(groups) == 600
     assert [group.family for group in groups[:3]] == list(FAMILIES)
@@ -148,8 +148,8 @@ def test_published_items_come_out_as_published(
         assert [group.family for group in groups] == list(FAMILIES), name
         affirmative_negation, _, managed_failed = published["base"][name]
         item = parsed(affirmative_negation, managed_failed)
-        monkeypatch.setattr(items, "draw", lambda count, seed, item=item: [item])
-        our_groups = items.drawn(1, "", experiment)
+        monkeypatch.setattr(items, "draw_items", lambda count, seed, item=item: [item])
+        our_groups = items.draw_groups(1, "", experiment)
         assert [group.family for group in our_groups] == list(FAMILIES)
         for our_group, group in zip(our_groups, groups, strict=True):
             check_sentences(our_group, group)
@@ -277,14 +277,14 @@ def test_frames_and_predicates_that_repeat_a_word_are_not_combined() -> None:
 
 def test_items_depend_on_the_seed_only() -> None:
     """Fewer items are the first of more; another seed gives others."""
-    drawn = items.draw(300, "seed 3")
-    assert drawn[:40] == items.draw(40, "seed 3")
-    assert drawn != items.draw(300, "seed 4")
+    drawn = items.draw_items(300, "seed 3")
+    assert drawn[:40] == items.draw_items(40, "seed 3")
+    assert drawn != items.draw_items(300, "seed 4")
 
 
 def test_nouns_and_names_are_dealt_evenly() -> None:
     """No noun comes twice before all have come, and both owners have different initials."""
-    drawn = items.draw(300, "seed 3")
+    drawn = items.draw_items(300, "seed 3")
     assert len({item.noun for item in drawn[:240]}) == 240
     for item in drawn:
         first_owner, second_owner = item.owners
@@ -297,7 +297,7 @@ def test_nouns_and_names_are_dealt_evenly() -> None:
 
 def test_all_items_that_can_be_drawn_differ() -> None:
     """No two items have the same noun, verb and predicate."""
-    drawn = items.draw(items.capacity(), "seed 0")
+    drawn = items.draw_items(items.capacity(), "seed 0")
     assert len({(item.noun, item.base, item.predicate_singular) for item in drawn}) == 9596
 
 

@@ -15,7 +15,7 @@ Rows = list[Any]
 
 def test_a_stimulus_is_split_into_two_sentences() -> None:
     """The space between them belongs to the second."""
-    assert load.split("Ann didn't ask. It's fine.") == ("Ann didn't ask.", " It's fine.")
+    assert load.split_stimulus("Ann didn't ask. It's fine.") == ("Ann didn't ask.", " It's fine.")
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_a_stimulus_is_split_into_two_sentences() -> None:
 def test_anything_but_two_sentences_is_refused(stimulus: str) -> None:
     """Fewer, more, unfinished and empty sentences are errors."""
     with pytest.raises(ValueError, match="not two sentences"):
-        load.split(stimulus)
+        load.split_stimulus(stimulus)
 
 
 def sound_rows() -> Rows:

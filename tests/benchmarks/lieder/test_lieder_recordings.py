@@ -25,7 +25,7 @@ ENDINGS = {"s": "sref", "p": "pref", "nonref": "nonref"}
 def named_sentences(experiment: Experiment) -> list[tuple[str, Sentence]]:
     """Return the sentences of one item of ours, with their ids."""
     named = []
-    for group in items.drawn(1, "seed 0", experiment):
+    for group in items.draw_groups(1, "seed 0", experiment):
         for sentence in group.sentences:
             ending = ENDINGS[sentence.condition.rpartition("_")[2]]
             named.append((f"{group.item}_{group.family}_{ending}", sentence))

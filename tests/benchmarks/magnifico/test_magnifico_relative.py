@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.asking import ask
 
 from lm_eval_ext.stats.statistics import Estimate, mean_of_sums, relative_of_sums
-from lm_eval_ext.stats.table import Scored
+from lm_eval_ext.stats.table import DocumentRows
 
 
 class Outcome(NamedTuple):
@@ -30,7 +30,7 @@ def outcomes(
 
 def estimate_of(scored: list[Outcome], measure: str = "relative_performance") -> Estimate:
     """Return the metric of a run that has these outcomes."""
-    documents: list[Scored] = []
+    documents: list[DocumentRows] = []
     for number, outcome in enumerate(scored):
         row = {
             "database": "populated",
