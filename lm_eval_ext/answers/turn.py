@@ -52,6 +52,10 @@ def turn_text(response: str, further_tokens: Sequence[str] = ()) -> str:
     return turn_steps(response, further_tokens)[-1].text
 
 
+said = turn_text
+"""The name that :func:`turn_text` had before; other people's code may import it."""
+
+
 def is_unfinished(response: str) -> bool:
     """Return whether a response is nothing but a thought that does not end."""
     return bool(response.strip()) and not turn_text(response).strip()
