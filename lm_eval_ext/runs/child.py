@@ -108,9 +108,10 @@ def add_run_facts(evaluate: Evaluate, keys: Mapping[str, str], weights: str = ""
         if not hasattr(model, "tok_encode") or not model.tokenizer:
             return results
         try:
-            results[TOKENS] = {}
+            tokens = {}
             for task, samples in results.get("samples", {}).items():
-                results[TOKENS][task] = _count_tokens(samples, model.tok_encode)
+                tokens[task] = _count_tokens(samples, model.tok_encode)
+            results[TOKENS] = tokens
         except Exception as error:  # noqa: BLE001 - a strange tokenizer must not cost the results
             get_logger(__name__).warning("tokens are not counted: %s", error)
         return results

@@ -1,6 +1,6 @@
 """Shows samples in reports: the sentences, and which comparisons failed by how many nats."""
 
-from ast import literal_eval
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,12 +45,10 @@ def answers(
 
 def _log_probability(answer: str) -> float | None:
     """Return the log-probability that lm-eval logged, alone or in a pair with "is greedy"."""
+    number = answer.strip("[]() ").partition(",")[0]
     try:
-        value = literal_eval(answer)
-        if isinstance(value, list):
-            value = value[0]
-        return float(value)
-    except (ValueError, TypeError, IndexError, SyntaxError):
+        return float(number)
+    except ValueError:
         return None
 
 
@@ -58,6 +56,8 @@ def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
     card = cards()["lieder"]
     logprobs = dict(zip(doc["condition"], map(_log_probability, answers), strict=False))
     counted_requirements = card.measures["direct"].where["requirement"]
+    # The items are numbered, but for those of the mini task: "1_dog".
+    noun = doc["item"].rpartition("_")[2]
     rows = []
     counted = right = wrong = 0
     for comparison in comparisons_of(doc["experiment"]):
@@ -66,8 +66,9 @@ def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
         if better is None or worse is None:
             continue
         nats = better - worse
+        # The comparison with a log-probability that is no number is wrong, as in the score.
         is_right = nats > 0
-        if nats <= 0:  # not for NaN
+        if not is_right:
             wrong += 1
         outcome = "right" if is_right else "wrong"
         if comparison.requirement in counted_requirements:
@@ -76,10 +77,12 @@ def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
                 right += 1
         else:
             outcome += ", apart"
-        meaning = card.words[comparison.name].replace("dog", doc["item"])
-        rows.append((nats, (outcome, meaning, f"{nats:+.2f}")))
+        meaning = card.words[comparison.name].replace("dog", noun)
+        order = (is_right, -math.inf if math.isnan(nats) else nats)
+        rows.append((order, (outcome, meaning, f"{nats:+.2f}")))
     if not rows:
         return AnswerView("(no log-probabilities)")
+    # The wrong ones come first.
     table = [row for _, row in sorted(rows)]
     head = ("", "more probable > less probable", "nats")
     detail = Detail("Comparisons", table=(head, *table), marked=tuple(range(wrong)))

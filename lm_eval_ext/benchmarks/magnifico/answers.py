@@ -13,8 +13,9 @@ nothing except the prompt's own SELECT. In order:
    removed; a JSON string is decoded.
 4. *Start.* The query begins at the first of these places where the text reads as SQL:
 
-   a. the start of the answer;
-   b. the start of a block: a fence of \`\`\` or ~~~ after its language, ``[SQL]``,
+   a. the start of the answer, behind a tag such as ``[QUERY]`` if that is closed (``[/QUERY]``);
+   b. the start of a block: a fence of \`\`\` or ~~~ after its language, ``[SQL]``
+      (or ``QUERY``, ``ANSWER``, ``CODE``),
       ``\boxed{``, ``\begin{verbatim}``, three quotation marks, lines that begin with ">". Blocks
       precede prose because models talk about parts of a query before they show it;
    c. a string of JSON that is the answer, begins a fenced block, or stands in prose, decoded. The

@@ -40,6 +40,10 @@ _BLOCK = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_WRAPPING_TAG = re.compile(
+    r"\s*\[(?P<name>SQL|QUERY|ANSWER|CODE)\](?=.*\[/(?P=name)\])", re.IGNORECASE | re.DOTALL
+)
+"""A tag that begins an answer and is closed. Without the closing one it may be a column's name."""
 _QUOTATION = re.compile(r"(?:^[ \t]*>[^\n]*(?:\n|\Z))+", re.MULTILINE)
 _QUOTATION_MARK = re.compile(r"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
 _LATEX_TEXT = re.compile(r"\s*\\(?:text|texttt|mathrm|mathtt|textbf)\s?\{")
@@ -54,7 +58,11 @@ def query_spans(text: str, level: int = 0) -> Iterator[QuerySpan]:
         level: In how many strings of JSON, boxes or quotations it stands.
     """
     if level == 0 or BEGINS.match(text):
-        yield QuerySpan(text, 0, len(text), source="start of the answer")
+        tag = _WRAPPING_TAG.match(text)
+        if tag:
+            yield QuerySpan(text, tag.end(), len(text), source="tag")
+        else:
+            yield QuerySpan(text, 0, len(text), source="start of the answer")
     yield from _json_spans(text, 0, level)
     yield from _blocks(text, level)
     if level < _MAX_LEVELS and ">" in text:
