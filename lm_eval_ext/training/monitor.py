@@ -124,8 +124,9 @@ class TrainingMonitor(TrainerCallback):  # type: ignore[misc]
         now = time.monotonic()
         age = now - self._saved_at
         must_save = age > CHECKPOINT_S + model.num_parameters() / 1e6
-        is_before_evaluation = (
-            self._eval_steps is not None and (state.global_step + 1) % self._eval_steps == 0
+        next_step = state.global_step + 1
+        is_before_evaluation = self._eval_steps is not None and (
+            next_step % self._eval_steps == 0 or next_step == state.max_steps
         )
         if is_before_evaluation and (age > CHECKPOINT_S or not self._has_checkpoint):
             must_save = True

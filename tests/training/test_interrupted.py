@@ -37,6 +37,10 @@ def in_a_process(work: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def kill_this_process(*_: object, **__: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def train_until(train: Callable[[], object], last_step: int, end_signal: signal.Signals) -> None:
     """Train, and send this process a signal when it says that a step is done.
 
@@ -212,6 +216,21 @@ def test_a_signal_in_an_evaluation_ends_it_and_changes_nothing(
     losses = evaluation_losses(resumed.record)
     assert losses == evaluation_losses(uninterrupted.record)
     assert len(losses) == 2, "after step 4 and at the end"
+
+
+def test_a_training_that_is_killed_in_its_last_evaluation_repeats_one_step(
+    write_recipe: WriteRecipe, tmp_path: Path
+) -> None:
+    """There is a checkpoint even if the last step is none of those that are evaluated anyway."""
+    name = write_recipe(training={"eval_steps": 100, "max_steps": 5})
+
+    def train() -> None:
+        patch = pytest.MonkeyPatch()
+        patch.setattr(monitor.TrainingMonitor, "on_prediction_step", kill_this_process)
+        command.train(name, tmp_path / "out")
+
+    assert in_a_process(train) == -signal.SIGKILL
+    assert checkpoint_in(tmp_path / "out").name == "checkpoint-4"
 
 
 @END_SIGNALS
