@@ -12,7 +12,7 @@ from lm_eval_ext.cli.shared_options import JsonOption
 from lm_eval_ext.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from lm_eval_ext.benchmarks.lieder.effects import Effect, Finding, Runs
+    from lm_eval_ext.benchmarks.lieder.effects import Effect, Finding, TablesByModel
     from lm_eval_ext.results.grid import Section
     from lm_eval_ext.results.models import Model
 
@@ -91,7 +91,7 @@ def _testable_effects(models: "Sequence[Model]") -> "list[Effect]":
     return testable
 
 
-def _samples(models: "Sequence[Model]", effect: "Effect") -> "Runs":
+def _samples(models: "Sequence[Model]", effect: "Effect") -> "TablesByModel":
     """Return the samples of the models that have the effect's tasks, and measured what most did.
 
     Raises:

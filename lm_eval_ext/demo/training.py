@@ -183,7 +183,7 @@ def _discourses(seed: int, rng: random.Random) -> Iterator[Pair]:
 def _tested_discourses() -> set[WordRun]:
     """Return the runs of words of all discourses that tasks ask."""
     discourses = []
-    for group in [*lieder.mini(), *_drawn_groups(TESTED_ITEMS, "seed 0")]:
+    for group in [*lieder.mini_groups(), *_drawn_groups(TESTED_ITEMS, "seed 0")]:
         for sentence in group.sentences:
             discourses += [sentence.context, sentence.context + sentence.continuation]
     return runs(discourses)
@@ -193,11 +193,11 @@ def _training_groups(seed: int) -> list[Group]:
     """Return groups of drawn items, and those of lieder_mini's items with other people."""
     groups = _drawn_groups(DRAWN_ITEMS, f"demonstration {seed}")
     people = sorted(set().union(*(item.owners for item in lieder.mini_items())))
-    families = lieder.words("mini")["families"].items()
+    families = lieder.read_words("mini")["families"].items()
     for item, owners, (family, contexts) in product(
         lieder.mini_items(), pairwise(people), families
     ):
-        groups.append(lieder.group("", item._replace(owners=owners), family, contexts))
+        groups.append(lieder.make_group("", item._replace(owners=owners), family, contexts))
     return groups
 
 

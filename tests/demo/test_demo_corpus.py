@@ -24,7 +24,7 @@ RECIPE = read_recipe("demo")
 EXAMPLES = magnifico_mini.content()
 QUESTIONS = [*EXAMPLES.examples, *EXAMPLES.combinations, *EXAMPLES.solved]
 FORMS = list(chain.from_iterable(map(cogs_mini.examples, ("dev", "id", "testlex", "gen"))))
-GROUPS = [*lieder.mini()]
+GROUPS = [*lieder.mini_groups()]
 for experiment in get_args(Experiment):
     GROUPS += lieder.draw_groups(200, "seed 0", experiment)
 

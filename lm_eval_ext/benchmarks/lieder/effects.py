@@ -47,8 +47,8 @@ class Effect:
     def tasks(self) -> tuple[str, ...]:
         """The tasks that a model must have answered."""
         tasks: list[str] = []
-        for (better_task, _), (worse_task, _) in self.pairs.values():
-            tasks += [better_task, worse_task]
+        for (expected_higher_task, _), (expected_lower_task, _) in self.pairs.values():
+            tasks += [expected_higher_task, expected_lower_task]
         return tuple(dict.fromkeys(tasks))
 
 
@@ -85,8 +85,8 @@ EFFECTS = {
 def on_fresh_items(effect: Effect) -> Effect:
     """Return the same effect between the tasks that draw their items."""
     pairs = {}
-    for kind, (better, worse) in effect.pairs.items():
-        pairs[kind] = (_on_fresh_items(better), _on_fresh_items(worse))
+    for kind, (expected_higher, expected_lower) in effect.pairs.items():
+        pairs[kind] = (_on_fresh_items(expected_higher), _on_fresh_items(expected_lower))
     return replace(effect, name=f"{effect.name} on fresh items", pairs=pairs)
 
 
@@ -124,11 +124,11 @@ class Finding:
     pairs: int
 
 
-Runs: TypeAlias = "Mapping[str, Mapping[str, DataFrame]]"
+TablesByModel: TypeAlias = "Mapping[str, Mapping[str, DataFrame]]"
 """By model, then by task: the long table of scores."""
 
 
-def analyse(effect: Effect, runs: Runs, *, family: str, metric: str) -> list[Finding]:
+def analyse(effect: Effect, runs: TablesByModel, *, family: str, metric: str) -> list[Finding]:
     """Test an effect for each model by the sign-flip test, and for all together in two ways.
 
     Args:
@@ -156,7 +156,10 @@ def analyse(effect: Effect, runs: Runs, *, family: str, metric: str) -> list[Fin
 def _pairs(
     effect: Effect, model: str, tasks: "Mapping[str, DataFrame]", family: str, metric: str
 ) -> "DataFrame":
-    """Return the verdicts ``better`` and ``worse`` by item, family and kind of comparison."""
+    """Return pairs of verdicts by item, family and kind of comparison.
+
+    The columns ``expected_higher`` and ``expected_lower`` have the verdicts.
+    """
     import pandas as pd
 
     scores = pd.concat([tasks[task].assign(task=task) for task in effect.tasks])
@@ -166,9 +169,12 @@ def _pairs(
     index = ["cluster", "family"]
     wide = scores.pivot(index=index, columns=["task", "comparison"], values="correct")
     tables = []
-    for kind, (better, worse) in effect.pairs.items():
-        if better in wide.columns and worse in wide.columns:
-            verdicts = {"better": wide[better], "worse": wide[worse]}
+    for kind, (expected_higher, expected_lower) in effect.pairs.items():
+        if expected_higher in wide.columns and expected_lower in wide.columns:
+            verdicts = {
+                "expected_higher": wide[expected_higher],
+                "expected_lower": wide[expected_lower],
+            }
             tables.append(pd.DataFrame({**verdicts, "model": model, "kind": kind}))
     if not tables:
         return pd.DataFrame()
@@ -177,7 +183,10 @@ def _pairs(
 
 def _sign_flip(effect: Effect, pairs: "DataFrame") -> Finding:
     difference = paired_difference(
-        list(pairs["better"]), list(pairs["worse"]), list(pairs["cluster"]), limits=DIFFERENCE
+        list(pairs["expected_higher"]),
+        list(pairs["expected_lower"]),
+        list(pairs["cluster"]),
+        limits=DIFFERENCE,
     )
     return _finding(effect, difference.test or "sign-flip", difference, pairs)
 
@@ -193,7 +202,7 @@ def _mixed(effect: Effect, pairs: "DataFrame") -> Finding:
     items: list[str] = []
     for pair in pairs.itertuples():
         kind_indicators = [float(pair.kind == kind) for kind in kinds]
-        outcomes += [pair.better, pair.worse]
+        outcomes += [pair.expected_higher, pair.expected_lower]
         predictors += [[1.0, *kind_indicators], [0.0, *kind_indicators]]
         items += [pair.cluster, pair.cluster]
     coefficient = mixed_linear(outcomes, predictors, items)

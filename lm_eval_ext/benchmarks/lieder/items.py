@@ -61,24 +61,24 @@ class Item(NamedTuple):
     predicate_plural: str
 
 
-def words(file: str) -> Any:
+def read_words(file: str) -> Any:
     """Return the content of ``mini`` or ``lexicon``."""
     return embedded(__file__, f"{file}.yaml")
 
 
 def mini_items() -> tuple[Item, ...]:
     """Return the items of lieder_mini, in the dataset's order."""
-    return tuple(Item(**entry) for entry in words("mini")["items"])
+    return tuple(Item(**entry) for entry in read_words("mini")["items"])
 
 
 @cache
-def mini() -> tuple[Group, ...]:
+def mini_groups() -> tuple[Group, ...]:
     """Return the groups of lieder_mini, items outermost, as in LIEDER's files."""
-    families = words("mini")["families"]
+    families = read_words("mini")["families"]
     groups = []
     for item in mini_items():
         for family, contexts in families.items():
-            groups.append(group(item.noun, item, family, contexts))
+            groups.append(make_group(item.noun, item, family, contexts))
     return tuple(groups)
 
 
@@ -90,12 +90,12 @@ def draw_groups(count: int, seed: str, experiment: Experiment) -> list[Group]:
         seed: Any text; the items depend on it and on nothing else.
         experiment: ``base``, ``diff`` or ``two``.
     """
-    families = words("lexicon")["families"]
+    families = read_words("lexicon")["families"]
     groups = []
     for number, item in enumerate(draw_items(count, seed), start=1):
         for family, contexts in families.items():
             name = f"{number}_{item.noun}"
-            groups.append(group(name, item, family, contexts, experiment))
+            groups.append(make_group(name, item, family, contexts, experiment))
     return groups
 
 
@@ -103,6 +103,8 @@ class _Clause:
     """A verb whose object its format specifier names.
 
     The object is ``a dog`` by default, ``two`` of them, or a ``different`` one.
+    If the finite verb is "owns", ``{finite}`` becomes "owns a dog", and ``{finite:two}`` becomes
+    "owns two dogs".
     """
 
     def __init__(self, verb: str, item: Item) -> None:
@@ -117,7 +119,7 @@ class _Clause:
         return self.verb.replace("_", self.objects[object_name])
 
 
-def context(template: str, item: Item, owners: tuple[str, str]) -> str:
+def context_of(template: str, item: Item, owners: tuple[str, str]) -> str:
     """Return a family's context about an item, with these subjects of its clauses."""
     return template.format(
         one=owners[0],
@@ -138,7 +140,7 @@ def continuations(item: Item) -> dict[str, str]:
     }
 
 
-def group(
+def make_group(
     name: str,
     item: Item,
     family: str,
@@ -156,7 +158,7 @@ def group(
         template = contexts[context_name]
         if experiment == "diff" and context_name == "pos_pos":
             template = contexts["different"]
-        text = context(template, item, item.owners)
+        text = context_of(template, item, item.owners)
         for ending, continuation in endings.items():
             condition = f"{context_name}_{ending}"
             felicitous = None if ending == NONREFERENTIAL else condition in FELICITOUS
@@ -204,7 +206,7 @@ def draw_items(count: int, seed: str) -> list[Item]:
     rng = random.Random(f"LIEDER, {seed}")
     owners = _pairs_of_names(random.Random(f"LIEDER, names, {seed}"))
     decks = {}
-    for noun, combinations in fitting().items():
+    for noun, combinations in combinations_by_noun().items():
         decks[noun] = rng.sample(combinations, len(combinations))
     items: list[Item] = []
     while len(items) < count:
@@ -217,13 +219,13 @@ def draw_items(count: int, seed: str) -> list[Item]:
 
 def capacity() -> int:
     """Return the number of items that differ in noun, frame or predicate."""
-    return sum(map(len, fitting().values()))
+    return sum(map(len, combinations_by_noun().values()))
 
 
 def classes() -> Mapping[str, NounClass]:
     """Return the classes of nouns by name."""
     by_name = {}
-    for name, entries in words("lexicon")["classes"].items():
+    for name, entries in read_words("lexicon")["classes"].items():
         nouns = [_noun(entry) for entry in entries["nouns"]]
         frames = [_frame(entry) for entry in entries["frames"]]
         predicates = [Predicate(*_forms(entry)) for entry in entries["predicates"]]
@@ -232,7 +234,7 @@ def classes() -> Mapping[str, NounClass]:
 
 
 @cache
-def fitting() -> Mapping[Noun, list[tuple[Frame, Predicate]]]:
+def combinations_by_noun() -> Mapping[Noun, list[tuple[Frame, Predicate]]]:
     """Return, by noun, the frames and predicates that share no word with each other or with it."""
     by_noun = {}
     for nouns, frames, predicates in classes().values():
@@ -250,7 +252,7 @@ _STEM = re.compile(r"(?<!\S)(?!(?:from|with|than|they|their|them|were|have|last)
 """A word that must not come twice; the listed ones may stand in a frame and in a predicate."""
 
 _LETTERS = 5
-"""Letters that two words must share at their beginning to count as one: "ordered", "orders"."""
+"""Words that agree in their first five letters count as one, such as "ordered" and "orders"."""
 
 
 def _repeats(noun: Noun, frame: Frame, predicate: Predicate) -> bool:
@@ -267,7 +269,7 @@ def _stems(text: str) -> set[str]:
 
 def _pairs_of_names(rng: random.Random) -> Iterator[tuple[str, str]]:
     """Yield pairs with different initials; nobody comes again before nearly all have come."""
-    names: list[str] = words("lexicon")["names"]
+    names: list[str] = read_words("lexicon")["names"]
     deck: list[str] = []
     while True:
         partner = _first_with_another_initial(deck)

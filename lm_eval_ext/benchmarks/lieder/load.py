@@ -42,7 +42,7 @@ class Options(Exact):
     fresh: int | None = None
 
 
-class Drawn(Exact):
+class DrawnOptions(Exact):
     """The options of a task whose items are drawn; all experiments are about the same items.
 
     Attributes:
@@ -72,14 +72,14 @@ def documents(options: Options) -> LoadingResult:
             "out, or use lieder_fresh"
         )
     if options.experiment == "mini":
-        return to_documents(items.mini(), "mini")
+        return to_documents(items.mini_groups(), "mini")
     file = require("lieder", options.experiment)
     groups = read(file.path, options.experiment)
     return TaskData(documents=to_documents(groups, options.experiment), provenance=describe([file]))
 
 
-@loader(prefix="lieder_", options=Drawn)
-def drawn(options: Drawn) -> LoadingResult:
+@loader(prefix="lieder_", options=DrawnOptions)
+def drawn(options: DrawnOptions) -> LoadingResult:
     """Draw items, and return their groups.
 
     Raises:

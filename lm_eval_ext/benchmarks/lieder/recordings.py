@@ -41,26 +41,26 @@ class RecordedSentence:
     """A continuation's log-probability after its context.
 
     Attributes:
-        position: The file and the line, for errors.
+        location: The file and the line, for errors.
         context: The first sentence.
         continuation: The second one, with the space before it.
         logprob: The sum over the tokens of the continuation.
     """
 
-    position: str
+    location: str
     context: str
     continuation: str
     logprob: float
 
 
-Runs: TypeAlias = Mapping[tuple[Experiment, str], Sequence[RecordedSentence]]
+RecordedRuns: TypeAlias = Mapping[tuple[Experiment, str], Sequence[RecordedSentence]]
 """Recorded sentences in the order of the stimuli, by experiment and model."""
 
 
 def convert(clone: Path | None) -> Recordings:
     """Convert all runs of a clone of the authors' repository, or those of the declared source.
 
-    A run that is not of today's stimuli is left out, with a remark.
+    A run that is not of the declared stimuli is left out, with a remark.
 
     Raises:
         DataError: A file is missing, or no run of an experiment is as expected.
@@ -127,11 +127,11 @@ def _read(path: Path) -> list[RecordedSentence]:
 
 
 def _summed_sentences(path: Path) -> Iterator[RecordedSentence]:
-    for position, line in lines_of(path):
+    for location, line in lines_of(path):
         row = json.loads(line)
         context, continuation = row["arguments"]
         logprob, _ = row["response"]
-        yield RecordedSentence(position, context, continuation, logprob)
+        yield RecordedSentence(location, context, continuation, logprob)
 
 
 def _summed(row: AuthorsRow) -> RecordedSentence:
@@ -176,14 +176,14 @@ def _response_rows(
                 raise DataError(f"{path}: {len(sentences)} sentences are too few")
             if (sentence.context, sentence.continuation) != request:
                 raise DataError(
-                    f"{sentence.position}: {sentence.context}{sentence.continuation} is not the "
+                    f"{sentence.location}: {sentence.context}{sentence.continuation} is not the "
                     f"stimulus {''.join(request)}"
                 )
             response = (sentence.logprob, False)
             yield {"doc": fields, "idx": index, "arguments": list(request), "response": response}
 
 
-def _comparison(runs: Runs) -> list[str]:
+def _comparison(runs: RecordedRuns) -> list[str]:
     """Return remarks on which runs are as in the declared source, which has the sums of some."""
     declared = find_source(SOURCE).files
     matching: list[str] = []

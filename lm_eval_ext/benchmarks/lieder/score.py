@@ -47,7 +47,7 @@ def _comparisons(requirements: Mapping[str, str]) -> tuple[Comparison, ...]:
     return tuple(comparisons)
 
 
-FIFTEEN = _comparisons(
+INFORMATIVE = _comparisons(
     {
         "pos_neg_s>pos_pos_s": "uniqueness+novelty",
         "neg_pos_s>pos_pos_s": "uniqueness+novelty",
@@ -68,8 +68,8 @@ FIFTEEN = _comparisons(
 )
 """The informative comparisons and their felicity requirements, in the order of table 3."""
 
-SEVENTEEN = (
-    *FIFTEEN,
+WITH_DISTANCE = (
+    *INFORMATIVE,
     Comparison("neg_pos_s", "pos_neg_s", DISTANCE),
     Comparison("neg_pos_p", "pos_neg_p", DISTANCE),
 )
@@ -88,8 +88,8 @@ _SINGULAR_AFTER_TWO = ("two_neg_s", "neg_two_s")
 _PLURAL_AFTER_TWO = ("two_neg_p", "neg_two_p")
 _ONE_ENTITY = ("pos_neg_p", "neg_pos_p")
 
-THIRTY_THREE = (
-    *SEVENTEEN,
+WITH_NUMERALS = (
+    *WITH_DISTANCE,
     *_numeral_comparisons(("pos_neg_s", "neg_pos_s"), _SINGULAR_AFTER_TWO),
     *_numeral_comparisons(_PLURAL_AFTER_TWO, (*_ONE_ENTITY, *_SINGULAR_AFTER_TWO, "pos_pos_s")),
     *_numeral_comparisons(("pos_pos_p",), _SINGULAR_AFTER_TWO),
@@ -99,7 +99,7 @@ THIRTY_THREE = (
 
 def comparisons_of(experiment: str) -> tuple[Comparison, ...]:
     """Return the 33 comparisons of ``two``, or the 17 of every other experiment."""
-    return THIRTY_THREE if experiment == "two" else SEVENTEEN
+    return WITH_NUMERALS if experiment == "two" else WITH_DISTANCE
 
 
 def metrics_of(experiment: str) -> tuple[str, ...]:
@@ -107,12 +107,12 @@ def metrics_of(experiment: str) -> tuple[str, ...]:
     return (DIRECT,) if experiment == "two" else (DIRECT, RELATIVE)
 
 
-def judge(logprobs: Mapping[str, float], comparison: Comparison, metric: str) -> bool:
-    """Decide a comparison of one group; equal probabilities and NaN make it incorrect.
+def is_right(logprobs: Mapping[str, float], comparison: Comparison, metric: str) -> bool:
+    """Return whether a comparison of one group is right; equal probabilities and NaN are not.
 
     Args:
         logprobs: By condition, the natural log of p(continuation | context).
-        comparison: The comparison to decide.
+        comparison: The comparison.
         metric: ``direct`` compares p(a) with p(b). ``relative`` replaces p(a) by
             p(a) / (p(a) + p(nonref in a's context)). That is the logistic function of
             ``log p(a) - log p(nonref)``, so the differences are compared: the order is the
@@ -133,7 +133,7 @@ def score(logprobs: Mapping[str, float], experiment: str) -> list[Row]:
     rows: list[Row] = []
     for metric in metrics_of(experiment):
         for comparison in comparisons_of(experiment):
-            is_correct = judge(logprobs, comparison, metric)
+            is_correct = is_right(logprobs, comparison, metric)
             rows.append(
                 {
                     "metric": metric,

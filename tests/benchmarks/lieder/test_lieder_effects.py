@@ -56,7 +56,7 @@ def invented_document(task: str, item: int, family: str, is_right: Verdict) -> D
     """Return a document with rows for both metrics and all comparisons."""
     rows: list[dict[str, Any]] = []
     for metric in ("direct", "relative"):
-        for comparison in score.SEVENTEEN:
+        for comparison in score.WITH_DISTANCE:
             correct = float(is_right(task, item, comparison.name))
             row = {"metric": metric, "comparison": comparison.name, "family": family}
             rows.append({**row, "correct": correct})

@@ -50,7 +50,7 @@ def digest(groups: Sequence[Group]) -> str:
 
 def test_mini_has_the_same_bytes() -> None:
     """lieder_mini does not change unnoticed."""
-    assert digest(items.mini()) == MINI_DIGEST
+    assert digest(items.mini_groups()) == MINI_DIGEST
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -167,10 +167,10 @@ def check_sentences(our_group: Group, published_group: Group) -> None:
 
 def test_mini_has_the_design_of_experiment_1() -> None:
     """Each of at least 16 items is in each family, with all conditions and their judgments."""
-    groups = items.mini()
+    groups = items.mini_groups()
     names = list(dict.fromkeys(group.item for group in groups))
     assert len(names) >= 16
-    crossed = list(itertools.product(names, items.words("mini")["families"]))
+    crossed = list(itertools.product(names, items.read_words("mini")["families"]))
     assert [(group.item, group.family) for group in groups] == crossed
     conditions = []
     for context in FOUR_CONTEXTS:
@@ -185,7 +185,7 @@ def test_mini_has_the_design_of_experiment_1() -> None:
 def test_mini_is_well_written() -> None:
     """Sentences begin and end properly, have the right article, and none comes twice."""
     texts = []
-    for group in items.mini():
+    for group in items.mini_groups():
         for sentence in group.sentences:
             assert re.fullmatch(r"[A-Z][^.]*\.", sentence.context), sentence
             assert re.fullmatch(r" [A-Z][^.]*\.", sentence.continuation), sentence
@@ -222,7 +222,7 @@ def test_no_noun_that_is_drawn_is_published(published_words: set[str]) -> None:
 
 def unfit_words() -> dict[str, set[str]]:
     """Return the words that the lexicon refuses, by reason."""
-    return {reason: set(words) for reason, words in items.words("lexicon")["unfit"].items()}
+    return {reason: set(words) for reason, words in items.read_words("lexicon")["unfit"].items()}
 
 
 @pytest.mark.parametrize("name", items.classes())
@@ -267,7 +267,7 @@ def test_frames_and_predicates_that_repeat_a_word_are_not_combined() -> None:
     """A ring that somebody "made" is not "made of gold"; each of both comes with others."""
     ring = items.classes()["jewellery"].nouns[2]
     has_made = set()
-    for frame_words, predicate in items.fitting()[ring]:
+    for frame_words, predicate in items.combinations_by_noun()[ring]:
         in_frame = "made" in frame_words.finite
         in_predicate = "made" in predicate.predicate_singular
         has_made.add((in_frame, in_predicate))

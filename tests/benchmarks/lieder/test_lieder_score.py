@@ -41,16 +41,16 @@ def test_fifteen_comparisons_are_the_papers() -> None:
     felicitous = FELICITOUS & set(REFERENTIAL)
     infelicitous = set(REFERENTIAL) - FELICITOUS
     pairs = set(itertools.product(felicitous, infelicitous))
-    assert {(comparison.better, comparison.worse) for comparison in score.FIFTEEN} == pairs
-    assert len(score.FIFTEEN) == 15
-    assert len(score.SEVENTEEN) == 17
+    assert {(comparison.better, comparison.worse) for comparison in score.INFORMATIVE} == pairs
+    assert len(score.INFORMATIVE) == 15
+    assert len(score.WITH_DISTANCE) == 17
 
 
 def test_thirty_three_comparisons_prefer_the_felicitous_condition() -> None:
     """Only those of distance may compare two felicitous conditions, or prefer another."""
-    assert len(score.THIRTY_THREE) == 33
-    assert len({comparison.name for comparison in score.THIRTY_THREE}) == 33
-    for comparison in score.THIRTY_THREE:
+    assert len(score.WITH_NUMERALS) == 33
+    assert len({comparison.name for comparison in score.WITH_NUMERALS}) == 33
+    for comparison in score.WITH_NUMERALS:
         if comparison.requirement == score.DISTANCE:
             assert comparison.better in FELICITOUS | {"neg_pos_p"}, comparison
         else:
@@ -78,7 +78,7 @@ def test_recorded_accuracies_are_those_of_the_authors(
             assert sum(row["correct"] for row in compared) == figures["correct"], name
 
 
-REQUIREMENT_OF = {comparison.name: comparison.requirement for comparison in score.SEVENTEEN}
+REQUIREMENT_OF = {comparison.name: comparison.requirement for comparison in score.WITH_DISTANCE}
 
 
 @pytest.fixture
@@ -161,11 +161,11 @@ def test_relative_is_the_authors_formula(logprobs: dict[str, float]) -> None:
         probability = math.exp(logprobs[condition])
         return probability / (probability + math.exp(logprobs[f"{context}_nonref"]))
 
-    for comparison in score.SEVENTEEN:
+    for comparison in score.WITH_DISTANCE:
         better = fraction(comparison.better)
         worse = fraction(comparison.worse)
         if not math.isclose(better, worse, rel_tol=1e-9):
-            is_right = score.judge(logprobs, comparison, "relative")
+            is_right = score.is_right(logprobs, comparison, "relative")
             assert is_right is (better > worse), comparison
 
 
