@@ -70,7 +70,7 @@ def run(
         chosen = choose_tasks(models, patterns, min_models=1)
         report = compare(models, chosen, query, seeds=True)
     elif between:
-        report = compare(models, _two_tasks(between), query, within=True)
+        report = compare(models, _two_tasks(between), query, between_tasks=True)
     elif len(models) == 1:
         raise OptionError(
             f"one model alone ({models[0].label}) cannot be compared; name results of two models, "

@@ -39,10 +39,10 @@ class Table:
 
     Attributes:
         task: The task's name; of two tasks both.
-        model: Where two tasks are compared, the model; where seeds are, their condition.
+        model: Where two tasks are compared, the model; where seeds are, the name they share.
         title: The question's title.
         part: The values of the facets of ``--by``.
-        words: The same in words.
+        words: ``part`` in the card's words.
         metric: The measure's name.
         unit: The unit of the values.
         lower_is_better: Whether lower values are better.
@@ -50,11 +50,11 @@ class Table:
         total: The number of documents of the task, where that is a trial.
         clusters: The number of clusters of the compared documents.
         cluster: The word for a cluster.
-        figures: The estimates by system, the best first.
+        figures: The estimates by system, the best first (JSON has this key).
         pairs: Differences and tests of every two.
         published: Published values, by who published them.
         note: Why there is no value, test or interval.
-        pooled: The interval of the mean over all systems, which are seeds of one condition.
+        pooled: The interval of the mean over all systems, which are a group of seeds.
         tests: The tests of the systems against the baseline and each other.
         best: The systems that are marked as best.
         standings: By system, how it stands (:mod:`lm_eval_ext.stats.marks`).
@@ -117,7 +117,7 @@ class _Options:
     """The options of :func:`compare`."""
 
     across_settings: bool
-    within: bool
+    between_tasks: bool
     seeds: bool
 
 
@@ -127,8 +127,8 @@ class _Case:
 
     Attributes:
         task: The task's name; of two tasks both.
-        model: The model, if the runs are of two tasks; the condition, if they are of its seeds;
-            otherwise "".
+        model: The model, if the runs are of two tasks; the name of the group, if they are of a
+            group of seeds; otherwise "".
         runs: By system, which is a model or a task.
     """
 
@@ -146,30 +146,31 @@ def compare(
     query: ScoreQuery,
     *,
     across_settings: bool = False,
-    within: bool = False,
+    between_tasks: bool = False,
     seeds: bool = False,
 ) -> Report:
-    """Compare models on every task; or ``within`` each model that has both, two tasks.
+    """Compare models on every task, or two tasks within each model.
 
-    Where two tasks are compared, Holm's method adjusts for all models of a question. With
-    ``seeds``, models whose names differ in a seed alone are one condition; there is a table for
-    each, without tests, but with the interval of all its models together if documents have values.
+    With ``between_tasks``, compare two tasks within each model that has both; then p-values are
+    adjusted (Holm) over all models, for each part of a question. With ``seeds``, models whose names
+    differ in a seed alone are a group; there is a table for each group, without tests, but with the
+    interval of all its models together if documents have values.
 
     Raises:
         OptionError: No task has the metric or the facet, no model has both tasks, or no two models
             differ in their seed alone.
     """
-    options = _Options(across_settings, within, seeds)
-    if within:
-        cases = _cases_within(models, tasks)
+    options = _Options(across_settings, between_tasks, seeds)
+    if between_tasks:
+        cases = _cases_between(models, tasks)
     else:
-        conditions = _conditions(models) if seeds else {"": models}
-        cases = _cases_on(tasks, conditions)
+        seed_groups = _seed_groups(models) if seeds else {"": models}
+        cases = _cases_on(tasks, seed_groups)
     if not cases:
         available = ", ".join(count_models(models))
         task_names = " and ".join(tasks)
         raise OptionError(f"no model has results on {task_names}; available: {available}")
-    report = Report(tasks if within else [model.label for model in models])
+    report = Report(tasks if between_tasks else [model.label for model in models])
     last_error: LmEvalExtError | None = None
     for case in cases:
         try:
@@ -183,15 +184,15 @@ def compare(
         report.refused.append(f"{label}, {', '.join(missing)}: {NoSamplesError.reason}")
     if last_error and not report.tables and not report.refused:
         raise last_error
-    if within:
+    if between_tasks:
         _adjust_over_models(report.tables)
     elif not seeds:
         _mark(report.tables)
     return report
 
 
-def _cases_within(models: Sequence[Model], tasks: Sequence[str]) -> list[_Case]:
-    """Return a case for each model that has all of the tasks."""
+def _cases_between(models: Sequence[Model], tasks: Sequence[str]) -> list[_Case]:
+    """Return a case for each model that has both tasks."""
     cases = []
     for model in models:
         if all(task in model.runs for task in tasks):
@@ -200,26 +201,26 @@ def _cases_within(models: Sequence[Model], tasks: Sequence[str]) -> list[_Case]:
     return cases
 
 
-def _cases_on(tasks: Sequence[str], conditions: Mapping[str, Sequence[Model]]) -> list[_Case]:
-    """Return a case for each task and condition that has results on it."""
+def _cases_on(tasks: Sequence[str], seed_groups: Mapping[str, Sequence[Model]]) -> list[_Case]:
+    """Return a case for each task and group that has results on it."""
     cases = []
     for task in tasks:
-        for condition, models in conditions.items():
+        for group_name, models in seed_groups.items():
             runs = runs_by_model(models, task)
             if runs:
-                cases.append(_Case(task, condition, runs))
+                cases.append(_Case(task, group_name, runs))
     return cases
 
 
-def _conditions(models: Sequence[Model]) -> dict[str, list[Model]]:
-    """Return the models by their names without the seed."""
-    conditions: dict[str, list[Model]] = {}
+def _seed_groups(models: Sequence[Model]) -> dict[str, list[Model]]:
+    """Return the models in groups that differ in their seed, by their names without the seed."""
+    seed_groups: dict[str, list[Model]] = {}
     for model in models:
-        conditions.setdefault(_SEED.sub("", model.label), []).append(model)
-    if len(conditions) == len(models):
+        seed_groups.setdefault(_SEED.sub("", model.label), []).append(model)
+    if len(seed_groups) == len(models):
         names = ", ".join(model.label for model in models)
         raise OptionError(f'--by-seed: no two names differ only in "seed N" at the end: {names}')
-    return conditions
+    return seed_groups
 
 
 def _compare_case(
@@ -228,18 +229,18 @@ def _compare_case(
     """Yield the tables of a case; runs that are left out are noted in the report."""
     import pandas as pd
 
-    run = next(iter(case.runs.values())) if options.within else reference_run(case.runs)
+    run = next(iter(case.runs.values())) if options.between_tasks else reference_run(case.runs)
     questions = query.questions(run)
-    systems = _aligned(case, options, report)
-    if not systems:
+    table_by_system = _aligned(case, options, report)
+    if not table_by_system:
         return
-    joint_table = pd.concat(list(systems.values()))
-    counts = [case.runs[system].documents for system in systems]
+    joint_table = pd.concat(list(table_by_system.values()))
+    counts = [case.runs[system].documents for system in table_by_system]
     total = None
     if any(scored < documents for scored, documents in counts):
         total = max(documents for _, documents in counts)
-    report.remarks += library_notes({system: case.runs[system] for system in systems})
-    for system in systems:
+    report.remarks += library_notes({system: case.runs[system] for system in table_by_system})
+    for system in table_by_system:
         task_signatures = report.signatures.setdefault(case.runs[system].task, [])
         if case.runs[system].signature not in task_signatures:
             task_signatures.append(case.runs[system].signature)
@@ -248,30 +249,32 @@ def _compare_case(
         comparison = _Comparison(
             case=case,
             title=title,
-            systems=systems,
+            table_by_system=table_by_system,
             card=run.card,
             total=total,
-            has_file_values=all(
+            is_recomputable=all(
                 is_recomputable(case.runs[system], table, question)
-                for system, table in systems.items()
+                for system, table in table_by_system.items()
             ),
             is_by_seed=options.seeds,
         )
         for facet_values, part_question in split_question(joint_table, question):
-            yield comparison.table(facet_values, part_question)
+            yield comparison.part_table(facet_values, part_question)
 
 
 def _aligned(case: _Case, options: _Options, report: Report) -> "dict[str, DataFrame]":
     """Return the tables of the runs that can be compared; {} if there are too few."""
-    if options.within:
+    if options.between_tasks:
         return align_tasks(case.runs)
-    systems, refused = align(case.runs, across_settings=options.across_settings)
+    table_by_system, refused = align(case.runs, across_settings=options.across_settings)
     for label, error in refused.items():
         if isinstance(error, NoSamplesError):
             report.without_samples.setdefault(label, []).append(case.task)
         else:
             report.refused.append(str(error))
-    return systems if len(systems) >= min(2, len(case.runs)) else {}
+    # A run that is alone in its case is shown, without a test; the last that is left of several is
+    # not.
+    return table_by_system if len(table_by_system) >= min(2, len(case.runs)) else {}
 
 
 def _adjust_over_models(tables: Sequence[Table]) -> None:
@@ -300,41 +303,41 @@ class _Comparison:
     Attributes:
         case: The runs.
         title: The question's title.
-        systems: The long tables of the systems.
+        table_by_system: The long tables of the systems.
         card: The benchmark's card.
         total: The number of documents of the task, where that is a trial.
-        has_file_values: Whether the samples give the values of the results files.
-        is_by_seed: Whether the systems are seeds of one condition, which are not tested.
+        is_recomputable: Whether the samples give the values of the results files.
+        is_by_seed: Whether the systems are a group of seeds, which are not tested.
     """
 
     case: _Case
     title: str
-    systems: "Mapping[str, DataFrame]"
+    table_by_system: "Mapping[str, DataFrame]"
     card: Card | None
     total: int | None
-    has_file_values: bool
+    is_recomputable: bool
     is_by_seed: bool
 
-    def table(self, facet_values: Mapping[str, str], question: Question) -> Table:
+    def part_table(self, facet_values: Mapping[str, str], question: Question) -> Table:
         """Return the table of one part."""
         measure = question.measure
-        systems = self._on_shared_documents(question)
-        estimates = {name: estimate(table, question) for name, table in systems.items()}
-        values = {name: estimate_.value for name, estimate_ in estimates.items()}
+        table_by_system = self._on_shared_documents(question)
+        estimates = {name: estimate(table, question) for name, table in table_by_system.items()}
+        values = {name: system_estimate.value for name, system_estimate in estimates.items()}
         ranked = _best_first(values, lower_is_better=measure.lower_is_better)
         tested: list[Pair] = []
-        if self.has_file_values and not self.is_by_seed:
-            tested = pairs(systems, question)
+        if self.is_recomputable and not self.is_by_seed:
+            tested = pairs(table_by_system, question)
         baseline = measure.baseline
         published: dict[str, float] = {}
         words = ""
-        unit = DOCUMENT
+        cluster_word = DOCUMENT
         best = estimates[ranked[0]]
         if self.card:
             baseline = self.card.baseline(self.case.task, question)
             published = self.card.published(self.case.task, question)
             words = ", ".join(map(self.card.word, facet_values.values()))
-            unit = self.card.cluster.unit_at(best.level)
+            cluster_word = self.card.cluster.unit_at(best.level)
         return Table(
             task=self.case.task,
             model=self.case.model,
@@ -347,21 +350,21 @@ class _Comparison:
             documents=best.documents,
             total=self.total,
             clusters=best.clusters,
-            cluster=unit,
+            cluster=cluster_word,
             figures={name: estimates[name] for name in ranked},
             pairs=tested,
             published=published,
-            note=self._note(estimates, question, unit, tested, baseline),
-            pooled=pooled(systems, question) if self.is_by_seed else None,
-            tests=column_tests(values, systems, question, tested, baseline),
+            note=self._note(estimates, question, cluster_word, tested, baseline),
+            pooled=pooled(table_by_system, question) if self.is_by_seed else None,
+            tests=column_tests(values, table_by_system, question, tested, baseline),
         )
 
     def _on_shared_documents(self, question: Question) -> "dict[str, DataFrame]":
         """Return the systems' tables with the documents that all have a value for."""
-        shared = shared_documents(self.systems, question)
+        shared = shared_documents(self.table_by_system, question)
         documents = set(next(iter(shared.values()))[DOCUMENT])
         tables = {}
-        for name, table in self.systems.items():
+        for name, table in self.table_by_system.items():
             tables[name] = table[table[DOCUMENT].isin(documents)]
         return tables
 
@@ -369,7 +372,7 @@ class _Comparison:
         self,
         estimates: Mapping[str, Estimate],
         question: Question,
-        unit: str,
+        cluster_word: str,
         tested: Sequence[Pair],
         baseline: float | None,
     ) -> str:
@@ -380,12 +383,12 @@ class _Comparison:
             return "no document has a value in all runs"
         if without_value:
             return f"{', '.join(without_value)}: {NONE}, since {question.measure.undefined}"
-        if not self.has_file_values:
+        if not self.is_recomputable:
             return "no test: the results file has another value than the mean of its samples"
         if question.measure.statistic == "bootstrap":
             return "no test: the paper draws documents, with replacement"
         if reference.clusters < LEAST_CLUSTERS:
-            clusters = counted(reference.clusters, unit)
+            clusters = counted(reference.clusters, cluster_word)
             note = f"no interval from {clusters}, fewer than {LEAST_CLUSTERS}"
             return f"{note}; p is never below 0.05" if tested else note
         note = f"no mark: no chance level of {question.measure.title} is known"
@@ -404,17 +407,17 @@ def _best_first(values: Mapping[str, float | None], *, lower_is_better: bool) ->
     return sorted(values, key=rank)
 
 
-def pooled(systems: "Mapping[str, DataFrame]", question: Question) -> Interval | None:
+def pooled(table_by_system: "Mapping[str, DataFrame]", question: Question) -> Interval | None:
     """Return the interval of the mean over documents, whose values are means over the systems.
 
-    It is None for a measure that has no value of a single document.
+    It is None for a statistic that is no mean over documents.
     """
     import pandas as pd
 
     measure = question.measure
     if measure.statistic not in ("mean", "contrast"):
         return None
-    tables = shared_documents(systems, question).values()
+    tables = shared_documents(table_by_system, question).values()
     values = pd.concat([document_values(table, measure) for table in tables])
     means = values.groupby([DOCUMENT, CLUSTER], sort=False).mean().reset_index()
     return interval(mean_estimate(means[measure.name], means[CLUSTER]), measure.limits)
