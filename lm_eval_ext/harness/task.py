@@ -43,7 +43,7 @@ from lm_eval_ext.harness.task_files import ABOUT, TASKS, task_config
 from lm_eval_ext.lexicon import FRESH
 from lm_eval_ext.stats.table import Row
 
-FUNCTIONS = ("custom_dataset", "process_docs", "process_results", "test_split")
+REPLACEABLE_KEYS = ("custom_dataset", "process_docs", "process_results", "test_split")
 """What a user's own task file may replace, and with it the documents or the scoring."""
 
 DEFAULTS = {"test_split": "test", "num_fewshot": 0, "doc_to_target": ""}
@@ -78,14 +78,14 @@ class ExtTask(ConfigurableTask):
         """Return an instance of the task's own class, where its file holds several tasks."""
         if config is None:  # for a copy
             return super().__new__(cls)  # type: ignore[no-any-return]
-        own_config = task_config(config)
-        task_class = own_config.pop("class", cls)
+        config_of_task = task_config(config)
+        task_class = config_of_task.pop("class", cls)
         task = super().__new__(task_class)
         if not isinstance(task, cls):
             raise DataError(
-                f"{own_config['task']}: its class must derive from its file's, {cls.__name__}"
+                f"{config_of_task['task']}: its class must derive from its file's, {cls.__name__}"
             )
-        task._config = own_config
+        task._config = config_of_task
         return task
 
     def __init__(self, config: TaskConfig) -> None:
@@ -120,7 +120,7 @@ class ExtTask(ConfigurableTask):
         chat.defer_generation_settings(config["task"])
         super().__init__(config=config)
         # Kept as the file has them: --predict_only and --gen_kwargs replace them later.
-        self._functions = {key: config.get(key) for key in FUNCTIONS}
+        self._replaceable_values = {key: config.get(key) for key in REPLACEABLE_KEYS}
         self._signature = signature.task_signature(
             config["task"], config["metadata"], loaded.provenance, self._signed_options()
         )
@@ -294,7 +294,7 @@ class ExtTask(ConfigurableTask):
         return f"{instruction}\n\n{text}" if instruction else text
 
     def _trial(self, limit: int | None) -> list[int]:
-        """Return the positions of the documents that a limit leaves; [] if it leaves all."""
+        """Return the positions of the documents that a limit leaves; [] if no limit applies."""
         if not limit or limit >= len(self.eval_docs):
             return []
         trial = self.card.trial or Trial(stratify_by=(self.card.cluster.column,))
@@ -322,9 +322,10 @@ class ExtTask(ConfigurableTask):
     def dump_config(self) -> TaskConfig:
         """Return what lm-eval writes into the results file: the configuration, signed."""
         dumped: TaskConfig = super().dump_config()
-        config_digest = signature.config_digest(dumped, self._functions)
+        config_digest = signature.config_digest(dumped, self._replaceable_values)
         if self._generates_chat and self._user_stops is None:
-            # The stop strings that were used; the signature has the task's own beside "chat".
+            # What was really used. The signature already has the task's stop strings and the
+            # template.
             dumped["generation_kwargs"] = {**dumped["generation_kwargs"], "until": []}
         shipped_card = cards().get(self.card.name)
         if not shipped_card:
@@ -431,13 +432,13 @@ class ExtTask(ConfigurableTask):
 
 def _take_card(config: TaskConfig, loader: Loader[Any]) -> Card:
     """Return a task's card, and remove from its configuration the keys that lm-eval lacks."""
-    own_keys = {key: config.pop(key, None) for key in (CARD, TASKS, ABOUT)}
+    keys_of_ours = {key: config.pop(key, None) for key in (CARD, TASKS, ABOUT)}
     # A file without a card, as magnifico generate writes, may use a loader that ships.
     shipped_card = cards().get(loader.prefix.rstrip("_"))
-    if shipped_card and not own_keys[CARD]:
+    if shipped_card and not keys_of_ours[CARD]:
         card = shipped_card
     else:
-        card = card_in({**own_keys, "task": config["task"]})
+        card = card_in({**keys_of_ours, "task": config["task"]})
     return card.for_task(config["task"])
 
 

@@ -151,18 +151,18 @@ class Job:
 
     Attributes:
         model: Its file.
-        keys: For each name that lm-eval is asked for, a digest of all that decides about the
-            results: the model, the requests, and the signatures of the tasks.
+        digest_by_task: For each name that lm-eval is asked for, a digest of all that decides about
+            the results: the model, the requests, and the signatures of the tasks.
         folder: For its results.
         limit: As lm-eval's option.
-        weights: A digest of the model's weights; "" if they are not known.
+        weights_digest: A digest of the model's weights; "" if they are not known.
     """
 
     model: ModelFile
-    keys: Mapping[str, str]
+    digest_by_task: Mapping[str, str]
     folder: Path
     limit: float | None
-    weights: str = ""
+    weights_digest: str = ""
 
     def missing(self) -> list[str]:
         """Return the names that have no results at the moment."""
@@ -170,10 +170,10 @@ class Job:
             results_files = read_results(self.folder, include_failed_training=True)
         except LmEvalExtError:
             results_files = []
-        recorded_keys = [file.content.get(KEYS, {}) for file in results_files]
+        recorded_digests = [file.content.get(KEYS, {}) for file in results_files]
         missing = []
-        for name, key in self.keys.items():
-            if all(keys.get(name) != key for keys in recorded_keys):
+        for name, task_digest in self.digest_by_task.items():
+            if all(digests.get(name) != task_digest for digests in recorded_digests):
                 missing.append(name)
         return missing
 
@@ -201,14 +201,14 @@ class Job:
     def _run_free_tasks(self, label: str, reporter: Reporter) -> Outcome:
         """Evaluate the tasks without results that no other run works on."""
         with ExitStack() as locks:
-            free_names = {name for name in self.keys if self._lock(name, locks)}
+            free_names = {name for name in self.digest_by_task if self._lock(name, locks)}
             # After locking, since another run may have finished a task in between.
             missing = self.missing()
             with atomic_text(self.folder / MODEL_FILE) as file:  # the display name may be new
                 file.write(self.model.text)
             names = [name for name in missing if name in free_names]
-            present = len(self.keys) - len(missing)
-            progress = f"{present} of {len(self.keys)} tasks have results"
+            present = len(self.digest_by_task) - len(missing)
+            progress = f"{present} of {len(self.digest_by_task)} tasks have results"
             if not missing:
                 reporter.line(f"{label}: nothing to do, {progress}")
             problem = ""
@@ -243,7 +243,7 @@ class Job:
         """Evaluate these tasks, report the time, and return the problem, if there is one."""
         started = time.monotonic()
         stem = _file_stem("+".join(names))
-        _gather_caches(self.folder / CACHE, self._cache_stem(stem), self.weights)
+        _merge_caches(self.folder / CACHE, self._cache_stem(stem), self.weights_digest)
         log = self.folder / CACHE / f"{stem}.log"
         part_folder = self.folder / f".part-{stem}"
         shutil.rmtree(part_folder, ignore_errors=True)  # of a run that was killed
@@ -283,8 +283,8 @@ class Job:
         if settings["model"] != RECORDED:  # which has its responses in files, and no cache
             settings["use_cache"] = str(log.with_name(self._cache_stem(log.stem)))
         config.write_text(yaml.safe_dump(settings, allow_unicode=True), encoding="utf-8")
-        keys = json.dumps({name: self.keys[name] for name in names})
-        words = [keys, str(config), self.weights]
+        digests = json.dumps({name: self.digest_by_task[name] for name in names})
+        words = [digests, str(config), self.weights_digest]
         try:
             status = evaluate(words, log, self.model.launcher, on_progress)
         except OptionError as error:
@@ -304,7 +304,7 @@ class Job:
 
     def _cache_stem(self, stem: str) -> str:
         """Return the name of a cache of responses, which other weights must not get."""
-        return f"{stem}@{self.weights}" if self.weights else stem
+        return f"{stem}@{self.weights_digest}" if self.weights_digest else stem
 
 
 def _file_stem(text: str) -> str:
@@ -312,14 +312,14 @@ def _file_stem(text: str) -> str:
     return text if _FILE_NAME.fullmatch(text) else digest(text)
 
 
-def _gather_caches(folder: Path, stem: str, weights: str) -> None:
+def _merge_caches(folder: Path, stem: str, weights_digest: str) -> None:
     """Copy into a cache the responses of others of the same weights, such as an interrupted run's.
 
     A cache is a table of sqlitedict's; each process (rank) of an evaluation has its own.
     """
     for source in folder.glob("*_rank*.db"):
         source_stem, _, rank = source.name.rpartition("_")
-        if source_stem.partition("@")[2] != weights:
+        if source_stem.partition("@")[2] != weights_digest:
             continue
         target = folder / f"{stem}_{rank}"
         if target == source:
@@ -362,7 +362,7 @@ def run(work: Work, reporter: Reporter) -> None:
                 still_waiting.append((label, job))
             if outcome.problem:
                 problems[job.model.display_name] = outcome.problem
-        if still_waiting == waiting:
+        if still_waiting == waiting:  # no progress in this round
             names = ", ".join(job.model.name for _, job in waiting)
             reporter.status(f"another run works on {names}")
             time.sleep(_POLL_S)
@@ -388,7 +388,7 @@ def plan(work: Work) -> list[PlannedRun]:
                 model=job.model.name,
                 file=str(job.model.path),
                 tasks=names,
-                present=len(job.keys) - len(names),
+                present=len(job.digest_by_task) - len(names),
                 resources=job.model.resources,
                 command=model_work.command(),
             )
@@ -453,8 +453,8 @@ def _prepare_job(
     if problem:
         _log.warning("%s", problem)
     weights = weights_digest(settings)
-    keys = run_keys(settings, tasks, work.limit, weights)
-    return Job(model, keys, folder, work.limit, weights)
+    digests = run_keys(settings, tasks, work.limit, weights)
+    return Job(model, digests, folder, work.limit, weights)
 
 
 def _check_model_path(model_file: ModelFile) -> None:
@@ -491,6 +491,7 @@ def run_keys(
     """
     config = lm_eval_config(settings)
     options = [getattr(config, name) for name in _RUN_OPTIONS]
+    # As a float, so that the limits 1 and 1.0 are the same run.
     asked_documents = None if limit is None else float(limit)
     shared_by_tasks = [identity(settings), options, asked_documents, version("lm_eval")]
     if weights:
@@ -518,7 +519,8 @@ def check_same_model(folder: Path, model: ModelFile) -> None:
     """
     kept_file = folder / MODEL_FILE
     has_results = any(folder.rglob("results_*.json")) or any(folder.rglob(f"{CACHE}/*.db"))
-    if not kept_file.is_file() or not has_results:  # a model that never started leaves a log
+    if not kept_file.is_file() or not has_results:
+        # A folder with only a log: the model never started.
         return
     try:
         kept_identity = identity(read_yaml(kept_file, TypeAdapter(dict[str, Any])))

@@ -93,7 +93,7 @@ def submit(work: Work, jobs: Sequence[Job], reporter: Reporter) -> None:
                 )
                 yield SlurmJob(
                     label=f"{job.model.name}, {task}",
-                    identity=[str(output), job.model.name, job.keys[task]],
+                    identity=[str(output), job.model.name, job.digest_by_task[task]],
                     resources=job.model.resources,
                     work=Evaluation(task_work),
                 )

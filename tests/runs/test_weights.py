@@ -13,7 +13,7 @@ from lm_eval_ext.results.grid import text
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.show import tables
-from lm_eval_ext.runs.run import _gather_caches, run_keys
+from lm_eval_ext.runs.run import _merge_caches, run_keys
 from lm_eval_ext.runs.weights import newer_format, weights_digest
 
 
@@ -115,7 +115,7 @@ def test_answers_of_other_weights_are_not_gathered(
     """The cache of the old model answered 1.000 for the new one's .689."""
     for name in ("a", "b@11", "c@22"):
         write_cache(tmp_path, name)
-    _gather_caches(tmp_path, stem, weights)
+    _merge_caches(tmp_path, stem, weights)
     assert keys_in_cache(tmp_path, stem) == keys
 
 

@@ -1,12 +1,13 @@
 """Equality of results: a table of cases for all semantics, and general properties."""
 
 import random
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -14,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.databases import opened
 
+from lm_eval_ext.api import score_sql
+from lm_eval_ext.cli.sql_options import SemanticsOption
 from lm_eval_ext.sql import SEMANTICS, Rows
 from lm_eval_ext.sql.compare import Gold
 from lm_eval_ext.sql.values import Failure, Row, Value
@@ -308,3 +311,11 @@ def test_a_comparison_of_similar_columns_ends() -> None:
     source.shuffle(nearly)
     nearly[0] = source.sample([0, 1] * (size // 2), size)
     assert not spider("SELECT 1", gold, list(zip(*nearly, strict=True)))
+
+
+def test_help_and_documentation_name_all_semantics() -> None:
+    """They are written by hand, since neither imports the SQL package before it is needed."""
+    _, option = get_args(SemanticsOption)
+    for description in (str(option.help), str(score_sql.__doc__)):
+        words = re.findall(r"[\w-]+", description)
+        assert set(SEMANTICS) <= set(words)
