@@ -34,7 +34,7 @@ class SuiteDatabases(Protocol):
 
     @property
     def databases(self) -> Mapping[str, str]:
-        """The content's hash by the database's name."""
+        """The hash of each database's content, by the database's name."""
 
     @property
     def content(self) -> str:
@@ -304,7 +304,7 @@ class SqlJudge:
         semantics = self._semantics_on(step)
         named = (self._on_database(case.prediction, case.databases[step]) for case in cases)
         description = progress
-        if step:
+        if progress and step:
             description = f"{progress}, database {step + 1}"
         bar = tqdm(
             self.executor.score(named, semantics=semantics.name),
