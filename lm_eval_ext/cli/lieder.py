@@ -120,7 +120,7 @@ def _samples(models: "Sequence[Model]", effect: "Effect") -> "TablesByModel":
 
 def _cells(finding: "Finding") -> tuple[str, ...]:
     """Return the cells of a test in the table of its effect."""
-    from lm_eval_ext.results.grid import interval
+    from lm_eval_ext.results.grid import interval_text
     from lm_eval_ext.stats.statistics import number, probability
 
     model = finding.model
@@ -130,7 +130,7 @@ def _cells(finding: "Finding") -> tuple[str, ...]:
         model,
         finding.test,
         number(finding.estimate, "", signed=True),
-        interval(finding.low, finding.high, "", signed=True),
+        interval_text(finding.low, finding.high, "", signed=True),
         probability(finding.p),
         str(finding.items),
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from lm_eval_ext.cli.sql_options import JudgeFlags
-from lm_eval_ext.results.grid import Section, interval, notes, text, value
+from lm_eval_ext.results.grid import Section, interval_text, note_section, text, value
 from lm_eval_ext.sql.comparing import Comparison
 from lm_eval_ext.sql.explaining import ExplainedRow
 from lm_eval_ext.sql.smallest import SmallestRows
@@ -66,8 +66,8 @@ def _score_sections(summary: Summary) -> Iterator[Section]:
     if summary.parts:
         yield _part_table(summary.parts)
         if not summary.total.note:  # which says it already
-            yield notes(_part_notes([part.accuracy for part in summary.parts]))
-    yield notes(one_line(remark) for remark in summary.remarks)
+            yield note_section(_part_notes([part.accuracy for part in summary.parts]))
+    yield note_section(one_line(remark) for remark in summary.remarks)
 
 
 def _part_table(parts: Sequence[PartAccuracy]) -> Section:
@@ -95,7 +95,7 @@ def _in_percent(share: float | None) -> float | None:
 
 
 def _interval(low: float | None, high: float | None, *, signed: bool = False) -> str:
-    return interval(_in_percent(low), _in_percent(high), PERCENT, signed=signed)
+    return interval_text(_in_percent(low), _in_percent(high), PERCENT, signed=signed)
 
 
 def _part_notes(accuracies: Sequence[Accuracy]) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _percent(accuracy: Accuracy) -> str:
 def _interval_lines(accuracy: Accuracy) -> Iterator[str]:
     if accuracy.low is not None and accuracy.high is not None:
         yield (
-            f"95 % interval: [{100 * accuracy.low:.1f}, {100 * accuracy.high:.1f}], clustered by "
+            f"95 % interval: {_interval(accuracy.low, accuracy.high)}, clustered by "
             f"{counted(accuracy.databases, 'database')}"
         )
     elif accuracy.note:
@@ -169,9 +169,9 @@ def _comparison_sections(comparison: Comparison) -> Iterator[Section]:
         rows.append([_part_name(part.part), *_difference_cells(part.accuracy)])
     columns = ("", name_a, name_b, "difference", LEVEL, "p", "p (McNemar)")
     yield f"{name_a} less {name_b}", columns, rows
-    yield notes(_comparison_notes(comparison))
-    yield notes([f"signature: {comparison.signature}"])
-    yield notes(_differing_rows(comparison))
+    yield note_section(_comparison_notes(comparison))
+    yield note_section([f"signature: {comparison.signature}"])
+    yield note_section(_differing_rows(comparison))
 
 
 def _difference_cells(paired: PairedAccuracy) -> list[str]:

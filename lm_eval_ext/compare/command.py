@@ -15,13 +15,13 @@ from lm_eval_ext.results.grid import (
     LOWER,
     Section,
     csv,
-    interval,
+    interval_text,
     latex,
     legend,
     markdown,
     matrix,
     metric_heading,
-    notes,
+    note_section,
     text,
     value,
 )
@@ -208,7 +208,7 @@ def rendered_seeds(report: Report, format_: str) -> str:
         cells = (
             value(row.mean, row.unit),
             number(row.sd, row.unit),
-            interval(row.low, row.high, row.unit),
+            interval_text(row.low, row.high, row.unit),
         )
         lines.append([name or one_line(row.condition), str(row.seeds), *cells])
     columns = ("condition", "seeds", "mean", "sd", LEVEL)
@@ -262,8 +262,8 @@ def _sections(report: Report) -> Iterator[Section]:
 
 def _footnotes(report: Report, names: Sequence[str]) -> Iterator[Section]:
     """Yield notes, and what could not be compared."""
-    yield notes([*_notes(report, names), *report.remarks])
-    yield notes(f"not compared: {one_line(reason)}" for reason in report.refused)
+    yield note_section([*_notes(report, names), *report.remarks])
+    yield note_section(f"not compared: {one_line(reason)}" for reason in report.refused)
 
 
 def _subject(table: Table) -> dict[str, str]:
@@ -320,7 +320,7 @@ def _single_table(table: Table, heading: str) -> Iterator[Section]:
     rows = []
     for name, estimate in table.figures.items():
         shown_value = value(estimate.value, unit, table.standings.get(name, ""))
-        rows.append([one_line(name), shown_value, interval(estimate.low, estimate.high, unit)])
+        rows.append([one_line(name), shown_value, interval_text(estimate.low, estimate.high, unit)])
     for name, amount in table.published.items():
         rows.append([f"{one_line(name)} (published)", value(amount, unit), ""])
     value_heading = metric_heading("value", lower_is_better=table.lower_is_better)
@@ -372,7 +372,7 @@ def _value_cell(table: Table, system: str, *, has_interval: bool) -> str:
     if estimate is None:
         return "-"
     shown_value = value(estimate.value, table.unit, table.standings.get(system, ""))
-    ends = interval(estimate.low, estimate.high, table.unit)
+    ends = interval_text(estimate.low, estimate.high, table.unit)
     return f"{shown_value}\n{ends}" if has_interval and ends else shown_value
 
 
@@ -429,7 +429,7 @@ def _pair_cells(pair: Pair, unit: str) -> dict[str, str]:
     """Return the difference of two systems, its interval, and both p-values."""
     cells = (
         number(pair.value, unit, signed=True),
-        interval(pair.low, pair.high, unit, signed=True) or NONE,
+        interval_text(pair.low, pair.high, unit, signed=True) or NONE,
         probability(pair.p),
         probability(pair.p_holm),
     )

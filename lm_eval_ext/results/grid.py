@@ -60,7 +60,10 @@ _GAP = "  "
 """What stands between columns."""
 
 _NUMBER_STARTS = "+-[<0123456789N"
-"""How a number starts, or what stands for it."""
+"""How a number starts, or what stands for it.
+
+The bracket must be here: an interval starts with it (:func:`interval_text`).
+"""
 
 
 def legend(standings: Iterable[Standing]) -> list[str]:
@@ -90,8 +93,11 @@ def value(amount: float | None, unit: str, standing: Standing = "") -> str:
     return shown_value + MARKS[standing]
 
 
-def interval(low: float | None, high: float | None, unit: str, *, signed: bool = False) -> str:
-    """Return both ends of an interval; "" where there are none."""
+def interval_text(low: float | None, high: float | None, unit: str, *, signed: bool = False) -> str:
+    """Return both ends of an interval; "" where there are none.
+
+    ``_NUMBER_STARTS`` must hold its bracket, so that a table aligns intervals as numbers.
+    """
     ends = [number(end, unit, signed=signed) for end in (low, high)]
     return "" if NONE in ends else f"[{', '.join(ends)}]"
 
@@ -116,7 +122,7 @@ def matrix(
     return lines[0], lines[1:]
 
 
-def notes(lines: Iterable[str]) -> Section:
+def note_section(lines: Iterable[str]) -> Section:
     """Return text without a table; each line once."""
     return "\n".join(dict.fromkeys(lines)), (), ()
 

@@ -10,11 +10,11 @@ from lm_eval_ext.results.align import parts_of
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import (
     Section,
-    interval,
+    interval_text,
     legend,
     matrix,
     metric_heading,
-    notes,
+    note_section,
     value,
 )
 from lm_eval_ext.results.models import Model, choose_tasks, runs_by_model
@@ -57,14 +57,14 @@ def tables(
     for task in chosen:
         try:
             table = _read_task(runs_by_model(models, task), query)
-            sections = table.section(), notes(table.notes())
+            sections = table.section(), note_section(table.notes())
         except (DataError, OptionError) as error:  # the other tasks still show
             problems.append(error)
         else:
             yield from sections
     if len(problems) == len(chosen):
         raise problems[0]
-    yield notes(map(str, problems))
+    yield note_section(map(str, problems))
 
 
 # Models by benchmarks.
@@ -82,9 +82,11 @@ def overview_table(
     for row in rows:
         shown_value = value(row.value, row.unit, row.standing)
         if row.scored < row.total:
+            # The space is below the mark, so that the digits are below those of the value.
             shown_value += f"\n{row.scored}/{row.total} "
         cells.setdefault(row.benchmark, {})[row.model] = shown_value
     models = {row.model for row in rows}
+    # A table is long rather than wide: benchmarks are its rows only if they outnumber the models.
     columns, lines = matrix(cells, turned=len(cells) <= len(models))
     return [f"{task}: {title}" for task, title in titles.items()], columns, lines
 
@@ -93,7 +95,7 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
     rows = overview_rows(models)
     titles, columns, lines = overview_table(rows)
     yield "", columns, lines
-    yield notes([*titles, *_overview_notes(models, rows, len(tasks))])
+    yield note_section([*titles, *_overview_notes(models, rows, len(tasks))])
 
 
 def _overview_notes(
@@ -139,7 +141,7 @@ def _untested_notes(rows: Sequence[OverviewRow]) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class _Score:
+class _NamedEstimate:
     """An estimate of a model, under the name that its row has."""
 
     model: str
@@ -159,13 +161,13 @@ class _TaskTable:
     Attributes:
         runs: The runs on the task, by model.
         query: What is asked of them.
-        scores: The estimates, model by model.
+        estimates: The estimates, model by model.
         problems: By model, why it has none.
     """
 
     runs: Mapping[str, Run]
     query: ScoreQuery
-    scores: Sequence[_Score]
+    estimates: Sequence[_NamedEstimate]
     problems: Mapping[str, Exception]
 
     @cached_property
@@ -179,14 +181,14 @@ class _TaskTable:
         return len(self.runs) > 1
 
     @cached_property
-    def by_name(self) -> dict[str, dict[str, _Score]]:
-        """The scores by metric or part, those of the reference first, and by model."""
-        by_name: dict[str, dict[str, _Score]] = {}
-        for score in self.scores:
-            if score.row.run is self.reference:
-                by_name[score.name] = {}
-        for score in self.scores:
-            by_name.setdefault(score.name, {})[score.model] = score
+    def by_name(self) -> dict[str, dict[str, _NamedEstimate]]:
+        """The estimates by metric or part, those of the reference first, and by model."""
+        by_name: dict[str, dict[str, _NamedEstimate]] = {}
+        for named_estimate in self.estimates:
+            if named_estimate.row.run is self.reference:
+                by_name[named_estimate.name] = {}
+        for named_estimate in self.estimates:
+            by_name.setdefault(named_estimate.name, {})[named_estimate.model] = named_estimate
         return by_name
 
     def section(self) -> Section:
@@ -202,14 +204,14 @@ class _TaskTable:
         """Return the task, its only model, the number of documents, and the only question."""
         words = [one_line(self.reference.task)]
         if not self.has_several:
-            words += self.runs
+            words.extend(self.runs.keys())
         counts = []
         for model, run in self.runs.items():
             scored, total = run.documents
             counts.append((model, f"{scored:,} of {total:,} documents"))
         words.append("; ".join(grouped(counts, len(self.runs))))
         if self.query.by:
-            titles = dict.fromkeys(title for title, _ in self.query.questions(self.reference))
+            titles = list(dict.fromkeys(title for title, _ in self.query.questions(self.reference)))
             if len(titles) == 1:
                 words += titles
         return " · ".join(words)
@@ -220,15 +222,15 @@ class _TaskTable:
             heading = metric_heading(name, lower_is_better=measure.lower_is_better)
             if self.has_several:
                 yield [heading, "", ""]
-            for model, score in by_model.items():
-                estimate = score.row.estimate
+            for model, named_estimate in by_model.items():
+                estimate = named_estimate.row.estimate
                 label = f"  {model}" if self.has_several else heading
                 shown_value = value(estimate.value, measure.unit)
-                yield [label, shown_value, interval(estimate.low, estimate.high, measure.unit)]
+                yield [label, shown_value, interval_text(estimate.low, estimate.high, measure.unit)]
 
     def notes(self) -> Iterator[str]:
         """Yield published values, and what must be known of the runs and their values."""
-        if self.scores:
+        if self.estimates:
             yield from self._published_notes()
         else:
             yield "no document was scored"
@@ -236,16 +238,18 @@ class _TaskTable:
         yield from library_notes(self.runs)
         card = self.reference.card
         levels = []
-        for score in self.scores:
-            if score.row.estimate.low is not None:
-                levels.append(score.row.estimate.level)
+        for named_estimate in self.estimates:
+            if named_estimate.row.estimate.low is not None:
+                levels.append(named_estimate.row.estimate.level)
         if card and levels:
             yield f"intervals are clustered by {card.cluster.unit_at(max(levels))}"
         reasons = []
-        for score in self.scores:
-            name = f"{score.name} ({score.model})" if self.has_several else score.name
-            reasons.append((name, score.reason))
-        yield from grouped(reasons, len(self.scores))
+        for named_estimate in self.estimates:
+            name = named_estimate.name
+            if self.has_several:
+                name += f" ({named_estimate.model})"
+            reasons.append((name, named_estimate.reason))
+        yield from grouped(reasons, len(self.estimates))
         about_runs = []
         for model, run in self.runs.items():
             for note in _excluded(run):
@@ -253,7 +257,7 @@ class _TaskTable:
         for model, problem in self.problems.items():
             about_runs.append((model, str(problem)))
         yield from grouped(about_runs, len(self.runs))
-        if self.scores:
+        if self.estimates:
             yield f"samples: {_samples_command(self.reference, self.query)}"
 
     def _published_notes(self) -> Iterator[str]:
@@ -271,24 +275,24 @@ class _TaskTable:
 
 
 def _read_task(runs: Mapping[str, Run], query: ScoreQuery) -> _TaskTable:
-    """Return the table of a task; raises the first problem if no model has a score."""
-    scores: list[_Score] = []
+    """Return the table of a task; raises the first problem if no model has an estimate."""
+    estimates: list[_NamedEstimate] = []
     problems: dict[str, Exception] = {}
     for model, run in runs.items():
         try:
-            scores += _scores_of(model, run, query)
+            estimates += _estimates_of(model, run, query)
         except (DataError, OptionError) as error:  # a model without samples; the others still show
             problems[model] = error
-    if problems and not scores:
+    if problems and not estimates:
         raise next(iter(problems.values()))
-    return _TaskTable(runs, query, scores, problems)
+    return _TaskTable(runs, query, estimates, problems)
 
 
-def _scores_of(model: str, run: Run, query: ScoreQuery) -> list[_Score]:
-    """Return a model's scores, each named by its metric, or by its question and part."""
+def _estimates_of(model: str, run: Run, query: ScoreQuery) -> list[_NamedEstimate]:
+    """Return a model's estimates, each named by its metric, or by its question and part."""
     rows = list(query_rows(run, query))
     has_several_titles = len({row.title for row in rows}) > 1
-    scores = []
+    estimates = []
     for row in rows:
         name = row.metric
         if query.is_question:
@@ -296,12 +300,12 @@ def _scores_of(model: str, run: Run, query: ScoreQuery) -> list[_Score]:
             if has_several_titles or not words:
                 words.insert(0, row.title)
             name = ", ".join(words)
-        scores.append(_Score(model, name, row))
-    return scores
+        estimates.append(_NamedEstimate(model, name, row))
+    return estimates
 
 
 def _excluded(run: Run) -> Iterator[str]:
-    """Yield why some examples of a run were not scored."""
+    """Yield why some documents of a run were not scored."""
     for cause, ids in run.excluded.items():
         shown_ids = ", ".join(ids[:_MAX_NAMES])
         if len(ids) > _MAX_NAMES:
