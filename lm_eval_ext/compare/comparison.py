@@ -272,8 +272,7 @@ def _aligned(case: _Case, options: _Options, report: Report) -> "dict[str, DataF
             report.without_samples.setdefault(label, []).append(case.task)
         else:
             report.refused.append(str(error))
-    # A run that is alone in its case is shown, without a test; the last that is left of several is
-    # not.
+    # A case of one run is shown, without a test; a run that is left over from several is not.
     return table_by_system if len(table_by_system) >= min(2, len(case.runs)) else {}
 
 
