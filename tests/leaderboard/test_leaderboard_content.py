@@ -112,6 +112,17 @@ def test_the_golds_rows_are_shown_once_beside_those_of_the_answers() -> None:
     assert empty.details == ()
 
 
+def test_a_database_of_the_users_with_the_name_of_one_of_ours_shows_no_rows_of_ours() -> None:
+    from lm_eval_ext.benchmarks.magnifico import view
+
+    (doc, *_) = documents("magnifico_mini")
+    of_ours = doc
+    of_user = {**doc, "prompt": "CREATE TABLE keepers (\n  name TEXT\n)\n\n-- Who?\nSELECT"}
+    shown_of_ours, shown_of_user = view.documents([of_ours, of_user], [[], []])
+    assert shown_of_ours.details
+    assert not shown_of_user.details
+
+
 def test_comparisons_that_failed_come_first_by_how_many_nats() -> None:
     """All are right but a singular that is more probable after two goats than after one."""
     from lm_eval_ext.benchmarks.lieder import view

@@ -1,18 +1,29 @@
 """Shows samples in reports: both queries and the rows that they return."""
 
+import re
+import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from lm_eval_ext.results.samples import AnswerView, Detail, DocumentView
+from lm_eval_ext.sql.schema import fold
 from lm_eval_ext.sql.values import Row, Rows
 
 MOST_ROWS = 8
 """Rows of a result that are shown."""
 
 _CELL_CHARACTERS = 80
+
+_CREATED_TABLE = re.compile(
+    r"^CREATE TABLE\s+(?:IF NOT EXISTS\s+)?[\"`\[]?([^\"`\]\n(]+?)[\"`\]]?\s*\(",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The beginning of a table in a prompt, with its name."""
+
 _RETURNS = "What it returns"
 
 LoggedDocument: TypeAlias = Mapping[str, Any]
@@ -59,12 +70,19 @@ def _results(docs: Sequence[LoggedDocument], queries: Sequence[str]) -> list[Res
     from lm_eval_ext.sql import Executor, QueryError
 
     paths = _databases()
+    tables_by_database: dict[str, set[str]] = {}
     results_by_query: dict[tuple[str, str], Result] = {}
     results: list[Result] = []
     with Executor(workers=1) as executor:
         for doc, query in zip(docs, queries, strict=True):
             db_id = str(doc["db_id"]).casefold()
             if not query or db_id not in paths:
+                results.append(None)
+                continue
+            if db_id not in tables_by_database:
+                tables_by_database[db_id] = _table_names(paths[db_id])
+            # A database of the user's may have the name of one of ours.
+            if not _tables_in_prompt(str(doc.get("prompt", ""))) <= tables_by_database[db_id]:
                 results.append(None)
                 continue
             key = (db_id, query)
@@ -75,6 +93,18 @@ def _results(docs: Sequence[LoggedDocument], queries: Sequence[str]) -> list[Res
                     results_by_query[key] = str(error)
             results.append(results_by_query[key])
     return results
+
+
+def _tables_in_prompt(prompt: str) -> set[str]:
+    """Return the names of the tables that a prompt shows, in lower case."""
+    return {fold(name) for name in _CREATED_TABLE.findall(prompt)}
+
+
+def _table_names(path: Path) -> set[str]:
+    """Return the names of a database's tables and views, in lower case."""
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+        rows = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        return {fold(name) for (name,) in rows}
 
 
 def _compared(gold: Result, answer: Rows | str) -> Detail:
