@@ -28,7 +28,14 @@ from lm_eval_ext.results.grid import (
 from lm_eval_ext.results.models import Model, choose_tasks, read_models
 from lm_eval_ext.results.overview import overview_rows, representatives
 from lm_eval_ext.results.query import ScoreQuery
-from lm_eval_ext.results.show import grouped, overview_table, published_notes
+from lm_eval_ext.results.show import (
+    TRIALS,
+    grouped,
+    missing_value_notes,
+    overview_table,
+    published_notes,
+    untested_notes,
+)
 from lm_eval_ext.stats.statistics import NONE, Pair, number, probability
 from lm_eval_ext.text import names_in, one_line
 
@@ -112,14 +119,19 @@ def leaderboard(paths: Sequence[Path], out: Path) -> str:
     rows = overview_rows(models)
     caption, columns, lines = overview_table(rows)
     if any(row.scored < row.total for row in rows):
-        caption.append("below trials the number of their documents")
+        caption.append(TRIALS)
     signatures = dict.fromkeys(row.signature for row in rows)
     table = latex(
         columns,
         lines,
         "; ".join(caption),
         label="overview",
-        explained=[*legend(row.standing for row in rows), *published_notes(models, rows)],
+        explained=[
+            *legend(row.standing for row in rows),
+            *untested_notes(rows),
+            *published_notes(models, rows),
+            *missing_value_notes(rows),
+        ],
         comments=signatures,
     )
     return _write(table, out)

@@ -276,6 +276,12 @@ MAX_LATEX_COLUMNS = 8
 _MAX_LATEX_HEADING = 18
 """Characters of a line of a heading in LaTeX."""
 
+_WIDE_COLUMNS = 4
+"""Columns of a table in LaTeX beyond which headings are broken into shorter lines."""
+
+_MAX_NARROW_LATEX_HEADING = 12
+"""Characters of a line of a heading in LaTeX in a table of more columns."""
+
 _MAX_LATEX_NAME = 32
 """Characters of a line of a row's name in LaTeX."""
 
@@ -320,7 +326,10 @@ def latex(
         lines = _latex_lines(cells)
         names += [_stacked(name, _MAX_LATEX_NAME, "l"), *[""] * (len(lines) - 1)]
         body += lines
-    stacked_headings = [_stacked(heading, _MAX_LATEX_HEADING, "r") for heading in headings]
+    max_heading = _MAX_LATEX_HEADING
+    if len(headings) > _WIDE_COLUMNS:
+        max_heading = _MAX_NARROW_LATEX_HEADING
+    stacked_headings = [_stacked(heading, max_heading, "r") for heading in headings]
     table = pd.DataFrame(body, names, stacked_headings)
     if explained:
         caption += "; " + "; ".join(explained).replace(f"{MARKS['best']} ", "bold: ", 1)

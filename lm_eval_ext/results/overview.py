@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 ReadTable = Callable[[Run], "DataFrame"]
 """Reads the long table of a run."""
 
-OTHER_SETTINGS = "other settings, data or versions"
+OTHER_SETTINGS = "other settings, data or versions than most; lm-eval-ext compare says which"
 NO_SAMPLES = "no readable samples"
 OTHER_MEAN = "samples that do not give the value"
 FEW_CLUSTERS = "too few clusters for a test"
 NO_BASELINE = "no chance level is known"
+NO_OTHER_VALUE = "no other model has a value to test against"
 """Reasons why a value is not tested."""
 
 
@@ -217,6 +218,9 @@ def _test(
     tests = column_tests(values, tables, question, compared, baseline)
     for name in tests.compared - tests.p_values.keys():
         untested[name] = NO_BASELINE if baseline is None else FEW_CLUSTERS
+    with_value = [name for name in tables if values.get(name) is not None]
+    if len(with_value) == 1 and with_value[0] not in tests.compared:
+        untested.setdefault(with_value[0], NO_OTHER_VALUE)
     return tests, untested
 
 

@@ -247,7 +247,7 @@ def _choose_models(models: Sequence[Model], task: str, query: SampleQuery) -> li
     if len(labels) > 2:  # noqa: PLR2004
         raise OptionError(
             f"{len(labels)} models have results on {task}; name one or two with --model: "
-            + ", ".join(labels)
+            + "; ".join(labels)
         )
     if query.is_different and len(labels) != 2:  # noqa: PLR2004
         raise OptionError(f"--differ needs two models; {', '.join(labels)} is one")
@@ -410,15 +410,11 @@ def _detail_text(detail: Detail, width: int) -> Iterator[str]:
     """Yield a detail's text or table below its title."""
     indent = " " * _LABEL_WIDTH
     if not detail.table:
-        yield fill(
-            f"{detail.title}: {one_line(detail.text)}",
-            width,
-            initial_indent=indent,
-            subsequent_indent=indent,
-        )
+        content = f"{detail.title}: {one_line(detail.text)}"
+        yield from wrap(content, width, initial_indent=indent, subsequent_indent=indent)
         return
     heading, columns, lines = _section(detail)
-    yield fill(heading, width, initial_indent=indent, subsequent_indent=indent)
+    yield from wrap(heading, width, initial_indent=indent, subsequent_indent=indent)
     for line in _table_text([columns, *lines], width - _LABEL_WIDTH):
         yield f"{indent}{line}".rstrip()
 

@@ -30,6 +30,9 @@ from lm_eval_ext.results.query import (
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.text import one_line
 
+TRIALS = "below trials: documents asked, of all"
+"""What the second line of a value means."""
+
 _MAX_NAMES = 3
 """Names that a note has before it counts the rest."""
 
@@ -95,6 +98,8 @@ def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section
     rows = overview_rows(models)
     titles, columns, lines = overview_table(rows)
     yield "", columns, lines
+    if any(row.scored < row.total for row in rows):
+        titles.append(TRIALS)
     yield note_section([*titles, *_overview_notes(models, rows, len(tasks))])
 
 
@@ -103,7 +108,7 @@ def _overview_notes(
 ) -> Iterator[str]:
     """Yield what the marks mean, what was not tested, is missing or not comparable."""
     yield from legend(row.standing for row in rows)
-    yield from _untested_notes(rows)
+    yield from untested_notes(rows)
     missing = {model.label for model in models}.difference(row.model for row in rows)
     if missing:
         yield f"without results of these: {', '.join(sorted(missing))}"
@@ -112,18 +117,23 @@ def _overview_notes(
         yield from version_notes(runs)
         yield from library_notes(runs)
     yield from published_notes(models, rows)
-    reasons = []
-    for row in rows:
-        if row.value is None:
-            reasons.append((f"{row.model} ({row.benchmark})", row.why))
-    yield from grouped(reasons, len(rows))
+    yield from missing_value_notes(rows)
     yield (
         f"{task_count} tasks: a task's metrics with --tasks TASK, its parts with --by FACET, its "
         "samples with lm-eval-ext samples RESULTS --task TASK"
     )
 
 
-def _untested_notes(rows: Sequence[OverviewRow]) -> Iterator[str]:
+def missing_value_notes(rows: Sequence[OverviewRow]) -> Iterator[str]:
+    """Yield, reason by reason, which models have no value on which benchmarks."""
+    reasons = []
+    for row in rows:
+        if row.value is None:
+            reasons.append((f"{row.model} ({row.benchmark})", row.why))
+    yield from grouped(reasons, len(rows))
+
+
+def untested_notes(rows: Sequence[OverviewRow]) -> Iterator[str]:
     """Yield, reason by reason, which models could not be tested on which tasks."""
     tasks_of: dict[str, dict[str, list[str]]] = {}
     for row in rows:
