@@ -185,14 +185,16 @@ def test_a_model_that_fails_does_not_stop_the_others(
 ) -> None:
     models = tmp_path / "models"
     models.mkdir()
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("no JSON\n")
     (models / "1-broken.yaml").write_text(
-        "display_name: Broken\nmodel: recorded\nmodel_args: {path: nowhere.jsonl}\n"
+        f"display_name: Broken\nmodel: recorded\nmodel_args: {{path: {broken}}}\n"
     )
     (models / "2-sound.yaml").write_text("display_name: Sound\nmodel: dummy\n")
     output = run_warm("models", "lieder_mini")
     assert output.splitlines()[-1] == "1 of 2 models failed: Broken"
-    assert "nowhere.jsonl" in output.splitlines()[-2]
-    assert output.count("nowhere.jsonl") == 1, "the reason is said once"
+    assert "broken.jsonl" in output.splitlines()[-2]
+    assert output.count("broken.jsonl") == 1, "the reason is said once"
     assert "[2/2] Sound: done in" in output
     assert not unfinished_folders(tmp_path / "out")
     assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 1
