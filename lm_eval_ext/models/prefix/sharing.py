@@ -226,8 +226,10 @@ class Sharing:
             return
         self._is_packing_tried = True
         plain = _log_probabilities(engine.run(text)[:-1], text[1:])
+        # Smaller groups would cost more than packed weights gain.
+        cache_bytes = GROUP * COPIES * self._slot_bytes
         try:
-            packed = pack_linears(engine.model, self.bound // 2)
+            packed = pack_linears(engine.model, self.bound - cache_bytes)
             with packed.in_use():
                 ours = _log_probabilities(engine.run(text)[:-1], text[1:])
         except RuntimeError:  # no memory, or no such product: weights stay as they are
