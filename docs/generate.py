@@ -24,7 +24,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-import real_models
+import kept_results
 import tomllib
 
 from lm_eval_ext.cards import TaskFacts, cards
@@ -268,13 +268,13 @@ def headlines(*columns: str) -> str:
 
 def _results_table(heads: Mapping[tuple[str, str], str]) -> str:
     """Return a table of kept results as Markdown."""
-    head, *rows = real_models.table(heads)
+    head, *rows = kept_results.table(heads)
     return markdown_table(head, rows)
 
 
 def minutes() -> str:
     """Return a table of how long these models' evaluations took."""
-    head, *rows = real_models.minutes_table()
+    head, *rows = kept_results.minutes_table()
     return markdown_table(head, rows)
 
 

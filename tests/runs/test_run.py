@@ -1,12 +1,9 @@
-"""A run: models' files, selecting tasks, what makes a run the same as before, and the process that
-evaluates a model."""
+"""A run: selecting tasks, what makes a run the same as before, and what it says when it fails."""
 
 import errno
 import json
-import os
 import re
 import shutil
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,37 +13,16 @@ from typing import Any
 import pytest
 from lm_eval.tasks import manager
 from lm_eval.tasks._index import TaskIndex
+from support.model_files import GOOD, write_model_file
 from support.small_lm_eval import ONLY_TASK
-from yaml import safe_load
 
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.harness import loading, provenance
 from lm_eval_ext.results.files import KEYS
-from lm_eval_ext.runs import process, run
+from lm_eval_ext.runs import run
 from lm_eval_ext.runs.child import add_run_facts, index_only_needed
-from lm_eval_ext.runs.model_files import ModelFile, read_model_files
+from lm_eval_ext.runs.model_files import ModelFile
 from lm_eval_ext.runs.tasks import select
-
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "models"
-
-GOOD = """\
-display_name: A model
-notes: for a test
-model: hf
-model_args:
-  pretrained: somewhere
-apply_chat_template: true
-gen_kwargs: {temperature: 0}
-batch_size: auto:4
-seed: [1, 2, 3, 4]
-"""
-
-
-def write_model_file(folder: Path, text: str, name: str = "m.yaml") -> Path:
-    """Write a model's file; return it."""
-    file = folder / name
-    file.write_text(text)
-    return file
 
 
 def ignore(_text: str) -> None:
@@ -54,113 +30,6 @@ def ignore(_text: str) -> None:
 
 
 SILENT = run.Reporter(line=ignore, status=ignore)
-
-
-def test_a_models_settings_are_its_files_keys_but_what_readers_see(tmp_path: Path) -> None:
-    (model,) = read_model_files([write_model_file(tmp_path, GOOD)])
-    assert model.name == "m"
-    assert model.display_name == "A model"
-    assert model.launcher == ""
-    options = safe_load(GOOD)
-    del options["display_name"], options["notes"]
-    assert model.settings == options
-
-
-def test_the_example_files_can_be_read() -> None:
-    names = {model.name for model in read_model_files([EXAMPLES])}
-    assert {"hf", "vllm", "recorded"} <= names
-
-
-WRONG_LINES = {
-    "model_arg: {}": "model_arg: unknown key; did you mean model_args",
-    "tasks: lieder_mini": "tasks is set by the run",
-    "batch_size: many": "batch_size: it must be a number from 1, auto or auto:N, got 'many'",
-    "batch_size: true": "batch_size: it must be",
-    "launcher: accelerate 'x": "launcher: (No closing quotation|it is empty)",
-    "launcher: ' '": "launcher: (No closing quotation|it is empty)",
-    "include_path: no/such/folder": "include_path: Path does not point to a directory",
-    "num_fewshot: five": "num_fewshot: Input should be a valid integer",
-    "model_args: gpt2": "model_args: it must be a mapping",
-    "seed: x": "seed values must be integers",
-    "display_name: 7": "display_name: Input should be a valid string",
-    "pretraining_tokens: many": "pretraining_tokens: Input should be a valid number",
-    "training_share: 20": "training_share: Input should be less than or equal to 1",
-    "model: hf": "the key 'model' is repeated",
-    "1: 2": "1: unknown key",
-    "notes: !!python/object:os.system x": "not valid YAML",
-    "notes: [": r"not valid YAML: while parsing a flow node( in line \d, column \d)?",
-    "fewshot_as_multiturn: true": "apply_chat_template",
-}
-"""Lines of a file that also has ``model: hf``, with the message about each."""
-
-WRONG_FILES = {
-    "model: hff": "model: no such model type; use one of .*hf.*recorded.*, got 'hff'",
-    "- model: hf": "should be an object",
-    "# only a comment": "the file is empty",
-    "model_args: {a: 1}": "model: the key is missing",
-}
-"""Texts of a whole file, with the message about each."""
-
-
-def check_message_about_file(file: Path, message: str) -> None:
-    """Assert that a model's file is refused in one line that names it."""
-    with pytest.raises(LmEvalExtError, match=message) as caught:
-        read_model_files([file])
-    assert str(caught.value).startswith(f"{file}: "), str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(("line", "message"), WRONG_LINES.items(), ids=WRONG_LINES)
-def test_a_wrong_key_or_value_is_named(tmp_path: Path, line: str, message: str) -> None:
-    file = write_model_file(tmp_path, f"model: hf\n{line}\n")
-    check_message_about_file(file, message)
-
-
-@pytest.mark.parametrize(("text", "message"), WRONG_FILES.items(), ids=WRONG_FILES)
-def test_a_file_without_a_known_model_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    check_message_about_file(write_model_file(tmp_path, text), message)
-
-
-def test_the_files_of_a_folder_are_read_in_order_and_each_once(tmp_path: Path) -> None:
-    for name in ("b.yaml", "a.yml", "c.txt"):
-        write_model_file(tmp_path, "model: hf\n", name)
-    models = read_model_files([tmp_path, tmp_path / "b.yaml"])
-    assert [model.name for model in models] == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        pytest.param(".", "no .yaml", id="empty folder"),
-        pytest.param("m.yaml", "no file or folder", id="nothing there"),
-    ],
-)
-def test_a_path_without_model_files_is_refused(tmp_path: Path, name: str, message: str) -> None:
-    with pytest.raises(OptionError, match=message):
-        read_model_files([tmp_path / name])
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        pytest.param("B.yaml", "model: hf\n", "same name, '[ba]'", id="file name in capitals"),
-        pytest.param(
-            "c.yaml",
-            "model: hf\ndisplay_name: A\n",
-            "same display_name, '[ca]'",
-            id="displayed name in capitals",
-        ),
-    ],
-)
-def test_two_models_of_the_same_name_are_refused(
-    tmp_path: Path, name: str, text: str, message: str
-) -> None:
-    for stem in ("a", "b"):
-        write_model_file(tmp_path, "model: hf\n", f"{stem}.yaml")
-    (tmp_path / "folder").mkdir()
-    namesake = write_model_file(tmp_path / "folder", text, name)
-    with pytest.raises(OptionError, match=message):
-        read_model_files([tmp_path, namesake])
 
 
 @pytest.mark.parametrize("limit", [float("nan"), 0.0, 1.5])
@@ -535,29 +404,6 @@ def test_a_rank_without_results_gets_no_facts() -> None:
     assert add_run_facts(evaluate, {})(lm=None) is None
 
 
-VARIABLES_OF_A_RANK = (
-    "RANK", "WORLD_SIZE", "LOCAL_RANK", "NODE_RANK", "MASTER_ADDR", "TORCHELASTIC_RUN_ID",
-    "ACCELERATE_USE_FSDP", "PMI_RANK", "OMPI_COMM_WORLD_RANK",
-)  # fmt: skip
-OTHER_VARIABLES = ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "FRANK", "RANKING", "HF_TOKEN")
-
-
-def test_an_evaluation_does_not_take_itself_for_a_rank_of_another_job(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """accelerate would wait for the other ranks for ever."""
-    for name in (*VARIABLES_OF_A_RANK, *OTHER_VARIABLES):
-        monkeypatch.setenv(name, "7")
-    log = tmp_path / "log.txt"
-    listing = "import os; print(*os.environ)"
-    launcher = f'{sys.executable} -c "{listing}"'
-    assert process.evaluate([], log, launcher, ignore) == 0
-    inherited = set(log.read_text().split())
-    assert not inherited & set(VARIABLES_OF_A_RANK)
-    assert inherited >= set(OTHER_VARIABLES)
-    assert os.environ["RANK"] == "7"
-
-
 UNSAVED = "WARNING Could not save sample results"
 """What lm-eval says before it ends well."""
 
@@ -594,76 +440,6 @@ def test_a_full_disk_is_the_reason_whatever_the_log_says_last(
     with pytest.raises(LmEvalExtError, match="1 of 1 models failed: m"):
         run.run(work, run.Reporter(lines.append, ignore))
     assert lines[-1].startswith(f"m: {message}")
-
-
-@pytest.mark.parametrize(
-    ("log", "command", "message"),
-    [
-        pytest.param(
-            "Running generate_until requests:   4%|          | 2/48",
-            "kill -9 $$",
-            "killed by signal 9, perhaps out of memory",
-            id="killed while it showed progress",
-        ),
-        pytest.param(
-            "ValueError: an old warning\n",
-            "kill -9 $$",
-            "killed by signal 9",
-            id="killed after a warning",
-        ),
-        pytest.param(
-            "a launcher's process was killed",
-            "exit 137",
-            "killed by signal 9",
-            id="killed below a launcher",
-        ),
-        pytest.param(
-            "ValueError: no such file\nRunning: 4%",
-            "exit 3",
-            "ValueError: no such file",
-            id="an error before progress",
-        ),
-        pytest.param("Running: 4%|", "exit 3", "it ended with status 3", id="no error"),
-        pytest.param("Running: 4%|", "kill -11 $$", "killed by signal 11", id="another signal"),
-        pytest.param(
-            "requests.exceptions.HTTPError: 401 Client Error for url: http://a\n",
-            "exit 1",
-            "OPENAI_API_KEY",
-            id="no key for a server",
-        ),
-        pytest.param(
-            "ValueError: 401 is no label\n",
-            "exit 1",
-            "ValueError: 401 is no label",
-            id="a number like a server's status",
-        ),
-    ],
-)
-def test_the_reason_is_an_error_or_how_the_process_ended(
-    tmp_path: Path, log: str, command: str, message: str
-) -> None:
-    text_file = tmp_path / "text"
-    text_file.write_text(log)
-    script = tmp_path / "evaluation.sh"
-    script.write_text(f"cat {text_file}; {command}\n")
-    log_file = tmp_path / "log"
-    status = process.evaluate([], log_file, f"sh {script}", ignore)
-    reason = process.reason(log_file, status)
-    assert message in reason
-    assert "%" not in reason
-    assert ("API_KEY" in reason) is ("API_KEY" in message)
-
-
-def test_a_killed_evaluation_is_named_where_signals_have_no_such_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Python on Windows has no SIGKILL."""
-    monkeypatch.setattr("sys.platform", "win32")
-    monkeypatch.delattr("signal.SIGKILL")
-    log = tmp_path / "log"
-    log.write_text("ValueError: no such file\n")
-    assert process.reason(log, 137) == "killed by signal 9, perhaps out of memory"
-    assert process.reason(log, 1) == "ValueError: no such file"
 
 
 @pytest.mark.parametrize(

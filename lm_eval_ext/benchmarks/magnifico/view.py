@@ -102,7 +102,7 @@ def _tables_in_prompt(prompt: str) -> set[str]:
 
 def _table_names(path: Path) -> set[str]:
     """Return the names of a database's tables and views, in lower case."""
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         rows = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
         return {fold(name) for (name,) in rows}
 

@@ -232,7 +232,8 @@ class Sharing:
             packed = pack_linears(engine.model, self.bound - cache_bytes)
             with packed.in_use():
                 ours = _log_probabilities(engine.run(text)[:-1], text[1:])
-        except RuntimeError:  # no memory, or no such product: weights stay as they are
+        # No memory, or a torch without these products: weights stay as they are.
+        except (AttributeError, RuntimeError):
             return
         if float((ours - plain).abs().max()) <= _largest_difference(engine):
             engine.packed = packed

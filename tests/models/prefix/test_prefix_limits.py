@@ -313,8 +313,13 @@ def fail_to_multiply(*_: object, **__: object) -> torch.Tensor:
     raise RuntimeError("could not create a primitive")
 
 
+def lack_product(*_: object, **__: object) -> torch.Tensor:
+    raise AttributeError("'_OpNamespace' 'mkldnn' object has no attribute")
+
+
 @pytest.mark.parametrize(
-    "change", ["little memory", "other processor", "wrong product", "failing product"]
+    "change",
+    ["little memory", "other processor", "wrong product", "failing product", "other torch"],
 )
 def test_weights_that_cannot_be_packed_stay_as_they_are(
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -327,8 +332,10 @@ def test_weights_that_cannot_be_packed_stay_as_they_are(
         monkeypatch.setattr(packed.platform, "machine", lambda: "aarch64")
     elif change == "wrong product":
         monkeypatch.setattr(packed, "_linear", multiply_and_cut)
-    else:
+    elif change == "failing product":
         monkeypatch.setattr(packed, "_linear", fail_to_multiply)
+    else:
+        monkeypatch.setattr(packed, "_linear", lack_product)
     same_logprobs(both, scored())
     same_texts(both, generated(3))
     assert both[1].sharing.engine.packed.nbytes == 0

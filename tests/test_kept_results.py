@@ -1,4 +1,4 @@
-"""Kept results of real models: docs/real_models.py keeps figures and leaves out texts and paths."""
+"""Kept results of real models have their figures, and no texts or paths."""
 
 import json
 import re
@@ -10,14 +10,18 @@ import pandas as pd
 import pytest
 
 import lm_eval_ext
+from lm_eval_ext.cards import cards
 
 ROOT = Path(__file__).parents[1]
 KEPT_RESULTS = ROOT / "docs" / "real_models"
 
 sys.path.append(str(ROOT / "docs"))
-import real_models  # noqa: E402
+import kept_results  # noqa: E402
 
 MODEL_NAME = "a-model"
+
+VALUE = re.compile(r"\.\d{3}\b|\d+\.\d(?= %)")
+"""A share or a percentage, as the page and the cards write it."""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +46,7 @@ def content(results: Path) -> dict[str, Any]:
 def test_kept_results_have_the_values_and_intervals_of_the_whole_ones(
     results: Path, content: dict[str, Any], tmp_path: Path
 ) -> None:
-    kept = real_models.kept(content, MODEL_NAME)
+    kept = kept_results.kept(content, MODEL_NAME)
     file = tmp_path / "results_2026-01-01T00-00-00.000000.json"
     file.write_text(json.dumps(kept), encoding="utf-8")
     of_kept = lm_eval_ext.load_results([str(file)]).to_dataframe()
@@ -52,7 +56,7 @@ def test_kept_results_have_the_values_and_intervals_of_the_whole_ones(
 
 
 def test_kept_results_have_no_prompts_code_or_facts_of_the_machine(content: dict[str, Any]) -> None:
-    kept = real_models.kept(content, MODEL_NAME)
+    kept = kept_results.kept(content, MODEL_NAME)
     assert "pretty_env_info" not in kept
     for config in kept["configs"].values():
         assert not {"doc_to_text", "description", "fewshot_config", "custom_dataset"} & set(config)
@@ -64,6 +68,20 @@ def test_the_models_of_the_page_are_those_of_the_kept_results() -> None:
     missing = [model for model in models if f"| {model} |" not in page]
     assert models
     assert not missing
+
+
+def test_the_values_that_the_page_quotes_are_in_its_tables_or_published() -> None:
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    quoted = re.search(r"^## What one sees$(.*?)^## ", page, re.DOTALL | re.MULTILINE)
+    assert quoted
+    tables = "\n".join(line for line in page.splitlines() if line.startswith("|"))
+    published = set()
+    for reference in cards()["discourse_entities"].references:
+        published |= {f"{value:.3f}".removeprefix("0") for value in reference.figures.values()}
+    known = published | set(VALUE.findall(tables))
+    values = set(VALUE.findall(quoted[1]))
+    assert values
+    assert not values - known
 
 
 def test_kept_files_name_no_path_of_a_machine() -> None:

@@ -1,6 +1,6 @@
 """Keeps the results of real models for docs/results.md, and makes the tables of that page.
 
-``python docs/real_models.py RESULTS`` copies the results files of ``lm-eval-ext run --output
+``python docs/kept_results.py RESULTS`` copies the results files of ``lm-eval-ext run --output
 RESULTS`` to docs/real_models/MODEL/, as far as ``show`` and ``leaderboard`` read them: values,
 intervals, signatures and settings. The texts of the benchmarks, the models' answers, and the paths
 and facts of the machine are left out.
@@ -9,6 +9,7 @@ docs/generate.py asks :func:`table` for the tables.
 """
 
 import argparse
+import functools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -99,16 +100,21 @@ def _folders() -> list[Path]:
     return [folder for folder in folders if any(folder.glob("results_*.json"))]
 
 
+@functools.cache
+def _figures() -> pd.DataFrame:
+    """Return all values of the kept results, with their intervals."""
+    folders = [str(folder) for folder in _folders()]
+    return lm_eval_ext.load_results(folders).to_dataframe()
+
+
 def table(columns: Mapping[tuple[str, str], str]) -> list[list[str]]:
     """Return the rows of a table: a head, then a row for each model that has such a value.
 
     Args:
         columns: The head of each column, by task and metric.
     """
-    folders = [str(folder) for folder in _folders()]
-    figures = lm_eval_ext.load_results(folders).to_dataframe()
     rows = [["model", *columns.values()]]
-    for model, of_model in figures.groupby("model", sort=False):
+    for model, of_model in _figures().groupby("model", sort=False):
         by_column = of_model.set_index(["task", "metric"])
         cells = []
         for column in columns:

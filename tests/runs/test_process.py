@@ -1,0 +1,106 @@
+"""The process that evaluates a model: what it inherits, and why it ended."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from lm_eval_ext.runs import process
+
+
+def ignore(_text: str) -> None:
+    """Print nothing."""
+
+
+VARIABLES_OF_A_RANK = (
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "NODE_RANK", "MASTER_ADDR", "TORCHELASTIC_RUN_ID",
+    "ACCELERATE_USE_FSDP", "PMI_RANK", "OMPI_COMM_WORLD_RANK",
+)  # fmt: skip
+OTHER_VARIABLES = ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "FRANK", "RANKING", "HF_TOKEN")
+
+
+def test_an_evaluation_does_not_take_itself_for_a_rank_of_another_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """accelerate would wait for the other ranks for ever."""
+    for name in (*VARIABLES_OF_A_RANK, *OTHER_VARIABLES):
+        monkeypatch.setenv(name, "7")
+    log = tmp_path / "log.txt"
+    listing = "import os; print(*os.environ)"
+    launcher = f'{sys.executable} -c "{listing}"'
+    assert process.evaluate([], log, launcher, ignore) == 0
+    inherited = set(log.read_text().split())
+    assert not inherited & set(VARIABLES_OF_A_RANK)
+    assert inherited >= set(OTHER_VARIABLES)
+    assert os.environ["RANK"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("log", "command", "message"),
+    [
+        pytest.param(
+            "Running generate_until requests:   4%|          | 2/48",
+            "kill -9 $$",
+            "killed by signal 9, perhaps out of memory",
+            id="killed while it showed progress",
+        ),
+        pytest.param(
+            "ValueError: an old warning\n",
+            "kill -9 $$",
+            "killed by signal 9",
+            id="killed after a warning",
+        ),
+        pytest.param(
+            "a launcher's process was killed",
+            "exit 137",
+            "killed by signal 9",
+            id="killed below a launcher",
+        ),
+        pytest.param(
+            "ValueError: no such file\nRunning: 4%",
+            "exit 3",
+            "ValueError: no such file",
+            id="an error before progress",
+        ),
+        pytest.param("Running: 4%|", "exit 3", "it ended with status 3", id="no error"),
+        pytest.param("Running: 4%|", "kill -11 $$", "killed by signal 11", id="another signal"),
+        pytest.param(
+            "requests.exceptions.HTTPError: 401 Client Error for url: http://a\n",
+            "exit 1",
+            "OPENAI_API_KEY",
+            id="no key for a server",
+        ),
+        pytest.param(
+            "ValueError: 401 is no label\n",
+            "exit 1",
+            "ValueError: 401 is no label",
+            id="a number like a server's status",
+        ),
+    ],
+)
+def test_the_reason_is_an_error_or_how_the_process_ended(
+    tmp_path: Path, log: str, command: str, message: str
+) -> None:
+    text_file = tmp_path / "text"
+    text_file.write_text(log)
+    script = tmp_path / "evaluation.sh"
+    script.write_text(f"cat {text_file}; {command}\n")
+    log_file = tmp_path / "log"
+    status = process.evaluate([], log_file, f"sh {script}", ignore)
+    reason = process.reason(log_file, status)
+    assert message in reason
+    assert "%" not in reason
+    assert ("API_KEY" in reason) is ("API_KEY" in message)
+
+
+def test_a_killed_evaluation_is_named_where_signals_have_no_such_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python on Windows has no SIGKILL."""
+    monkeypatch.setattr("sys.platform", "win32")
+    monkeypatch.delattr("signal.SIGKILL")
+    log = tmp_path / "log"
+    log.write_text("ValueError: no such file\n")
+    assert process.reason(log, 137) == "killed by signal 9, perhaps out of memory"
+    assert process.reason(log, 1) == "ValueError: no such file"
