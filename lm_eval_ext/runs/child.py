@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 GRACE_S = 10
 """Seconds that an evaluation may take to end by itself."""
+
+EVALUATION_FAILED = 3
+"""The exit status where an evaluation failed after its model and its tasks were loaded, and not
+because of a server: without the task that failed, the others may have results."""
 
 Results: TypeAlias = dict[str, Any]
 """The content of a results file."""
@@ -89,6 +94,8 @@ def index_only_needed(build: BuildIndex, names: Collection[str]) -> BuildIndex:
 def add_run_facts(evaluate: Evaluate, keys: Mapping[str, str], weights: str = "") -> Evaluate:
     """Return lm-eval's ``evaluate``, whose results also have the keys, weights and tokens.
 
+    If it fails, the process ends, with the status ``EVALUATION_FAILED`` unless a server failed.
+
     lm-eval counts no tokens. The model's own tokenizer counts them after the evaluation, and
     counts responses from the cache as well: the figure says what the task costs.
     """
@@ -96,8 +103,15 @@ def add_run_facts(evaluate: Evaluate, keys: Mapping[str, str], weights: str = ""
     def evaluate_and_add(*args: object, **options: Any) -> Results | None:
         from lm_eval_ext.log import get_logger
         from lm_eval_ext.results.files import KEYS, TOKENS, WEIGHTS
+        from lm_eval_ext.runs import servers
 
-        results = evaluate(*args, **options)
+        try:
+            results = evaluate(*args, **options)
+        except Exception as error:
+            if servers.is_server_failure(error):
+                raise
+            traceback.print_exc()
+            sys.exit(EVALUATION_FAILED)
         if not results:  # of another rank
             return results
         results[KEYS] = keys

@@ -33,6 +33,7 @@ from lm_eval_ext.results.files import (
     metadata_of,
     read_results,
 )
+from lm_eval_ext.runs.child import EVALUATION_FAILED
 from lm_eval_ext.runs.model_files import (
     ModelFile,
     Resources,
@@ -146,6 +147,20 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """Why an evaluation has no results.
+
+    Attributes:
+        reason: For the user.
+        is_after_loading: Whether the model and the tasks were loaded before, so that the other
+            tasks may have results if they are evaluated without the one that failed.
+    """
+
+    reason: str
+    is_after_loading: bool = False
+
+
+@dataclass(frozen=True)
 class Job:
     """A model on tasks.
 
@@ -217,7 +232,7 @@ class Job:
                 if present:
                     line += f" ({progress})"
                 reporter.line(line)
-                problem = self._evaluate(names, label, reporter)
+                problem = self._evaluate_all(names, label, reporter)
             return Outcome(problem, is_waiting=not problem and len(names) < len(missing))
 
     def _lock(self, name: str, locks: ExitStack) -> bool:
@@ -239,8 +254,29 @@ class Job:
             raise OptionError(NO_LOCKS.format(folder=self.folder)) from None
         return True
 
-    def _evaluate(self, names: Sequence[str], label: str, reporter: Reporter) -> str:
-        """Evaluate these tasks, report the time, and return the problem, if there is one."""
+    def _evaluate_all(self, names: Sequence[str], label: str, reporter: Reporter) -> str:
+        """Evaluate these tasks together or, if one of them fails, each of them alone.
+
+        Returns:
+            The problem; "" if there is none.
+        """
+        failure = self._evaluate(names, label, reporter)
+        if failure is None:
+            return ""
+        if len(names) == 1 or not failure.is_after_loading:
+            return failure.reason
+        reporter.line(f"{label}: each task is evaluated alone, since one of them failed")
+        problems = []
+        for name in names:
+            task_label = f"{label}: {name}"
+            failure = self._evaluate([name], task_label, reporter)
+            if failure is not None:
+                problems.append(f"{name}: {failure.reason}")
+        # Without a problem, the tasks failed only together, for instance for lack of memory.
+        return "; ".join(problems)
+
+    def _evaluate(self, names: Sequence[str], label: str, reporter: Reporter) -> Failure | None:
+        """Evaluate these tasks together, report the time, and return the failure, if any."""
         started = time.monotonic()
         stem = _file_stem("+".join(names))
         _merge_caches(self.folder / CACHE, self._cache_stem(stem), self.weights_digest)
@@ -252,19 +288,19 @@ class Job:
             reporter.status(f"{label}: {line}")
 
         try:
-            problem = self._evaluate_into(part_folder, names, log, show_progress)
+            failure = self._evaluate_into(part_folder, names, log, show_progress)
         finally:
             shutil.rmtree(part_folder, ignore_errors=True)
         seconds = f"{time.monotonic() - started:.0f} s"
-        if problem:
+        if failure:
             reporter.line(f"{label}: failed after {seconds}; its output is in {log}")
         else:
             reporter.line(f"{label}: done in {seconds}")
-        return problem
+        return failure
 
     def _evaluate_into(
         self, part_folder: Path, names: Sequence[str], log: Path, on_progress: Callable[[str], None]
-    ) -> str:
+    ) -> Failure | None:
         """Evaluate in a folder, and move the results into the model's, after their samples."""
         import yaml
 
@@ -288,19 +324,19 @@ class Job:
         try:
             status = evaluate(words, log, self.model.launcher, on_progress)
         except OptionError as error:
-            return str(error)
+            return Failure(str(error))
         # Where lm-eval cannot save samples it only warns. On a full disk, the log ends anywhere.
         if status or "Could not save" in log.read_text(errors="replace"):
             if shutil.disk_usage(self.folder).free < _FULL_BYTES:
-                return "no space is left on the disk"
-            return reason(log, status)
+                return Failure("no space is left on the disk")
+            return Failure(reason(log, status), is_after_loading=status == EVALUATION_FAILED)
         files = [file for file in results.rglob("*") if file.is_file()]
         for file in sorted(files, key=lambda file: file.name.startswith("results_")):
             file.replace(self.folder / file.name)
         missing = [name for name in self.missing() if name in names]
         if missing:
-            return f"lm-eval wrote no results of {', '.join(missing)}"
-        return ""
+            return Failure(f"lm-eval wrote no results of {', '.join(missing)}")
+        return None
 
     def _cache_stem(self, stem: str) -> str:
         """Return the name of a cache of responses, which other weights must not get."""

@@ -6,7 +6,9 @@ tokens otherwise. Here responses that lack something end the evaluation, and tex
 stop string. Requests, and how responses are read, are lm-eval's.
 """
 
+import asyncio
 import math
+import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, TypedDict
@@ -52,6 +54,19 @@ class Completion(TypedDict):
 
 class AnswerError(Exception):
     """The server sends something else than it was asked for; asking again does not help."""
+
+
+def is_server_failure(error: Exception) -> bool:
+    """Return whether an evaluation failed because of a server, which the other tasks need, too.
+
+    Errors of the file system, such as a full disk, count as well.
+    """
+    # With concurrent requests, lm-eval uses aiohttp, and imports it only then.
+    aiohttp = sys.modules.get("aiohttp")
+    if aiohttp is not None and isinstance(error, aiohttp.ClientError):
+        return True
+    # The errors of the library requests are OSErrors.
+    return isinstance(error, (OSError, asyncio.TimeoutError, AnswerError))
 
 
 def be_patient(api_models: ModuleType) -> None:

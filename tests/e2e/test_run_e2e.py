@@ -206,6 +206,54 @@ def test_a_model_that_fails_does_not_stop_the_others(
     assert len(list((tmp_path / "out" / "2-sound").glob("results_*.json"))) == 2
 
 
+FAILING_TASK = """\
+task: fails_at_scoring
+custom_dataset: !function one_sum.load
+test_split: test
+output_type: generate_until
+doc_to_text: "{{question}}"
+doc_to_target: "{{answer}}"
+process_results: !function one_sum.fail
+metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
+metadata: {version: 1.0}
+"""
+
+FAILING_MODULE = """\
+from datasets import Dataset
+
+def load(**kwargs):
+    return {"test": Dataset.from_list([{"question": "1 + 1 =", "answer": "2"}])}
+
+def fail(document, results):
+    raise ValueError("this task's hook is broken")
+"""
+
+
+def test_a_task_that_fails_does_not_cost_the_results_of_the_others(
+    tmp_path: Path, run_warm: Callable[..., str]
+) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "fails_at_scoring.yaml").write_text(FAILING_TASK)
+    (tmp_path / "tasks" / "one_sum.py").write_text(FAILING_MODULE)
+    (tmp_path / "m.yaml").write_text(f"model: dummy\ninclude_path: {tmp_path / 'tasks'}\n")
+
+    lines = run_warm("m.yaml", "lieder_mini,fails_at_scoring,cogs_mini_id").splitlines()
+    label = "[1/1] m"
+    assert lines[2] == f"{label}: each task is evaluated alone, since one of them failed"
+    assert lines[-1] == "1 of 1 models failed: m"
+    assert lines[-2] == "m: fails_at_scoring: ValueError: this task's hook is broken"
+    outcomes = [line.partition(" in ")[0] for line in lines[3:-2]]
+    assert [line.partition(" after ")[0] for line in outcomes] == [
+        f"{label}: lieder_mini: done",
+        f"{label}: fails_at_scoring: failed",
+        f"{label}: cogs_mini_id: done",
+    ]
+    assert len(list((tmp_path / "out" / "m").glob("results_*.json"))) == 2
+
+    done = run_warm("m.yaml", "lieder_mini,cogs_mini_id")
+    assert "nothing to do, 2 of 2 tasks have results" in done
+
+
 def test_a_server_that_dies_costs_no_answer(
     tmp_path: Path,
     tiny_models: Path,
