@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+PROBLEM = "lm-eval-ext: this lm-eval cannot be extended at start-up"
+"""The beginning of the line that says that a hook failed."""
+
 SWITCH = "LM_EVAL_EXT_AUTOLOAD"
 OFF = ("0", "false", "no", "off")
 MODELS = {
@@ -111,10 +114,8 @@ def _print_problem(name: str, error: Exception) -> None:
     """Print in one line which module's hook failed, and what to do."""
     problem = f"{name}: {type(error).__name__}: {error}".replace("\n", " ")
     _, remedy = _HOOKS[name]
-    print(  # noqa: T201 (logging is not set up yet)
-        f"lm-eval-ext: this lm-eval cannot be extended at start-up ({problem}); {remedy}",
-        file=sys.stderr,
-    )
+    # Logging is not set up yet.
+    print(f"{PROBLEM} ({problem}); {remedy}", file=sys.stderr)  # noqa: T201
 
 
 def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from lm_eval_ext import _autoload
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.runs import child
 from lm_eval_ext.text import one_line
@@ -109,6 +110,20 @@ def reason(log: Path, status: int) -> str:
     problem = one_line(problem, limit=400)
     remedies = [remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, problem)]
     return "; ".join([problem, *remedies])
+
+
+def start_up_problems(log: Path) -> list[str]:
+    """Return the lines of a log that say how lm-eval could not be extended, each once.
+
+    Without these lines, a run would show nothing of it: its evaluation has the results of a
+    process that, for instance, reads servers' responses as plain lm-eval does.
+    """
+    problems = []
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if line.startswith(_autoload.PROBLEM) and line.strip() not in problems:
+                problems.append(line.strip())
+    return problems
 
 
 def _last_error(lines: Sequence[str]) -> str:

@@ -41,7 +41,7 @@ from lm_eval_ext.runs.model_files import (
     lm_eval_config,
     read_model_files,
 )
-from lm_eval_ext.runs.process import evaluate, reason
+from lm_eval_ext.runs.process import evaluate, reason, start_up_problems
 from lm_eval_ext.runs.tasks import Selection, TaskIdentity, select
 from lm_eval_ext.runs.weights import newer_format, weights_digest
 from lm_eval_ext.text import one_line
@@ -291,6 +291,8 @@ class Job:
             failure = self._evaluate_into(part_folder, names, log, show_progress)
         finally:
             shutil.rmtree(part_folder, ignore_errors=True)
+        for start_up_problem in start_up_problems(log):
+            reporter.line(f"{label}: {start_up_problem}")
         seconds = f"{time.monotonic() - started:.0f} s"
         if failure:
             reporter.line(f"{label}: failed after {seconds}; its output is in {log}")
