@@ -18,6 +18,7 @@ from lm_eval.models.utils import (
 from tqdm import tqdm
 
 from lm_eval_ext.models.prefix.engine import Engine
+from lm_eval_ext.models.prefix.packed import lacks_instructions
 from lm_eval_ext.models.prefix.passes import Answer, generate, score
 from lm_eval_ext.models.prefix.sharing import Sharing, bound_bytes
 from lm_eval_ext.models.prefix.stops import Stops
@@ -113,6 +114,13 @@ class PrefixHFLM(HFLM):
             # Ranks choose batch sizes together, so none may leave them out.
             obstacle = "batch_size=auto with several processes"
         self.sharing = Sharing(engine, bound, obstacle)
+        dtype = self.model.dtype
+        if self.device.type == "cpu" and lacks_instructions(dtype):
+            self.sharing.warn(
+                f"this processor has no instructions for {str(dtype).removeprefix('torch.')}, so "
+                "prompts take several times as long as with dtype=float32 in --model_args, which "
+                "needs twice the memory"
+            )
         self._encoded: dict[str, list[int]] = {}
 
     def loglikelihood(

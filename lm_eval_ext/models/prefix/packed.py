@@ -15,6 +15,9 @@ from typing import TypeGuard
 
 import torch
 
+X86 = frozenset({"x86_64", "AMD64"})
+"""The names of x86 processors with 64 bits, as Linux and Windows say them."""
+
 DTYPES = frozenset({torch.float32, torch.bfloat16})
 
 
@@ -60,7 +63,7 @@ def pack_linears(model: torch.nn.Module, max_bytes: int) -> PackedLinears:
     """
     layers: list[torch.nn.Linear] = []
     size = 0
-    if platform.machine() in {"x86_64", "AMD64"} and torch.backends.mkldnn.is_available():
+    if platform.machine() in X86 and torch.backends.mkldnn.is_available():
         for module in reversed(list(model.modules())):
             if _can_be_packed(module) and size + module.weight.nbytes <= max_bytes:
                 layers.append(module)
@@ -72,4 +75,28 @@ def _can_be_packed(module: torch.nn.Module) -> TypeGuard[torch.nn.Linear]:
     """Return whether a module is exactly torch's linear layer, on the processor."""
     if type(module) is not torch.nn.Linear or "forward" in vars(module):
         return False
-    return module.weight.device.type == "cpu" and module.weight.dtype in DTYPES
+    dtype = module.weight.dtype
+    if module.weight.device.type != "cpu" or dtype not in DTYPES:
+        return False
+    return not lacks_instructions(dtype)
+
+
+def lacks_instructions(dtype: torch.dtype) -> bool:
+    """Return whether an x86 processor has no instructions for matrices of a short dtype.
+
+    torch then converts each number, and a prompt takes several times as long as in float32. False
+    for other processors, and where torch does not say.
+    """
+    checks = {
+        torch.bfloat16: "_is_mkldnn_bf16_supported",
+        torch.float16: "_is_mkldnn_fp16_supported",
+    }
+    if dtype not in checks or platform.machine() not in X86:
+        return False
+    if not torch.backends.mkldnn.is_available():
+        return False
+    try:
+        is_supported = getattr(torch.ops.mkldnn, checks[dtype])
+    except AttributeError:
+        return False
+    return not is_supported()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from weakref import WeakSet
 
 import prefix_models
@@ -282,6 +283,8 @@ def test_a_bound_on_memory_holds(
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_weights_are_packed_only_while_texts_are_generated(dtype: str, tmp_path: Path) -> None:
     """Copies of all linear layers count towards the bound; the layers are as before afterwards."""
+    if packed.lacks_instructions(getattr(torch, dtype)):
+        pytest.skip(f"this processor has no instructions for {dtype}, so nothing is packed")
     _, model = build("llama", tmp_path, dtype=dtype)
     model.sharing.bound = 16 << 20
     modules = model.model.modules()
@@ -300,6 +303,39 @@ def test_weights_are_packed_only_while_texts_are_generated(dtype: str, tmp_path:
         assert all("forward" in vars(layer) for layer in layers)
         raise RuntimeError("stopped")
     assert not any("forward" in vars(layer) for layer in layers)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "machine", "is_supported", "is_slow"),
+    [
+        pytest.param("bfloat16", "x86_64", False, True, id="no instructions"),
+        pytest.param("bfloat16", "x86_64", True, False, id="instructions"),
+        pytest.param("float32", "x86_64", False, False, id="float32"),
+        pytest.param("bfloat16", "aarch64", False, False, id="another processor"),
+    ],
+)
+def test_a_dtype_that_the_processor_only_emulates_is_said_once_and_not_packed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    dtype: str,
+    machine: str,
+    is_supported: bool,
+    is_slow: bool,
+) -> None:
+    monkeypatch.setattr(packed.platform, "machine", lambda: machine)
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
+    operations = SimpleNamespace(_is_mkldnn_bf16_supported=lambda: is_supported)
+    monkeypatch.setattr(packed.torch.ops, "mkldnn", operations)
+    _, model = build("llama", tmp_path, dtype=dtype)
+    line = "hf-prefix: this processor has no instructions for bfloat16, so prompts take"
+    if not is_slow:
+        assert line not in caplog.text
+        return
+    model.generate_until(generated(3), disable_tqdm=True)
+    assert caplog.text.count(line) == 1
+    assert model.sharing.engine.packed.nbytes == 0
 
 
 def multiply_and_cut(
