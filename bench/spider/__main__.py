@@ -172,7 +172,7 @@ def _judged(system: System, options: JudgeOptions) -> tuple[list[JudgedRow], flo
     """Return judged rows, and the seconds from the first query to the last verdict."""
     with opened_judge(options, system.file.predictions) as open_judge:
         started = time.perf_counter()
-        rows = judge_rows(system.file, open_judge, None, f"{system.name}, {options.semantics}")
+        rows = judge_rows(system.file, open_judge, {}, None, f"{system.name}, {options.semantics}")
         return rows, time.perf_counter() - started
 
 

@@ -53,13 +53,23 @@ def score_screen(summary: Summary) -> str:
     width = max(len(status) for status in summary.counts)
     lines += [f"  {status:<{width}} {count:>9,}" for status, count in summary.counts.items()]
     lines += [
-        f"{counted(summary.rows, 'row')} in {summary.seconds:.1f} s",
+        _time_line(summary),
         f"signature: {summary.signature}",
     ]
     screen = "\n".join(lines) + "\n"
     if summary.parts or summary.remarks:
         screen += "\n" + text(_score_sections(summary))
     return screen
+
+
+def _time_line(summary: Summary) -> str:
+    """Return how many rows were judged in which time, those of earlier commands apart."""
+    rows = counted(summary.rows, "row")
+    seconds = f"{summary.seconds:.1f} s"
+    if not summary.judged_before:
+        return f"{rows} in {seconds}"
+    judged_now = summary.rows - summary.judged_before
+    return f"{rows}: {judged_now:,} in {seconds}, the others by earlier commands"
 
 
 def _score_sections(summary: Summary) -> Iterator[Section]:

@@ -33,6 +33,7 @@ from lm_eval_ext.sql.summary import (
     paired_accuracy,
     split,
 )
+from lm_eval_ext.sql.values import Verdict
 from lm_eval_ext.text import counted
 
 
@@ -122,9 +123,12 @@ def compare_files(
     with opened_judge(options, predictions) as open_judge:
         for name, file in zip(names, opened, strict=True):
             partial = None
+            kept_verdicts: Mapping[int, Verdict] = {}
             if out is not None:
                 partial = partial_output(out, file.content, open_judge, options)
-            systems.append(_System(name, file, judge_rows(file, open_judge, partial, name)))
+                kept_verdicts = partial.verdicts()
+            rows = judge_rows(file, open_judge, kept_verdicts, partial, name)
+            systems.append(_System(name, file, rows))
             if partial is not None:
                 partials.append(partial)
             extracted = options.read_query is not None

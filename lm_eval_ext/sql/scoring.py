@@ -246,7 +246,9 @@ def score_file(
     with opened_judge(options, file.predictions) as open_judge:
         partial = partial_output(out, file.content, open_judge, options)
         started = time.perf_counter()
-        rows = judge_rows(file, open_judge, partial, "sql-score")
+        kept_verdicts = partial.verdicts()
+        judged_before = len(kept_verdicts)
+        rows = judge_rows(file, open_judge, kept_verdicts, partial, "sql-score")
         seconds = time.perf_counter() - started
     _write_rows(out, out_format, file, rows, options, has_suite=open_judge.has_suite)
     partial.remove()
@@ -255,6 +257,7 @@ def score_file(
         rows,
         by,
         has_suite=open_judge.has_suite,
+        judged_before=judged_before,
         seconds=seconds,
         signature=open_judge.signature,
         remarks=remarks,
@@ -286,22 +289,26 @@ def check_output(out: Path) -> str:
 
 
 def judge_rows(
-    file: OpenFile, open_judge: OpenJudge, partial: PartialOutput | None, description: str
+    file: OpenFile,
+    open_judge: OpenJudge,
+    kept_verdicts: Mapping[int, Verdict],
+    partial: PartialOutput | None,
+    description: str,
 ) -> list[JudgedRow]:
     """Return the rows of a file with their verdicts, in the order of the file.
 
     Args:
         file: The file.
         open_judge: The judge.
-        partial: Verdicts of an earlier command, which gets those of this one, too; None: none are
-            kept.
+        kept_verdicts: The verdicts of earlier commands by the row's number, from 0.
+        partial: The files that get the other verdicts; None: none are kept.
         description: What the progress bar says.
 
     Raises:
         DataError: A database cannot be used any more.
         OptionError: Verdicts cannot be kept.
     """
-    verdicts = partial.verdicts() if partial is not None else {}
+    verdicts = dict(kept_verdicts)
     waiting = [number for number in range(len(file.rows)) if number not in verdicts]
     with ExitStack() as stack:
         log = stack.enter_context(partial.appending()) if partial is not None else None

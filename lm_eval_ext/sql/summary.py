@@ -98,6 +98,7 @@ class Summary:
         parts: Accuracies of parts, in the order of the file.
         wrong_row: The number of a row with the status wrong, as an example: of the first one that
             is right on the original, if there is one; None without a wrong row.
+        judged_before: Rows whose verdicts earlier commands had kept.
         seconds: Real time from the first query to the last verdict, with the start of workers.
         signature: What the verdicts depend on other than the files.
         remarks: Lines about what a user should know, such as golds that no suite judges.
@@ -108,6 +109,7 @@ class Summary:
     counts: Mapping[Status, int]
     parts: Sequence[PartAccuracy]
     wrong_row: int | None
+    judged_before: int
     seconds: float
     signature: str
     remarks: Sequence[str] = field(default=())
@@ -139,6 +141,7 @@ class Summary:
             "original_correct": self.original_correct,
             "counts": dict(self.counts),
             "by": [{**part.part, **asdict(part.accuracy)} for part in self.parts],
+            "judged_before": self.judged_before,
             "seconds": self.seconds,
             "signature": self.signature,
             "remarks": list(self.remarks),
@@ -209,6 +212,7 @@ def summary_of(
     by: Sequence[str],
     *,
     has_suite: bool,
+    judged_before: int,
     seconds: float,
     signature: str,
     remarks: Sequence[str],
@@ -227,6 +231,7 @@ def summary_of(
         counts={status: counts[status] for status in STATUSES},
         parts=parts,
         wrong_row=_first_wrong(rows),
+        judged_before=judged_before,
         seconds=seconds,
         signature=signature,
         remarks=remarks,

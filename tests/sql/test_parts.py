@@ -264,7 +264,8 @@ def test_the_command_without_a_part_puts_parts_together(
     assert summary == {"part": 1, "parts": 3, "rows": 10, "judged_before": 10}
     text = run(database, predictions, out)
     assert text.startswith("accuracy: ")
-    assert "20 rows in " in text
+    assert "20 rows: 10 in " in text
+    assert ", the others by earlier commands" in text
 
 
 @pytest.mark.parametrize(
