@@ -30,11 +30,14 @@ SYSTEMS = (
 
 FILE_KEYS = (
     "results", "group_subtasks", "versions", "n-shot", "higher_is_better", "n-samples", "run",
-    "weights", "tokens", "date", "transformers_version", "lm_eval_version", "model_source",
+    "tokens", "date", "transformers_version", "lm_eval_version", "model_source",
     "system_instruction", "fewshot_as_multiturn", "chat_template_sha",
     "total_evaluation_time_seconds",
 )  # fmt: skip
-"""What a kept file has of lm-eval's, besides the settings and the tasks' configurations."""
+"""What a kept file has of lm-eval's, besides the settings and the tasks' configurations.
+
+The digest of the weights is left out: it has the times of files, which differ on each machine,
+although the weights are those of the same packages."""
 
 SETTINGS = ("model", "batch_size", "limit", "gen_kwargs", "model_num_parameters", "model_dtype")
 """What a kept file has of the settings."""
