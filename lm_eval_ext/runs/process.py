@@ -41,8 +41,42 @@ _REMEDIES = {
 """Remedies by a pattern of the line in which a server's client reports its status."""
 
 
+_WARNINGS = (
+    re.compile(rf"({re.escape(_autoload.PROBLEM)}.*)"),
+    re.compile(r"WARNING +\[lm_eval_ext\.(?:models|harness)\.[\w.]+:\d+\] (.+)"),
+)
+"""What this package says in a log about the model and the answers, which a user should see. What it
+says of data has been said before, when tasks were checked."""
+
+
+class GrowingLog:
+    """Reads the lines of a log while it grows, progress bars included.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._unfinished_line = b""
+
+    def new_lines(self) -> list[str]:
+        """Return the lines that have ended since the last call."""
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            content = file.read()
+        self._offset += len(content)
+        *lines, self._unfinished_line = re.split(rb"[\r\n]", self._unfinished_line + content)
+        return [line.decode("utf-8", errors="replace") for line in lines]
+
+
 def evaluate(
-    words: Sequence[str], log: Path, launcher: str, on_progress: Callable[[str], None]
+    words: Sequence[str],
+    log: Path,
+    launcher: str,
+    on_progress: Callable[[str], None],
+    on_warning: Callable[[str], None],
 ) -> int:
     """Run lm-eval in its own process and wait for it.
 
@@ -51,6 +85,7 @@ def evaluate(
         log: A file for its output.
         launcher: A command to start it with, such as ``accelerate launch``; "" for none.
         on_progress: Called with the last line of the log, twice a second.
+        on_warning: Called with each warning of this package about the model or its answers, once.
 
     Returns:
         The exit status.
@@ -71,13 +106,27 @@ def evaluate(
             )
         except OSError as error:
             raise OptionError(f"launcher {command[0]!r}: {error.strerror}") from None
+        growing_log = GrowingLog(log)
+        warnings: set[str] = set()
         try:
             while True:
                 with suppress(subprocess.TimeoutExpired):
                     return process.wait(_POLL_S)
                 on_progress(one_line(_last_lines(log)[-1], limit=100))
+                _report_warnings(growing_log, warnings, on_warning)
         finally:
             _end(process)
+            _report_warnings(growing_log, warnings, on_warning)
+
+
+def _report_warnings(log: GrowingLog, known: set[str], on_warning: Callable[[str], None]) -> None:
+    """Report the warnings that are new in a log, and add them to the known ones."""
+    for line in log.new_lines():
+        for pattern in _WARNINGS:
+            match = pattern.search(line)
+            if match and match[1] not in known:
+                known.add(match[1])
+                on_warning(match[1])
 
 
 def _environment() -> dict[str, str]:
@@ -110,20 +159,6 @@ def reason(log: Path, status: int) -> str:
     problem = one_line(problem, limit=400)
     remedies = [remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, problem)]
     return "; ".join([problem, *remedies])
-
-
-def start_up_problems(log: Path) -> list[str]:
-    """Return the lines of a log that say how lm-eval could not be extended, each once.
-
-    Without these lines, a run would show nothing of it: its evaluation has the results of a
-    process that, for instance, reads servers' responses as plain lm-eval does.
-    """
-    problems = []
-    with log.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            if line.startswith(_autoload.PROBLEM) and line.strip() not in problems:
-                problems.append(line.strip())
-    return problems
 
 
 def _last_error(lines: Sequence[str]) -> str:

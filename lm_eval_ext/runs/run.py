@@ -41,7 +41,7 @@ from lm_eval_ext.runs.model_files import (
     lm_eval_config,
     read_model_files,
 )
-from lm_eval_ext.runs.process import evaluate, reason, start_up_problems
+from lm_eval_ext.runs.process import evaluate, reason
 from lm_eval_ext.runs.tasks import Selection, TaskIdentity, select
 from lm_eval_ext.runs.weights import newer_format, weights_digest
 from lm_eval_ext.text import one_line
@@ -81,6 +81,17 @@ class Reporter:
 
     line: Callable[[str], None]
     status: Callable[[str], None]
+
+    def labelled(self, label: str) -> "Reporter":
+        """Return a reporter whose texts begin with a label."""
+
+        def label_line(text: str) -> None:
+            self.line(f"{label}: {text}")
+
+        def label_status(text: str) -> None:
+            self.status(f"{label}: {text}")
+
+        return Reporter(label_line, label_status)
 
 
 @dataclass(frozen=True)
@@ -284,15 +295,10 @@ class Job:
         part_folder = self.folder / f".part-{stem}"
         shutil.rmtree(part_folder, ignore_errors=True)  # of a run that was killed
 
-        def show_progress(line: str) -> None:
-            reporter.status(f"{label}: {line}")
-
         try:
-            failure = self._evaluate_into(part_folder, names, log, show_progress)
+            failure = self._evaluate_into(part_folder, names, log, reporter.labelled(label))
         finally:
             shutil.rmtree(part_folder, ignore_errors=True)
-        for start_up_problem in start_up_problems(log):
-            reporter.line(f"{label}: {start_up_problem}")
         seconds = f"{time.monotonic() - started:.0f} s"
         if failure:
             reporter.line(f"{label}: failed after {seconds}; its output is in {log}")
@@ -301,7 +307,7 @@ class Job:
         return failure
 
     def _evaluate_into(
-        self, part_folder: Path, names: Sequence[str], log: Path, on_progress: Callable[[str], None]
+        self, part_folder: Path, names: Sequence[str], log: Path, reporter: Reporter
     ) -> Failure | None:
         """Evaluate in a folder, and move the results into the model's, after their samples."""
         import yaml
@@ -324,7 +330,7 @@ class Job:
         digests = json.dumps({name: self.digest_by_task[name] for name in names})
         words = [digests, str(config), self.weights_digest]
         try:
-            status = evaluate(words, log, self.model.launcher, on_progress)
+            status = evaluate(words, log, self.model.launcher, reporter.status, reporter.line)
         except OptionError as error:
             return Failure(str(error))
         # Where lm-eval cannot save samples it only warns. On a full disk, the log ends anywhere.

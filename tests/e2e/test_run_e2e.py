@@ -153,7 +153,7 @@ def run_warm(
 ) -> Callable[..., str]:
     """A function that runs and evaluates in this process, and returns the lines."""
 
-    def evaluate(words: list[str], log: Path, launcher: str, _show_progress: object) -> int:
+    def evaluate(words: list[str], log: Path, launcher: str, *_callbacks: object) -> int:
         assert not launcher
         completed = run_here(
             child.main, ["child", *words], environment={}, folder=tmp_path,

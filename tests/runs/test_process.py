@@ -1,11 +1,13 @@
 """The process that evaluates a model: what it inherits, and why it ended."""
 
+import json
 import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from lm_eval_ext import _autoload
 from lm_eval_ext.runs import process
 
 
@@ -29,7 +31,7 @@ def test_an_evaluation_does_not_take_itself_for_a_rank_of_another_job(
     log = tmp_path / "log.txt"
     listing = "import os; print(*os.environ)"
     launcher = f'{sys.executable} -c "{listing}"'
-    assert process.evaluate([], log, launcher, ignore) == 0
+    assert process.evaluate([], log, launcher, ignore, ignore) == 0
     inherited = set(log.read_text().split())
     assert not inherited & set(VARIABLES_OF_A_RANK)
     assert inherited >= set(OTHER_VARIABLES)
@@ -87,7 +89,7 @@ def test_the_reason_is_an_error_or_how_the_process_ended(
     script = tmp_path / "evaluation.sh"
     script.write_text(f"cat {text_file}; {command}\n")
     log_file = tmp_path / "log"
-    status = process.evaluate([], log_file, f"sh {script}", ignore)
+    status = process.evaluate([], log_file, f"sh {script}", ignore, ignore)
     reason = process.reason(log_file, status)
     assert message in reason
     assert "%" not in reason
@@ -104,3 +106,87 @@ def test_a_killed_evaluation_is_named_where_signals_have_no_such_name(
     log.write_text("ValueError: no such file\n")
     assert process.reason(log, 137) == "killed by signal 9, perhaps out of memory"
     assert process.reason(log, 1) == "ValueError: no such file"
+
+
+def fail_to_change(_module: object) -> None:
+    """Fail like a hook that finds another lm-eval than it knows."""
+    raise AttributeError("no TemplateAPI here")
+
+
+def test_what_could_not_be_changed_in_lm_eval_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    remedy = "servers are asked as lm-eval does it"
+    monkeypatch.setitem(_autoload._HOOKS, "json", (fail_to_change, remedy))
+    _autoload._run_hook(json)
+    printed_problem = capfd.readouterr().err
+    assert "AttributeError: no TemplateAPI here" in printed_problem
+    assert warnings_of(f"INFO begins\n{2 * printed_problem}", tmp_path) == [printed_problem.strip()]
+
+
+def warnings_of(output: str, folder: Path) -> list[str]:
+    """Return the warnings of an evaluation whose process prints a text."""
+    printed = folder / "printed.txt"
+    printed.write_text(output)
+    script = folder / "print.sh"
+    script.write_text(f"cat {printed}\n")
+    warnings: list[str] = []
+    process.evaluate([], folder / "log.txt", f"sh {script}", ignore, warnings.append)
+    return warnings
+
+
+BAR = "Running generate_until requests:  50%|#####     | 1/2 [00:01<00:01]"
+
+
+@pytest.mark.parametrize(
+    ("output", "warnings"),
+    [
+        pytest.param(
+            "2026-11-29:20:01:57 WARNING  [lm_eval_ext.models.prefix.sharing:246] hf-prefix: no\n",
+            ["hf-prefix: no"],
+            id="of a model",
+        ),
+        pytest.param(
+            f"{BAR}\r{BAR}2026-11-29:20:01:57 WARNING  [lm_eval_ext.harness.chat:37] 2 of 3\n",
+            ["2 of 3"],
+            id="of answers, behind a progress bar",
+        ),
+        pytest.param(
+            "20:01:57 WARNING  [lm_eval_ext.models.prefix.sharing:246] once\n"
+            "20:01:58 WARNING  [lm_eval_ext.models.prefix.sharing:246] once\n",
+            ["once"],
+            id="repeated",
+        ),
+        pytest.param(
+            "2026-11-29:19:21:53 WARNING  [lm_eval_ext.benchmarks.magnifico.load:81] 84 examples\n",
+            [],
+            id="of data, which was said when tasks were checked",
+        ),
+        pytest.param(
+            "2026-11-29:19:21:50 WARNING  [config.evaluate_config:337] --limit\n",
+            [],
+            id="of lm-eval",
+        ),
+        pytest.param(
+            "2026-11-29:19:22:15 INFO     [lm_eval_ext.models.prefix.model:329] packed\n",
+            [],
+            id="information",
+        ),
+    ],
+)
+def test_warnings_about_the_model_are_reported_once(
+    output: str, warnings: list[str], tmp_path: Path
+) -> None:
+    assert warnings_of(output, tmp_path) == warnings
+
+
+def test_a_growing_log_is_read_line_by_line_wherever_it_was_cut(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("")
+    growing_log = process.GrowingLog(log)
+    lines: list[str] = []
+    for part in ("fir", "st\nsec", "ond\rthird: ä\n", "", "unfinished"):
+        with log.open("a", encoding="utf-8") as file:
+            file.write(part)
+        lines += growing_log.new_lines()
+    assert lines == ["first", "second", "third: ä"]

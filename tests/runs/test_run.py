@@ -16,7 +16,6 @@ from lm_eval.tasks._index import TaskIndex
 from support.model_files import GOOD, write_model_file
 from support.small_lm_eval import ONLY_TASK
 
-from lm_eval_ext import _autoload
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.harness import loading, provenance
 from lm_eval_ext.results.files import KEYS
@@ -441,32 +440,6 @@ def test_a_full_disk_is_the_reason_whatever_the_log_says_last(
     with pytest.raises(LmEvalExtError, match="1 of 1 models failed: m"):
         run.run(work, run.Reporter(lines.append, ignore))
     assert lines[-1].startswith(f"m: {message}")
-
-
-def fail_to_change(_module: object) -> None:
-    """Fail like a hook that finds another lm-eval than it knows."""
-    raise AttributeError("no TemplateAPI here")
-
-
-def test_what_could_not_be_changed_in_lm_eval_is_said_by_run_and_not_only_in_its_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    remedy = "servers are asked as lm-eval does it"
-    monkeypatch.setitem(_autoload._HOOKS, "json", (fail_to_change, remedy))
-    _autoload._run_hook(json)
-    printed_problem = capfd.readouterr().err
-    assert "AttributeError: no TemplateAPI here" in printed_problem
-
-    def evaluate(_words: object, log_file: Path, *_: object) -> int:
-        log_file.write_text("INFO begins\n" + 2 * printed_problem + "half a ta")
-        return 1
-
-    monkeypatch.setattr(run, "evaluate", evaluate)
-    work = run.Work([write_model_file(tmp_path, "model: dummy\n")], "lieder_mini", tmp_path / "o")
-    lines: list[str] = []
-    with pytest.raises(LmEvalExtError, match="1 of 1 models failed: m"):
-        run.run(work, run.Reporter(lines.append, ignore))
-    assert lines.count(f"[1/1] m: {printed_problem.strip()}") == 1
 
 
 @pytest.mark.parametrize(
