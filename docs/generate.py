@@ -11,6 +11,7 @@ A page marks such a part with ``<!-- generated: KIND ARGUMENTS -->`` and ``<!-- 
 * ``effort TASK...``: requests, tokens (counted by ``docs/sizes.py``) and estimated minutes;
 * ``results TASK METRIC...``: what the models of docs/real_models got, a column for each metric;
 * ``headlines TASK:METRIC...``: the same for metrics of several tasks;
+* ``bare_headlines TASK:METRIC...``: the same, of models without a chat template;
 * ``minutes``: how long these models' evaluations took.
 
 ``python docs/generate.py`` rewrites the pages. With ``--check`` it changes nothing and exits
@@ -259,11 +260,22 @@ def results(task: str, *metrics: str) -> str:
 
 def headlines(*columns: str) -> str:
     """Return a table of what these models got in several tasks: each is ``TASK:METRIC``."""
+    return _results_table(_heads(columns))
+
+
+def bare_headlines(*columns: str) -> str:
+    """Return the same table of models that got plain prompts."""
+    head, *rows = kept_results.table(_heads(columns))
+    return markdown_table(head, [row for row in rows if row[0].endswith(", bare")])
+
+
+def _heads(columns: Iterable[str]) -> dict[tuple[str, str], str]:
+    """Return the heads of columns that are given as ``TASK:METRIC``."""
     heads = {}
     for column in columns:
         task, _, metric = column.partition(":")
         heads[task, metric] = f"`{task}`, {metric.replace('_', ' ')}"
-    return _results_table(heads)
+    return heads
 
 
 def _results_table(heads: Mapping[tuple[str, str], str]) -> str:
@@ -281,7 +293,7 @@ def minutes() -> str:
 KINDS: Mapping[str, Callable[..., str]] = {
     "paper": paper, "facts": facts, "tasks": tasks, "sources": declared_sources,
     "effort": effort, "layers": layers, "results": results,
-    "headlines": headlines, "minutes": minutes,
+    "headlines": headlines, "bare_headlines": bare_headlines, "minutes": minutes,
 }  # fmt: skip
 
 
