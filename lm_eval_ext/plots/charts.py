@@ -38,9 +38,6 @@ _KEY_WIDTH = 240
 _TALL_LINES = 30
 """Lines of text from which a panel is tall: its axis is above it, where a reader starts."""
 
-_SHORT_ROWS = 2
-"""Rows of panels up to which the axis is below them."""
-
 INK = "#1a1a1a"
 """The colour of text."""
 
@@ -115,7 +112,7 @@ class Plot:
         columns = math.ceil(len(panels) / rows)
         panel_width = int(width / columns - FONT_SIZE)
         height = self._panel_height()
-        is_tall = rows > _SHORT_ROWS or height > _TALL_LINES * FONT_SIZE
+        is_tall = height > _TALL_LINES * FONT_SIZE
         layers = self._layers(width, is_tall=is_tall)
         # Vega reads dots and brackets in names of fields only: data may have any text.
         data = self.values.assign(chance=self.measure.chance)
@@ -128,6 +125,10 @@ class Plot:
             header = alt.Header(title=None, labelLimit=panel_width, labelExpr=label)
             facet = alt.Facet(f"{self.declared.panels}:N", sort=panels, header=header)
             chart = chart.facet(facet=facet, columns=columns)
+            if rows > 1 or is_tall:
+                # A shared axis would be far from most panels, below the gap that the last row may
+                # have; above panels, their names would overlap it.
+                chart = chart.resolve_axis(x="independent")
         configured: AnyChart = chart.configure(**VEGA_CONFIG)
         return configured
 

@@ -20,6 +20,7 @@ class Declared(Strict):
         name: A unique name, such as ``lieder-1``; numbers are those of the paper.
         title: What the figure shows.
         reading: How to read it, in one sentence.
+        remark: What must be known of the values, as a sentence; also below the title of a file.
         paper: What it is in the paper; "" if the paper has none like it.
         tasks: Tasks by heading.
         mini: The same of embedded tasks, drawn of results that have none of ``tasks``.
@@ -38,6 +39,7 @@ class Declared(Strict):
     name: Annotated[str, Field(pattern=r"^[a-z_]+-[a-z0-9-]+$")]
     title: str
     reading: str = ""
+    remark: str = ""
     paper: str = ""
     tasks: dict[str, str]
     mini: dict[str, str] = {}

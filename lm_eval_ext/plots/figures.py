@@ -21,6 +21,8 @@ from lm_eval_ext.plots.declarations import Declared, declared
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, count_models, runs_by_model
 from lm_eval_ext.results.query import estimates, question_of, reference_run
+from lm_eval_ext.results.show import named_briefly
+from lm_eval_ext.results.table import NoSamplesError
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import NONE, number
 from lm_eval_ext.text import one_line
@@ -76,11 +78,16 @@ class Figure(Plot):
     def caption(self) -> str:
         """The meaning of bars, hollow marks and lines."""
         card, chance = cards()[self.declared.benchmark], self.measure.chance
+        own_values = self.values[~self.values["published"]]
         sentences = []
         if self.declared.paper and card.paper:
             sentences.append(f"As {self.declared.paper} of {card.paper.authors}.")
-        if self.values["low"].notna().any():
-            sentences.append(f"Bars: 95 % intervals, clustered by {card.cluster.unit}.")
+        if self.declared.remark:
+            sentences.append(self.declared.remark)
+        if own_values["low"].notna().any():
+            some_have_none = own_values["low"].isna().any()
+            exception = ", where there are enough" if some_have_none else ""
+            sentences.append(f"Bars: 95 % intervals, clustered by {card.cluster.unit}{exception}.")
         if self.values["published"].any():
             sentences.append("Hollow marks: published values.")
         if chance is not None:
@@ -281,7 +288,7 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
     declaration = declared()[name]
     reader = _FigureReader(declaration, cards()[declaration.benchmark], models)
     rows = list(reader.rows())
-    missing = list(dict.fromkeys(reader.missing))
+    missing = reader.missing()
     if not rows:
         raise OptionError(f"{name}: nothing to draw; {'; '.join(missing)}")
     values = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -294,12 +301,11 @@ class _FigureReader:
 
     Attributes:
         measures: The measures of the values that were read.
-        missing: What models lack.
     """
 
     def __init__(self, declaration: Declared, card: Card, models: Sequence[Model]) -> None:
         self.measures: list[Measure] = []
-        self.missing: list[str] = []
+        self._models_without: dict[str, list[str]] = {}  # by what is missing
         self._declaration = declaration
         self._card = card
         self._models = models
@@ -315,11 +321,21 @@ class _FigureReader:
                 try:
                     question = self._question(reference_run(runs), metric)
                 except LmEvalExtError as error:
-                    self.missing.append(str(error))
+                    self._models_without.setdefault(str(error), [])
                     continue
                 self.measures.append(question.measure)
                 for row in self._metric_rows(runs, task, question):
                     yield {"task": title, "line": line, "metric": metric_title, **row}
+
+    def missing(self) -> list[str]:
+        """Return what is missing, each once, after the models that lack it."""
+        lines = []
+        for problem, labels in self._models_without.items():
+            lines.append(f"{named_briefly(labels)}: {problem}" if labels else problem)
+        return lines
+
+    def _note_missing(self, label: str, problem: str) -> None:
+        self._models_without.setdefault(problem, []).append(label)
 
     def _tasks(self) -> Mapping[str, str]:
         """Return the tasks by heading; the mini tasks if results have no other.
@@ -370,13 +386,16 @@ class _FigureReader:
         for label, run in runs.items():
             try:
                 parts = estimates(run, question)
+            except NoSamplesError as error:
+                self._note_missing(label, error.reason)
+                continue
             except LmEvalExtError as error:
-                self.missing.append(f"{label}: {error}")
+                self._note_missing(label, str(error))
                 continue
             for part, estimate in parts:
                 if estimate.value is None:
                     reason = f"{NONE}, since {question.measure.undefined}"
-                    self.missing.append(f"{label}, {run.task}: {reason}")
+                    self._note_missing(label, f"{run.task}: {reason}")
                     continue
                 words = ", ".join(map(self._card.word, part.values()))
                 yield {

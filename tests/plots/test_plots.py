@@ -19,6 +19,7 @@ from lm_eval_ext.plots.declarations import Declared, declared
 from lm_eval_ext.plots.figures import Figure, figure_of, figures, listed, write
 from lm_eval_ext.results.models import Model, read_models
 from lm_eval_ext.results.query import ScoreQuery, estimates
+from lm_eval_ext.results.table import NoSamplesError
 from lm_eval_ext.stats.measures import Measure, Question
 
 pytestmark = pytest.mark.slow
@@ -110,13 +111,13 @@ def test_missing_results_have_a_reason(models: list[Model], folder: Path, tmp_pa
     } == descriptions.keys() - drawable
     for file in (folder / "alpha").glob("results_*"):
         shutil.copy(file, tmp_path)
-    with pytest.raises(OptionError, match=r"magnifico-7: nothing to draw; alpha: .*no samples_"):
+    with pytest.raises(OptionError, match=f"alpha: {NoSamplesError.reason}$"):
         figure_of("magnifico-7", read_models([tmp_path]))
     # Without a defined value the reason is not "it needs magnifico_mini", which is there.
     for file in (folder / "alpha").glob("samples_magnifico_mini*"):
         text = file.read_text().replace('"correct": 1.0', '"correct": 0.0')
         (tmp_path / file.name).write_text(text)
-    message = "magnifico-7: nothing to draw; alpha, magnifico_mini: N/A, since no interpretation"
+    message = "magnifico-7: nothing to draw; alpha: magnifico_mini: N/A, since no interpretation"
     with pytest.raises(OptionError, match=message):
         figure_of("magnifico-7", read_models([tmp_path]))
 
@@ -191,6 +192,24 @@ def test_an_exported_figure_has_the_key_of_its_lines(figure: Figure) -> None:
     assert "Dotted line: chance (0.5)." in drawn
     assert "Hollow marks" not in drawn
     assert not figure.values["published"].any()
+
+
+def test_every_panel_of_several_rows_has_an_axis(figure: Figure) -> None:
+    """A shared axis lies far from most panels, and above them it overlaps their names."""
+    panels = figure.values["part"].nunique()
+    assert panels == 5, "they take two rows"
+    assert len(re.findall(">Accuracy<", figure._repr_svg_())) == panels
+
+
+def test_names_of_tall_panels_do_not_overlap_an_axis_above_them(figure: Figure) -> None:
+    first_panel = figure.values[figure.values["part"] == figure.values["part"].iloc[0]]
+    rows = []
+    for number in range(40):
+        rows.append(first_panel.iloc[[0]].assign(model=f"model {number}"))
+        rows.append(rows[-1].assign(part="distance"))
+    spec = Figure(figure.declared, pd.concat(rows), figure.measure).chart(900).to_dict()
+    assert '"orient": "top"' in json.dumps(spec)
+    assert spec["resolve"]["axis"]["x"] == "independent"
 
 
 def test_an_svg_for_a_page_is_transparent_and_has_no_title(figure: Figure) -> None:
