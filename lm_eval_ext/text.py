@@ -7,10 +7,18 @@ import re
 def broken(text: str, width: int) -> str:
     """Break a name into lines where it is long: at spaces and after signs, not inside a word.
 
+    A comparison such as "the dog > the dogs" breaks before its sign.
+
     Args:
         text: The name, on one line.
         width: Maximum number of characters of a line; a single word may be longer.
     """
+    comparison = re.fullmatch(r"(.+?) *(>.+)", text) if len(text) > width else None
+    parts = comparison.groups() if comparison else (text,)
+    return "\n".join(_broken_part(part, width) for part in parts)
+
+
+def _broken_part(text: str, width: int) -> str:
     lines = [""]
     for piece in re.findall(r"[^-/:,_ ]+[-/:,_ ]?|[-/:,_ ]", text):
         if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:

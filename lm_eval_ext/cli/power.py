@@ -22,7 +22,8 @@ DifferenceOption = Annotated[
 ItemsOption = Annotated[
     int | None,
     typer.Option(
-        help="Say which difference so many items (clusters) show; default: as many as the task has."
+        help="Say which difference so many items (clusters) show. Default: as many as the task "
+        "has, so power TASK PATH needs neither option."
     ),
 ]
 RateOption = Annotated[

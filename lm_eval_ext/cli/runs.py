@@ -9,7 +9,7 @@ import typer
 
 from lm_eval_ext.cli import resumable
 from lm_eval_ext.cli.shared_options import FacetOption, MetricOption, ValueOption, WhereOption
-from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.text import counted
 
 if TYPE_CHECKING:
@@ -172,8 +172,8 @@ def compare(
         out=out,
     )
     typer.echo(text, nl=False)
-    if problem:
-        raise DataError(problem)
+    for reason in problem.splitlines():
+        typer.echo(f"lm-eval-ext: not compared: {reason}", err=True)
 
 
 def leaderboard(

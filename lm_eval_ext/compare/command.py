@@ -12,7 +12,7 @@ from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.compare.comparison import Report, Table, compare
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.grid import (
-    LOWER,
+    LOWER_LEGEND,
     Section,
     csv,
     interval_text,
@@ -65,11 +65,11 @@ def run(
         out: A file.
 
     Returns:
-        The text to print, and an error message: which tasks could not be compared, or "".
+        The text to print, and what could not be compared: a line for each reason, or "".
 
     Raises:
         OptionError: An option is invalid, or there is nothing to compare.
-        DataError: A file cannot be read.
+        DataError: A file cannot be read, or nothing could be compared.
     """
     patterns = names_in(tasks)
     models = read_models(paths, joined=bool(between))
@@ -86,11 +86,11 @@ def run(
     else:
         chosen = _tasks_to_compare(models, patterns, query)
         report = compare(models, chosen, query, across_settings=across_settings)
-    refused = "; ".join(dict.fromkeys(report.refused))
+    refused = list(dict.fromkeys(map(one_line, report.refused)))
     if not report.tables:
-        raise DataError(refused)
+        raise DataError("; ".join(refused))
     output = rendered_seeds(report, format_) if seeds else rendered(report, format_)
-    return _write(output, out), refused
+    return _write(output, out), "\n".join(refused)
 
 
 def _two_tasks(between: str) -> list[str]:
@@ -273,9 +273,8 @@ def _sections(report: Report) -> Iterator[Section]:
 
 
 def _footnotes(report: Report, names: Sequence[str]) -> Iterator[Section]:
-    """Yield notes, and what could not be compared."""
+    """Yield the section of notes."""
     yield note_section([*_notes(report, names), *report.remarks])
-    yield note_section(f"not compared: {one_line(reason)}" for reason in report.refused)
 
 
 def _subject(table: Table) -> dict[str, str]:
@@ -337,13 +336,20 @@ def _single_table(table: Table, heading: str) -> Iterator[Section]:
         rows.append([f"{one_line(name)} (published)", value(amount, unit), ""])
     value_heading = metric_heading("value", lower_is_better=table.lower_is_better)
     yield heading, ("system", value_heading, LEVEL), rows
-    lines = []
-    for minuend, pairs in groupby(table.pairs, attrgetter("first")):
-        lines.append([one_line(minuend), "", "", "", ""])
-        for pair in pairs:
-            lines.append([f"  less {one_line(pair.second)}", *_pair_cells(pair, unit).values()])
+    lines = _difference_lines(table)
     if lines:
         yield "differences", ("systems", *_PAIR_COLUMNS), lines
+
+
+def _difference_lines(table: Table) -> list[list[str]]:
+    """Return each system with the differences from others below it."""
+    lines = []
+    for minuend, pairs in groupby(table.pairs, attrgetter("first")):
+        lines.append([one_line(minuend), *[""] * len(_PAIR_COLUMNS)])
+        for pair in pairs:
+            cells = _pair_cells(pair, table.unit).values()
+            lines.append([f"  less {one_line(pair.second)}", *cells])
+    return lines
 
 
 def _matrix(
@@ -353,7 +359,7 @@ def _matrix(
 
     In a paper, intervals stand below the values if there is room.
     """
-    systems = list(report.systems)
+    systems = _shown_systems(report)
     has_two_systems = len(systems) == 2  # noqa: PLR2004
     has_counts = not is_paper and len({table.count for table in report.tables}) > 1
     has_published = is_paper and len(report.signatures) == 1
@@ -378,6 +384,19 @@ def _matrix(
     return matrix(cells, turned=not has_two_systems and len(names) <= len(systems))
 
 
+def _shown_systems(report: Report) -> list[str]:
+    """Return the systems of a table: for a single question those with a value, the best first.
+
+    Two keep the order in which they were named, which is that of their difference.
+    """
+    if len(report.tables) > 1:
+        return list(report.systems)
+    estimates = report.tables[0].figures
+    if len(estimates) > 2:  # noqa: PLR2004
+        return list(estimates)
+    return [system for system in report.systems if system in estimates]
+
+
 def _value_cell(table: Table, system: str, *, has_interval: bool) -> str:
     """Return a system's value, if it has one; the interval is on a second line."""
     estimate = table.figures.get(system)
@@ -398,19 +417,22 @@ def _notes(report: Report, names: Sequence[str]) -> Iterator[str]:
             yield one_line(f"{task}: {title}")
         if any(table.pairs for table in tables):
             yield "all pairs of a task, and published values: --tasks TASK"
-    if any(table.lower_is_better for table in tables):
-        yield f"{LOWER.strip()} lower is better"
     yield from _legend(tables)
 
 
-def _legend(tables: Sequence[Table]) -> list[str]:
-    return legend(standing for table in tables for standing in table.standings.values())
+def _legend(tables: Sequence[Table]) -> Iterator[str]:
+    """Yield what the signs and marks of the tables mean."""
+    if any(table.lower_is_better for table in tables):
+        yield LOWER_LEGEND
+    yield from legend(standing for table in tables for standing in table.standings.values())
 
 
 def _latex(report: Report) -> str:
     """Return one table: systems by questions, with the difference of two, and published values."""
     tables = [replace(table, part=table.words) for table in report.tables]
-    names = [name or "value" for name in _names(tables)]
+    names = _names(tables)
+    if len(names) == 1:
+        names = [f"value{names[0]}"]  # at most the sign that lower is better
     columns, rows = _matrix(replace(report, tables=tables), names, is_paper=True)
     caption = _heading(tables).replace(" · ", ", ")
     titles = {table.task: f"{table.title} ({table.count})" for table in tables}
@@ -422,13 +444,21 @@ def _latex(report: Report) -> str:
         label += f"-{tables[0].task}"
     if len(metrics) == 1:
         label += f"-{tables[0].metric}"
-    return latex(
+    text = latex(
         columns,
         rows,
         caption,
         label=label,
-        explained=_legend(tables),
+        explained=list(_legend(tables)),
         comments=list(chain.from_iterable(report.signatures.values())),
+    )
+    if len(tables) > 1 or len(tables[0].pairs) < 2:  # noqa: PLR2004
+        return text  # the difference of two systems is in the table itself
+    return text + latex(
+        ("", *_PAIR_COLUMNS),
+        _difference_lines(tables[0]),
+        f"Differences, {caption}",
+        label=f"{label}-differences",
     )
 
 

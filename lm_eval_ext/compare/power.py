@@ -36,7 +36,7 @@ class PowerQuery(BaseModel):
         task: The task's name.
         difference: The difference between two models, in the metric's unit; None to ask only what
             items show.
-        items: A number of clusters; None to ask only how many are needed.
+        items: A number of clusters; None for as many as the task has.
         metric: The metric's name; "" for the one that stands for the task.
         power: The probability with which the difference is to be found.
         models: How many are compared, each with each: the level is divided by the number of
@@ -130,10 +130,6 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
         query = PowerQuery.model_validate(options)
     except ValidationError as error:
         raise OptionError(f"--{first_problem(error).replace('_', '-')}") from None
-    if query.difference is None and query.items is None:
-        raise OptionError(
-            "give --difference for how many items are needed, or --items for what they show"
-        )
     stated = query.model_fields_set & {"rate", "icc", "per_cluster"}
     if bool(paths) == (query.rate is not None) or (paths and stated):
         raise OptionError("give results of a pilot run; or --rate, with --icc and --per-cluster")
@@ -151,6 +147,16 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
     if clusters is not None:
         documents = math.ceil(clusters * spread.per_cluster)
     items = query.items or spread.available
+    if items is None and query.difference is None:
+        raise OptionError(
+            f"the number of items of {query.task} is not known; give --items for what they show, "
+            "or --difference for how many are needed"
+        )
+    if items is not None and items < LEAST_CLUSTERS and query.difference is None:
+        raise OptionError(
+            f"{query.task} has {counted(items, spread.unit)}, fewer than {LEAST_CLUSTERS}, which "
+            "show no difference; give --items for what more show"
+        )
     if items is not None and items >= LEAST_CLUSTERS:
         shows = detectable_difference(items, spread.variance, alpha=level, power=query.power)
     return PowerEstimate(

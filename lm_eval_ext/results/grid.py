@@ -24,6 +24,9 @@ Section: TypeAlias = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 LOWER = " ↓"
 """The sign behind the name of a metric of which lower is better."""
 
+LOWER_LEGEND = f"{LOWER.strip()} lower is better"
+"""What the sign means."""
+
 MARKS: Mapping[Standing, str] = {
     "best": "*",
     "unproven": "°",
@@ -238,7 +241,9 @@ def markdown(sections: Iterable[Section]) -> str:
     """Return sections for a document."""
     lines: list[str] = []
     for heading, columns, rows in sections:
-        lines += map(escape_markdown, heading.splitlines())
+        texts = map(escape_markdown, heading.splitlines())
+        # Notes are a list, since lines of text run together into one paragraph.
+        lines += texts if columns else [f"- {line}" for line in texts]
         if columns:
             lines += ["", _markdown_row(columns), f"|{' --- |' * len(columns)}"]
             lines += map(_markdown_row, rows)
@@ -279,8 +284,11 @@ _MAX_LATEX_HEADING = 18
 _WIDE_COLUMNS = 4
 """Columns of a table in LaTeX beyond which headings are broken into shorter lines."""
 
-_MAX_NARROW_LATEX_HEADING = 12
+_MAX_NARROW_LATEX_HEADING = 9
 """Characters of a line of a heading in LaTeX in a table of more columns."""
+
+_NARROW_GAP = r"\setlength{\tabcolsep}{4pt}"
+"""What leaves less space between many columns, so that five models fit a page of one column."""
 
 _MAX_LATEX_NAME = 32
 """Characters of a line of a row's name in LaTeX."""
@@ -324,16 +332,16 @@ def latex(
     body: list[list[str]] = []
     for name, *cells in rows:
         lines = _latex_lines(cells)
-        names += [_stacked(name, _MAX_LATEX_NAME, "l"), *[""] * (len(lines) - 1)]
+        indent = r"\quad " if name.startswith(" ") else ""
+        names += [indent + _stacked(name, _MAX_LATEX_NAME, "l"), *[""] * (len(lines) - 1)]
         body += lines
-    max_heading = _MAX_LATEX_HEADING
-    if len(headings) > _WIDE_COLUMNS:
-        max_heading = _MAX_NARROW_LATEX_HEADING
+    is_wide = len(headings) > _WIDE_COLUMNS
+    max_heading = _MAX_NARROW_LATEX_HEADING if is_wide else _MAX_LATEX_HEADING
     stacked_headings = [_stacked(heading, max_heading, "r") for heading in headings]
     table = pd.DataFrame(body, names, stacked_headings)
     if explained:
         caption += "; " + "; ".join(explained).replace(f"{MARKS['best']} ", "bold: ", 1)
-    source = table.style.to_latex(
+    source: str = table.style.to_latex(
         hrules=True,
         position="t",
         position_float="centering",
@@ -342,9 +350,11 @@ def latex(
         caption=escape(f"{caption}."),
         label=f"tab:{label}",
     )
+    if len(headings) >= _WIDE_COLUMNS:
+        source = source.replace("\\centering\n", f"\\centering\n{_NARROW_GAP}\n", 1)
     origin = f"lm-eval-ext {__version__}; see the signatures for what the values depend on"
     comment_lines = [f"% {one_line(line)}\n" for line in (origin, *comments)]
-    return "".join(comment_lines) + str(source)
+    return "".join(comment_lines) + source
 
 
 def escape(text: str) -> str:

@@ -126,5 +126,17 @@ def test_items_show_the_difference_that_needs_them() -> None:
     assert clusters is not None
     shows = needed([], **stated, items=clusters).shows
     assert shows == pytest.approx(0.05, rel=0.01)
-    with pytest.raises(LmEvalExtError, match="give --difference for how many"):
-        needed([], **stated)
+
+
+def test_without_a_number_of_items_power_takes_those_of_the_task(runs: Path) -> None:
+    output = power_command(runs, "lieder_mini")
+    assert output.startswith("lieder_mini, direct: power 0.8, level 0.05, 2 models\n")
+    with_items = power_command(runs, "lieder_mini", "--items", "16")
+    assert output == with_items
+    stated = needed([], task="lieder_base", rate=0.8, icc=0.2, per_cluster=3)
+    assert stated.items == 16
+    assert stated.shows is not None
+    with pytest.raises(LmEvalExtError, match="items of my_task is not known; give --items"):
+        needed([], task="my_task", rate=0.8)
+    with pytest.raises(LmEvalExtError, match=r"has 4 items, fewer than 6, .* give --items"):
+        needed([], task="lieder_base", rate=0.8, per_cluster=12)
