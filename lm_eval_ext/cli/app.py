@@ -21,6 +21,7 @@ from lm_eval_ext.cli import (
     sql_score,
     train,
 )
+from lm_eval_ext.cli.shared_options import one_spelling
 
 # Help need not say that a path is a <list[Path]>.
 TyperArgument.display_type_rich = lambda *_, **__: None  # type: ignore[method-assign]
@@ -65,9 +66,11 @@ COMMANDS = {
 }  # fmt: skip
 """The commands by the panel in which the help shows them."""
 
+_SETTINGS = {"token_normalize_func": one_spelling}
+
 for panel, commands in COMMANDS.items():
     for command in commands:
-        app.command(rich_help_panel=panel)(command)
+        app.command(rich_help_panel=panel, context_settings=_SETTINGS)(command)
 app.add_typer(sql.app, name="sql", rich_help_panel="Evaluate")
 app.add_typer(data.app, name="data", rich_help_panel="Data")
 for benchmark in (cogs, diner, lieder, magnifico):

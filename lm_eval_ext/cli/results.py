@@ -14,6 +14,7 @@ from lm_eval_ext.cli.shared_options import (
     ResultsArgument,
     ValueOption,
     WhereOption,
+    shell_words,
 )
 from lm_eval_ext.text import names_in
 
@@ -97,7 +98,8 @@ def show(
     models = read_models(paths)
     task_names = names_in(tasks)
     query = ScoreQuery(tuple(metric or ()), value, tuple(where or ()), by)
-    typer.echo(text(tables(models, query, task_names)), nl=False)
+    sections = tables(models, query, task_names, results=shell_words(paths))
+    typer.echo(text(sections), nl=False)
     if not signatures:
         return
     for task in choose_tasks(models, task_names, min_models=1):
@@ -139,7 +141,10 @@ def samples(
         limit=limit,
         is_whole=whole,
     )
-    typer.echo(samples_report(read_models(paths), task, sample_query, format_), nl=False)
+    report = samples_report(
+        read_models(paths), task, sample_query, format_, results=shell_words(paths)
+    )
+    typer.echo(report, nl=False)
 
 
 def tasks(

@@ -1,5 +1,7 @@
 """Options that several commands have."""
 
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -28,3 +30,17 @@ WhereOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ValueOption = Annotated[str, typer.Option(help="Another column of the scores, such as accuracy.")]
+
+
+def one_spelling(option: str) -> str:
+    """Return ``task`` for ``tasks``, and other names as they are.
+
+    Commands take one task or several; a user need not know which, so each takes both spellings and
+    documents its own.
+    """
+    return "task" if option == "tasks" else option
+
+
+def shell_words(paths: Iterable[Path]) -> str:
+    """Return paths as words of a command that a user can copy."""
+    return shlex.join(map(str, paths))

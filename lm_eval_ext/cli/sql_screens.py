@@ -29,6 +29,12 @@ _QUERY_LENGTH = 4_000
 _SHOWN_NUMBERS = 8
 
 UNSCORED: tuple[Status, ...] = ("gold_error", "database_missing")
+MISSING_DATABASE_REMEDY = (
+    "name by --databases a folder that has it (lm-eval-ext data fetch spider_databases gets "
+    "Spider's)"
+)
+"""What to do about a database that is not there."""
+
 PERCENT = "percent"
 
 
@@ -42,6 +48,8 @@ def score_screen(summary: Summary) -> str:
             if summary.counts[status]:
                 causes.append(f"{status} {summary.counts[status]:,}")
         lines.append(f"not scored: {counted(not_scored, 'row')} ({', '.join(causes)})")
+        if summary.counts["database_missing"]:
+            lines.append(f"database_missing: {MISSING_DATABASE_REMEDY}")
     lines += _interval_lines(summary.total)
     if summary.original_correct is not None and summary.scored:
         share = 100 * summary.original_correct / summary.scored
@@ -252,7 +260,7 @@ def _head_lines(explained: ExplainedRow) -> Iterator[str]:
     elif not verdict.database:
         decided = ""
     if verdict.status == "database_missing":
-        yield f"{verdict.status}: {one_line(verdict.reason)}"
+        yield f"{verdict.status}: {one_line(verdict.reason)}; {MISSING_DATABASE_REMEDY}"
         return
     yield f"{verdict.status}{decided}, by the rule {verdict.rule}"
     if verdict.reason:

@@ -12,7 +12,7 @@ from lm_eval_ext.results.grid import legend
 from lm_eval_ext.results.models import Model, runs_by_model
 from lm_eval_ext.results.overview import OverviewColumn, table_of
 from lm_eval_ext.results.query import question_of, reason_for, reference_run
-from lm_eval_ext.results.show import grouped, published_note
+from lm_eval_ext.results.show import grouped_by_model, published_note
 from lm_eval_ext.stats.marks import Standing
 from lm_eval_ext.stats.measures import Measure
 
@@ -98,18 +98,15 @@ class Table:
 
     def _reasons(self) -> Iterator[str]:
         """Yield each reason once, after the models with their columns that it is about."""
-        columns_of: dict[str, dict[str, list[str]]] = {}
+        reasons = []
         for row in self.rows:
             for column, cell in zip(self.columns, row.cells, strict=True):
-                by_model = columns_of.setdefault(cell.why, {})
-                by_model.setdefault(row.label, []).append(self._column_name(column))
+                if cell.why:
+                    reasons.append((cell.why, row.label, self._column_name(column)))
         cell_count = len(self.rows) * len(self.columns)
-        for reason, by_model in columns_of.items():
-            names = []
-            for model, columns in by_model.items():
-                names.append((f"{model} ({', '.join(columns)})", reason))
-            concerns_all = sum(map(len, by_model.values())) == cell_count
-            yield from grouped(names, len(names) if concerns_all else cell_count)
+        for reason, concerned in grouped_by_model(reasons):
+            count = [cell_reason for cell_reason, _, _ in reasons].count(reason)
+            yield reason if count == cell_count else f"{concerned}: {reason}"
 
     def _column_name(self, column: Column) -> str:
         """Return the head of a column, with its title if another column has the same head."""

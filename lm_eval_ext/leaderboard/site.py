@@ -1,5 +1,6 @@
 """``lm-eval-ext leaderboard``: from folders of results to one HTML page that needs no network."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -219,11 +220,30 @@ def _render(
 
 def _model_row(model: Model) -> ModelRow:
     results = next(iter(model.runs.values())).file
-    arguments = results.settings.get("model_args")
-    if isinstance(arguments, dict):
-        arguments = ", ".join(f"{name}={value}" for name, value in arguments.items())
+    arguments = _arguments_text(results.settings.get("model_args"))
     texts = [str(text) for text in (model_file(results).get("notes"), arguments) if text]
     return ModelRow(model_facts(results), one_line(" · ".join(texts)), _tokens(model))
+
+
+def _arguments_text(arguments: object) -> str:
+    """Return a model's arguments in one text; of a path its last part says enough to a reader."""
+    if isinstance(arguments, dict):
+        arguments = ",".join(f"{name}={value}" for name, value in arguments.items())
+    words = []
+    for argument in filter(None, str(arguments or "").split(",")):
+        name, sign, value = argument.strip().partition("=")
+        words.append(name + sign + _without_folders(value))
+    return ", ".join(words)
+
+
+_HUB_NAME = re.compile(r"[^/]*(/[^/]*)?")
+"""A value that is no path: a name on the hub has at most one slash."""
+
+
+def _without_folders(value: str) -> str:
+    """Return the last part of a path; other values, such as addresses, as they are."""
+    is_path = value.startswith(("/", "./", "../", "~/")) or not _HUB_NAME.fullmatch(value)
+    return Path(value).name if is_path and "://" not in value else value
 
 
 def _tokens(model: Model) -> Tokens | None:

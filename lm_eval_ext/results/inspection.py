@@ -264,7 +264,10 @@ def _reason(sample: LoggedSample, document: InspectedDocument, view: AnswerView)
     if view.details or len(sample.answers) > 1:
         return ""  # the details say it
     if "db_id" in sample.doc:
-        return "not known: these samples have no verdict, and the database is not available here"
+        return (
+            "not known: these samples have no verdict, and the database is not available here; "
+            "lm-eval-ext data fetch magnifico gets those of the paper"
+        )
     if view.answer.strip() == document.gold.strip():
         return ""
     return first_difference(document.gold, view.answer)

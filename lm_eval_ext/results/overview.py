@@ -25,7 +25,9 @@ ReadTable = Callable[[Run], "DataFrame"]
 """Reads the long table of a run."""
 
 OTHER_SETTINGS = "other settings, data or versions than most; lm-eval-ext compare says which"
-NO_SAMPLES = "no readable samples"
+NO_SAMPLES = "no readable samples; --log_samples writes them"
+NO_LIKE = "no other model has its settings, data and version; lm-eval-ext compare says what differs"
+NO_OTHER_SAMPLES = "no other model has readable samples"
 OTHER_MEAN = "samples that do not give the value"
 FEW_CLUSTERS = "too few clusters for a test"
 NO_BASELINE = "no chance level is known"
@@ -238,8 +240,13 @@ def _comparable(
     if len(runs) < 2:  # noqa: PLR2004
         return {}, untested
     tables, refused = align(runs, read=read)
+    other_settings = OTHER_SETTINGS if len(tables) > 1 else NO_LIKE
     for name, error in refused.items():
-        untested[name] = OTHER_SETTINGS if isinstance(error, RefusedError) else NO_SAMPLES
+        untested[name] = other_settings if isinstance(error, RefusedError) else NO_SAMPLES
+    if len(tables) == 1:
+        (only,) = tables
+        has_others = other_settings in untested.values()
+        untested[only] = NO_LIKE if has_others else NO_OTHER_SAMPLES
     return tables, untested
 
 

@@ -310,13 +310,15 @@ def reason_for(run: Run, measure: Measure, estimate: Estimate) -> str:
     card = run.card
     if card is None or not run.is_current or estimate.low is not None:
         return ""
+    remedy = "" if run.is_whole else "; more documents may give one (--limit)"
     if estimate.value is None:
         reason = measure.undefined if estimate.documents else "no document has a value"
-        return f"{NONE}, since {reason}"
+        return f"{NONE}, since {reason}{remedy}"
     unit = card.cluster.unit_at(estimate.level)
     if estimate.clusters >= LEAST_CLUSTERS:
         return f"no interval, since it hangs on one {unit}"
-    return f"no interval from {counted(estimate.clusters, unit)}, fewer than {LEAST_CLUSTERS}"
+    clusters = counted(estimate.clusters, unit)
+    return f"no interval from {clusters}, fewer than {LEAST_CLUSTERS}{remedy}"
 
 
 def reference_run(runs: Mapping[str, Run]) -> Run:

@@ -1,6 +1,7 @@
 """``lm-eval-ext samples``: what models answered, and why it is right or wrong."""
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -207,7 +208,12 @@ class _ScoredPart:
 
 
 def samples_report(
-    models: Sequence[Model], task: str, query: SampleQuery, format_: Format = "text"
+    models: Sequence[Model],
+    task: str,
+    query: SampleQuery,
+    format_: Format = "text",
+    *,
+    results: str = "RESULTS",
 ) -> str:
     """Return the samples of a task as text, Markdown or JSON lines.
 
@@ -216,6 +222,7 @@ def samples_report(
         task: The task; "" if the results have only one.
         query: Which samples to show.
         format_: The format.
+        results: The folders of the results, as a command takes them.
 
     Raises:
         OptionError: No task, model, metric or facet has that name, or no sample is like this.
@@ -228,7 +235,34 @@ def samples_report(
     if format_ == "markdown":
         return "\n".join(_markdown(shown_parts, query)).rstrip() + "\n"
     width = max(WIDTH, get_terminal_size((WIDTH, 0)).columns)
-    return "\n".join(_text(shown_parts, query, width)).rstrip() + "\n"
+    report = "\n".join(_text(shown_parts, query, width)).rstrip() + "\n"
+    command = _explain_command(chosen, shown_parts, results)
+    if command:
+        report += f"\nthe smallest rows on which two queries differ: {command}\n"
+    return report
+
+
+def _explain_command(
+    models: Sequence[_ModelSamples], shown_parts: Sequence[ShownPart], results: str
+) -> str:
+    """Return the command that explains the first shown sample whose SQL was judged; "" if none.
+
+    It takes one folder of results.
+    """
+    model = models[0]
+    if len(shlex.split(results)) > 1:
+        results = "RESULTS"
+    for part in shown_parts:
+        for sample in part.samples:
+            logged = model.samples.get(sample.key)
+            if logged is None or not logged.verdict or not sample.document.id:
+                continue
+            words = ["lm-eval-ext sql explain --results", results]
+            words += ["--task", one_line(model.run.task)]
+            words += ["--model", shlex.quote(one_line(model.label))]
+            words += ["--doc", shlex.quote(one_line(sample.document.id))]
+            return " ".join(words)
+    return ""
 
 
 def _choose_task(models: Sequence[Model], task: str) -> str:

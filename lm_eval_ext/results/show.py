@@ -9,6 +9,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.align import parts_of
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import (
+    LOWER_LEGEND,
     Section,
     interval_text,
     legend,
@@ -28,7 +29,7 @@ from lm_eval_ext.results.query import (
     reference_run,
 )
 from lm_eval_ext.stats.measures import Question
-from lm_eval_ext.text import one_line
+from lm_eval_ext.text import counted, one_line
 
 TRIALS = "below trials: documents asked, of all"
 """What the second line of a value means."""
@@ -38,7 +39,11 @@ _MAX_NAMES = 3
 
 
 def tables(
-    models: Sequence[Model], query: ScoreQuery, tasks: Sequence[str] = ()
+    models: Sequence[Model],
+    query: ScoreQuery,
+    tasks: Sequence[str] = (),
+    *,
+    results: str = "RESULTS",
 ) -> Iterator[Section]:
     """Yield what a terminal shows.
 
@@ -47,6 +52,7 @@ def tables(
         query: A question about each task; without one its metrics are shown.
         tasks: Tasks by name or pattern. Without any, and without a question, the overview of
             several is shown.
+        results: The folders of the results, as a command takes them.
 
     Raises:
         OptionError: No task or facet has that name.
@@ -54,12 +60,12 @@ def tables(
     """
     chosen = choose_tasks(models, tasks, min_models=1)
     if len(chosen) > 1 and not tasks and not query.is_question:
-        yield from _overview(models, chosen)
+        yield from _overview(models, chosen, results)
         return
     problems = []
     for task in chosen:
         try:
-            table = _read_task(runs_by_model(models, task), query)
+            table = _read_task(runs_by_model(models, task), query, results)
             sections = table.section(), note_section(table.notes())
         except (DataError, OptionError) as error:  # the other tasks still show
             problems.append(error)
@@ -86,7 +92,7 @@ def overview_table(
         shown_value = value(row.value, row.unit, row.standing)
         if row.scored < row.total:
             # The space is below the mark, so that the digits are below those of the value.
-            shown_value += f"\n{row.scored}/{row.total} "
+            shown_value += f"\n{row.scored:,}/{row.total:,} "
         cells.setdefault(row.benchmark, {})[row.model] = shown_value
     models = {row.model for row in rows}
     # A table is long rather than wide: benchmarks are its rows only if they outnumber the models.
@@ -94,18 +100,20 @@ def overview_table(
     return [f"{task}: {title}" for task, title in titles.items()], columns, lines
 
 
-def _overview(models: Sequence[Model], tasks: Sequence[str]) -> Iterator[Section]:
+def _overview(models: Sequence[Model], tasks: Sequence[str], results: str) -> Iterator[Section]:
     rows = overview_rows(models)
     titles, columns, lines = overview_table(rows)
     yield "", columns, lines
     if any(row.scored < row.total for row in rows):
         titles.append(TRIALS)
-    yield note_section([*titles, *_overview_notes(models, rows, len(tasks))])
+    advice = (
+        f"{len(tasks)} tasks: a task's metrics with --tasks TASK, its parts with --by FACET, its "
+        f"samples with lm-eval-ext samples {results} --task TASK"
+    )
+    yield note_section([*titles, *_overview_notes(models, rows), advice])
 
 
-def _overview_notes(
-    models: Sequence[Model], rows: Sequence[OverviewRow], task_count: int
-) -> Iterator[str]:
+def _overview_notes(models: Sequence[Model], rows: Sequence[OverviewRow]) -> Iterator[str]:
     """Yield what the marks mean, what was not tested, is missing or not comparable."""
     yield from legend(row.standing for row in rows)
     yield from untested_notes(rows)
@@ -118,10 +126,6 @@ def _overview_notes(
         yield from library_notes(runs)
     yield from published_notes(models, rows)
     yield from missing_value_notes(rows)
-    yield (
-        f"{task_count} tasks: a task's metrics with --tasks TASK, its parts with --by FACET, its "
-        "samples with lm-eval-ext samples RESULTS --task TASK"
-    )
 
 
 def missing_value_notes(rows: Sequence[OverviewRow]) -> Iterator[str]:
@@ -129,22 +133,43 @@ def missing_value_notes(rows: Sequence[OverviewRow]) -> Iterator[str]:
     reasons = []
     for row in rows:
         if row.value is None:
-            reasons.append((f"{row.model} ({row.benchmark})", row.why))
-    yield from grouped(reasons, len(rows))
+            reasons.append((row.why, row.model, row.benchmark))
+    for reason, concerned in grouped_by_model(reasons):
+        yield f"{concerned}: {reason}"
 
 
 def untested_notes(rows: Sequence[OverviewRow]) -> Iterator[str]:
     """Yield, reason by reason, which models could not be tested on which tasks."""
-    tasks_of: dict[str, dict[str, list[str]]] = {}
+    reasons = []
     for row in rows:
         if row.untested:
-            by_model = tasks_of.setdefault(row.untested, {})
-            by_model.setdefault(row.model, []).append(row.task)
-    for reason, by_model in tasks_of.items():
-        untested = []
-        for model, tasks in by_model.items():
-            untested.append((model, f"not tested on {', '.join(tasks)} ({reason})"))
-        yield from grouped(untested, len(rows))
+            reasons.append((row.untested, row.model, row.task))
+    if len({reason for reason, _, _ in reasons}) == 1:
+        yield f"not tested: {reasons[0][0]}"  # the marks say which
+        return
+    for reason, concerned in grouped_by_model(reasons):
+        yield f"{concerned}: not tested: {reason}"
+
+
+def grouped_by_model(reasons: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield each reason once, with the models and columns that it is about in one text.
+
+    Models with the reason in the same columns stand together, before these columns.
+
+    Args:
+        reasons: Each with a model and a column.
+    """
+    columns_of: dict[str, dict[str, list[str]]] = {}
+    for reason, model, column in reasons:
+        columns_of.setdefault(reason, {}).setdefault(model, []).append(column)
+    for reason, columns_of_model in columns_of.items():
+        models_of: dict[tuple[str, ...], list[str]] = {}
+        for model, columns in columns_of_model.items():
+            models_of.setdefault(tuple(columns), []).append(model)
+        concerned = []
+        for shared_columns, models in models_of.items():
+            concerned.append(f"{named_briefly(models)} ({named_briefly(shared_columns)})")
+        yield reason, "; ".join(concerned)
 
 
 # One task.
@@ -173,12 +198,14 @@ class _TaskTable:
         query: What is asked of them.
         estimates: The estimates, model by model.
         problems: By model, why it has none.
+        results: The folders of the results, as a command takes them.
     """
 
     runs: Mapping[str, Run]
     query: ScoreQuery
     estimates: Sequence[_NamedEstimate]
     problems: Mapping[str, Exception]
+    results: str
 
     @cached_property
     def reference(self) -> Run:
@@ -253,13 +280,9 @@ class _TaskTable:
                 levels.append(named_estimate.row.estimate.level)
         if card and levels:
             yield f"intervals are clustered by {card.cluster.unit_at(max(levels))}"
-        reasons = []
-        for named_estimate in self.estimates:
-            name = named_estimate.name
-            if self.has_several:
-                name += f" ({named_estimate.model})"
-            reasons.append((name, named_estimate.reason))
-        yield from grouped(reasons, len(self.estimates))
+        if any(estimate.row.question.measure.lower_is_better for estimate in self.estimates):
+            yield LOWER_LEGEND
+        yield from self._reasons()
         about_runs = []
         for model, run in self.runs.items():
             for note in _excluded(run):
@@ -268,7 +291,21 @@ class _TaskTable:
             about_runs.append((model, str(problem)))
         yield from grouped(about_runs, len(self.runs))
         if self.estimates:
-            yield f"samples: {_samples_command(self.reference, self.query)}"
+            yield f"samples: {_samples_command(self.reference, self.query, self.results)}"
+
+    def _reasons(self) -> Iterator[str]:
+        """Yield why values or intervals are missing, reason by reason."""
+        if not self.has_several:
+            reasons = [(estimate.name, estimate.reason) for estimate in self.estimates]
+            yield from grouped(reasons, len(self.estimates))
+            return
+        reasons_of_models = []
+        for estimate in self.estimates:
+            if estimate.reason:
+                reasons_of_models.append((estimate.reason, estimate.model, estimate.name))
+        for reason, concerned in grouped_by_model(reasons_of_models):
+            count = [of_model for of_model, _, _ in reasons_of_models].count(reason)
+            yield reason if count == len(self.estimates) else f"{concerned}: {reason}"
 
     def _published_notes(self) -> Iterator[str]:
         """Yield what others published on what is asked, or on the headline."""
@@ -284,7 +321,7 @@ class _TaskTable:
                 yield f"published {name}: {published}"
 
 
-def _read_task(runs: Mapping[str, Run], query: ScoreQuery) -> _TaskTable:
+def _read_task(runs: Mapping[str, Run], query: ScoreQuery, results: str) -> _TaskTable:
     """Return the table of a task; raises the first problem if no model has an estimate."""
     estimates: list[_NamedEstimate] = []
     problems: dict[str, Exception] = {}
@@ -295,7 +332,7 @@ def _read_task(runs: Mapping[str, Run], query: ScoreQuery) -> _TaskTable:
             problems[model] = error
     if problems and not estimates:
         raise next(iter(problems.values()))
-    return _TaskTable(runs, query, estimates, problems)
+    return _TaskTable(runs, query, estimates, problems, results)
 
 
 def _estimates_of(model: str, run: Run, query: ScoreQuery) -> list[_NamedEstimate]:
@@ -320,12 +357,18 @@ def _excluded(run: Run) -> Iterator[str]:
         shown_ids = ", ".join(ids[:_MAX_NAMES])
         if len(ids) > _MAX_NAMES:
             shown_ids += ", ..."
-        yield f"not scored: {len(ids)} examples, {cause} ({shown_ids})"
+        note = f"not scored: {counted(len(ids), 'example')}, {cause} ({shown_ids})"
+        if cause == "database_missing" and run.card:
+            if run.card.is_user_data(run.task):
+                note += "; put it among magnifico_databases, and run again"
+            else:
+                note += f"; lm-eval-ext data fetch {run.card.name} gets it, then run again"
+        yield note
 
 
-def _samples_command(run: Run, query: ScoreQuery) -> str:
+def _samples_command(run: Run, query: ScoreQuery, results: str) -> str:
     """Return the command that shows the samples behind the numbers of a task."""
-    words = ["lm-eval-ext samples RESULTS --task", one_line(run.task)]
+    words = ["lm-eval-ext samples", results, "--task", one_line(run.task)]
     words += [f"--metric {metric}" for metric in query.metrics[:1]]  # samples takes one
     if query.value:
         words.append(f"--value {query.value}")
@@ -381,7 +424,8 @@ def grouped(notes: Iterable[tuple[str, str]], total: int) -> Iterator[str]:
 def named_briefly(names: Iterable[str]) -> str:
     """Return some of the names, and how many more there are."""
     different = list(dict.fromkeys(names))
-    text = ", ".join(different[:_MAX_NAMES])
+    has_commas = any("," in name for name in different)
+    text = ("; " if has_commas else ", ").join(different[:_MAX_NAMES])
     if len(different) > _MAX_NAMES:
         text += f" and {len(different) - _MAX_NAMES} more"
     return text

@@ -133,7 +133,7 @@ def test_comparisons_that_failed_come_first_by_how_many_nats() -> None:
     likely |= {"neg_pos_p": -8.0, "pos_pos_p": -1.0}
     responses = [f"[{likely.get(name, -9.0)}, False]" for name in doc["condition"]]
     shown, broken = view.answers([doc, doc], [responses, ["broken"]])
-    assert shown.answer == "14 of 15 comparisons right; 2 more count apart"
+    assert shown.answer == "14 of 15 comparisons right; 2 more, “apart”, are in other scores"
     _, wrong_row, *right_rows = shown.details[0].table
     item = doc["item"]
     assert wrong_row == ("wrong", f"the {item}: a {item}, no {item} > a {item}, a {item}", "-0.50")
@@ -304,11 +304,12 @@ def test_notes_name_a_model_once_for_each_reason() -> None:
     table_rows = [
         TableRow("small", [trial, trial]),
         TableRow("large", [trial, Cell(0.5)]),
+        TableRow("small, too", [trial, trial]),
         TableRow("other", [Cell(0.5), Cell(0.5)]),
     ]
     table = Table("overview", "Models", columns, table_rows, remarks=["published one: humans 0.9"])
     assert table.notes == [
-        "small (one, two), large (one): not tested: trials",
+        "small; small, too (one, two); large (one): not tested: trials",
         "published one: humans 0.9",
     ]
 

@@ -82,7 +82,7 @@ def test_damaged_samples_are_never_scored_as_the_whole(
     scores = overview(models).set_index("model")
     assert list(scores["value"]) == [0.75, 0.5, 0.25], "the values of the results files stay"
     assert list(scores["standing"]) == ["untested", "best", "beaten"]
-    assert scores["untested"]["a"] == "no readable samples"
+    assert scores["untested"]["a"] == "no readable samples; --log_samples writes them"
 
 
 def test_responses_without_scores_are_left_out(

@@ -517,7 +517,7 @@ def test_a_database_that_is_missing_decides_nothing(folder: Path) -> None:
         "sql", "explain", "--databases", folder, "--db-id", "shoe", "--gold", "SELECT 1",
         "--predicted", "SELECT 1",
     )  # fmt: skip
-    assert "database_missing: no database 'shoe'" in text
+    assert "database_missing: no database 'shoe'; name by --databases a folder" in text
     assert "by the rule" not in text
 
 

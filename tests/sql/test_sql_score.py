@@ -77,6 +77,8 @@ def test_rows_come_back_with_their_status(databases: Path, predictions: Path) ->
     assert reasons["correct"] == ""
     assert all(reason for status, reason in reasons.items() if status != "correct")
     lines = [line.strip() for line in text.splitlines()]
+    remedy = lines.pop(2)
+    assert remedy.startswith("database_missing: name by --databases a folder that has it")
     assert lines[:3] == [
         "accuracy: 16.67 % (1 of 6 rows scored)",
         "not scored: 2 rows (gold_error 1, database_missing 1)",

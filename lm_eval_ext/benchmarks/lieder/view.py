@@ -88,5 +88,5 @@ def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
     detail = Detail("Comparisons", table=(head, *table), marked=tuple(range(wrong)))
     text = f"{right} of {counted} comparisons right"
     if counted < len(rows):
-        text += f"; {len(rows) - counted} more count apart"
+        text += f"; {len(rows) - counted} more, “apart”, are in other scores"
     return AnswerView(text, (detail,))

@@ -1,0 +1,164 @@
+"""Reports lead on: what is refused, not tested or missing has its reason once; printed commands can be
+copied."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.results_files import answered_rows, write_run
+from typer.testing import CliRunner
+
+from lm_eval_ext.cli.app import app
+from lm_eval_ext.errors import DataError
+from lm_eval_ext.harness.names import NOT_SCORABLE, VERDICT
+from lm_eval_ext.leaderboard.site import _arguments_text
+from lm_eval_ext.results.grid import markdown
+from lm_eval_ext.results.models import read_models
+from lm_eval_ext.results.overview import NO_LIKE, overview
+from lm_eval_ext.results.show import grouped_by_model
+from lm_eval_ext.text import broken
+
+TASK = "cogs_mini_gen"
+
+
+def write(folder: Path, name: str, right: int, *, prompt: str = "") -> Path:
+    """Write results of a model on forty documents; return the results file."""
+    samples = []
+    for row in answered_rows(40, right):
+        row["facets"] = {"type": "t"}
+        if prompt:
+            row["prompt"] = prompt
+        samples.append(row)
+    return write_run(folder / name, name, TASK, samples)
+
+
+def run(*arguments: object) -> Any:
+    """Return the result of a command."""
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def test_what_cannot_be_compared_stands_on_stderr_once(tmp_path: Path) -> None:
+    """The table of the others is a success, also for a script."""
+    write(tmp_path, "a", 35)
+    write(tmp_path, "b", 5)
+    write(tmp_path, "c", 20, prompt="Another prompt")
+    result = run("compare", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "not compared" not in result.stdout
+    (line,) = [line for line in result.stderr.splitlines() if "not compared" in line]
+    assert line.startswith(f"lm-eval-ext: not compared: {TASK}: a and c had different prompts")
+
+
+def test_if_nothing_can_be_compared_the_command_fails(tmp_path: Path) -> None:
+    write(tmp_path, "a", 35)
+    write(tmp_path, "c", 20, prompt="Another prompt")
+    result = run("compare", tmp_path)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, DataError)
+    assert result.stdout == ""
+
+
+def test_two_models_of_different_prompts_have_the_same_reason(tmp_path: Path) -> None:
+    """Neither of them is the one that differs from most."""
+    write(tmp_path, "a", 35)
+    write(tmp_path, "c", 20, prompt="Another prompt")
+    scores = overview(read_models([tmp_path]))
+    assert list(scores["standing"]) == ["untested", "untested"]
+    assert list(scores["untested"]) == [NO_LIKE, NO_LIKE]
+
+
+def test_printed_commands_name_the_folder_that_the_user_gave(tmp_path: Path) -> None:
+    folder = tmp_path / "my results"
+    write(folder, "a", 35)
+    shown = " ".join(run("show", folder).stdout.split())
+    assert f"lm-eval-ext samples '{folder}' --task {TASK} --wrong" in shown
+
+
+@pytest.mark.parametrize("option", ["--task", "--tasks"])
+@pytest.mark.parametrize("command", ["show", "samples"])
+def test_commands_take_both_spellings_of_an_option(
+    tmp_path: Path, command: str, option: str
+) -> None:
+    write(tmp_path, "a", 35)
+    result = run(command, tmp_path, option, TASK)
+    assert result.exit_code == 0, result.output
+
+
+def test_samples_of_sql_name_the_command_that_explains_them(tmp_path: Path) -> None:
+    file = write(tmp_path, "a", 35)
+    (samples,) = file.parent.glob("samples_*")
+    logged = [json.loads(line) for line in samples.read_text().splitlines()]
+    for sample in logged:
+        sample[VERDICT] = {"status": "wrong", "reason": "1 instead of 2"}
+    samples.write_text("".join(json.dumps(sample) + "\n" for sample in logged))
+    shown = run("samples", tmp_path, "--wrong").stdout
+    document = logged[35]["doc"]["id"]
+    expected = f"sql explain --results {tmp_path} --task {TASK} --model a --doc {document}"
+    assert expected in shown
+
+
+def test_a_missing_database_comes_with_its_remedy(tmp_path: Path) -> None:
+    file = write_run(tmp_path, "a", "magnifico_desc", answered_rows(8, 4), metric="sql_failure")
+    content = json.loads(file.read_text())
+    metadata = content["configs"]["magnifico_desc"]["metadata"]
+    metadata[NOT_SCORABLE] = {"database_missing": ["x-1"]}
+    file.write_text(json.dumps(content))
+    shown = " ".join(run("show", tmp_path).stdout.split())
+    assert "not scored: 1 example, database_missing (x-1); lm-eval-ext data fetch mag" in shown
+
+
+def test_a_reason_stands_once_with_its_models_and_columns() -> None:
+    reasons = [("why", "a", "one"), ("why", "a", "two"), ("why", "b, chat", "one"),
+               ("why", "c", "one"), ("other", "c", "two")]  # fmt: skip
+    assert list(grouped_by_model(reasons)) == [
+        ("why", "a (one, two); b, chat; c (one)"),
+        ("other", "c (two)"),
+    ]
+
+
+def test_three_systems_have_their_differences_in_latex(tmp_path: Path) -> None:
+    """The best stands first, as on the terminal; a sign says that lower is better there."""
+    for name, right in (("a", 20), ("b", 38), ("c", 2)):
+        write(tmp_path, name, right)
+    table = run("compare", tmp_path, "--format", "latex").stdout
+    values, differences = table.split(r"\end{table}", 1)
+    order = [values.index(f"\n{name} & ") for name in "bac"]
+    assert order == sorted(order)
+    assert " & diff & 95 \\% & p & p (Holm) \\\\" in differences
+    assert differences.count(r"\quad less ") == 3
+    assert "differences}" in differences
+
+
+def test_notes_are_a_list_in_markdown() -> None:
+    assert markdown([("one\ntwo", (), ())]) == "- one\n- two\n"
+    assert markdown([("title", ("a",), [["b"]])]).startswith("title\n\n| a |")
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("pos_neg_s>pos_pos_s", "pos_neg_s\n>pos_pos_s"),
+        ("the dog: no dog, a dog > a dog, a dog", "the dog: no\ndog, a dog\n> a dog, a\ndog"),
+        ("a > b", "a > b"),
+        (">" * 30, f">\n{'>' * 29}"),
+    ],
+)
+def test_a_long_comparison_breaks_before_its_sign(name: str, lines: str) -> None:
+    assert broken(name, 12) == lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ({"pretrained": "/home/me/q15", "dtype": "float32"}, "pretrained=q15, dtype=float32"),
+        ("pretrained=./models/q15,dtype=float32", "pretrained=q15, dtype=float32"),
+        ("path=examples/demo/responses/a", "path=a"),
+        ("pretrained=org/name", "pretrained=org/name"),
+        ("base_url=http://localhost:8000/v1/completions", "base_url=http://localhost:8000/v1/"
+         "completions"),
+        (None, ""),
+    ],
+)  # fmt: skip
+def test_arguments_on_the_page_have_no_folders(arguments: object, shown: str) -> None:
+    assert _arguments_text(arguments) == shown
