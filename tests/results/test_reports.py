@@ -1,5 +1,4 @@
-"""Reports lead on: what is refused, not tested or missing has its reason once; printed commands can be
-copied."""
+"""Reports lead on: what is refused or missing has its reason once, and hints can be copied."""
 
 import json
 from pathlib import Path
