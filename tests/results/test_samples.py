@@ -115,10 +115,10 @@ def test_show_names_the_samples_of_the_score_that_it_shows(tmp_path: Path, cli: 
     metric = ["--metric", "exact_match"]
     conditions = ["--value", "exact_match", "--where", "type=t", "--by", "type"]
     shown = cli("show", str(tmp_path), *metric, *metric, *conditions).stdout
-    _, _, hint = shown.partition("samples: lm-eval-ext samples RESULTS ")
-    options = hint.split()
-    assert options == ["--task", TASK, *metric, *conditions, "--wrong"]
-    assert cli("samples", str(tmp_path), *options).stdout.count(": wrong") == 2
+    _, _, hint = shown.partition("samples: lm-eval-ext samples ")
+    arguments = hint.split()
+    assert arguments == [str(tmp_path), "--task", TASK, *metric, *conditions, "--wrong"]
+    assert cli("samples", *arguments).stdout.count(": wrong") == 2
 
 
 @pytest.mark.parametrize(
