@@ -68,7 +68,7 @@ _ALL = (
     Benchmark("cogs", has_view=True, has_recipes=True),
     Benchmark("conceptual", has_view=True, has_recipes=True),
     Benchmark("diner", has_view=True, has_recipes=True),
-    Benchmark("discourse_entities", has_recordings=True),
+    Benchmark("discourse_entities", has_view=True, has_recordings=True),
     Benchmark("lieder", has_view=True, has_recordings=True),
     Benchmark("magnifico", has_view=True, has_recordings=True),
     Benchmark("slog", has_recipes=True),

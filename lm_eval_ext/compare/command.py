@@ -11,6 +11,7 @@ from statistics import fmean, stdev
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.compare.comparison import Report, Table, compare
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.results.align import ACROSS_SETTINGS
 from lm_eval_ext.results.grid import (
     LOWER_LEGEND,
     Section,
@@ -86,11 +87,24 @@ def run(
     else:
         chosen = _tasks_to_compare(models, patterns, query)
         report = compare(models, chosen, query, across_settings=across_settings)
-    refused = list(dict.fromkeys(map(one_line, report.refused)))
+    refused = _with_advice_once(dict.fromkeys(map(one_line, report.refused)))
     if not report.tables:
         raise DataError("; ".join(refused))
     output = rendered_seeds(report, format_) if seeds else rendered(report, format_)
     return _write(output, out), "\n".join(refused)
+
+
+def _with_advice_once(reasons: Iterable[str]) -> list[str]:
+    """Return the reasons with the option that would help behind the last one only."""
+    advice = f"; {ACROSS_SETTINGS}"
+    shortened = []
+    is_needed = False
+    for reason in reasons:
+        is_needed = is_needed or reason.endswith(advice)
+        shortened.append(reason.removesuffix(advice))
+    if is_needed:
+        shortened[-1] += advice
+    return shortened
 
 
 def _two_tasks(between: str) -> list[str]:

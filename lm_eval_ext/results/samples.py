@@ -42,3 +42,15 @@ class AnswerView:
 
     answer: str
     details: tuple[Detail, ...] = ()
+
+
+def log_probability(answer: str) -> float | None:
+    """Return the log-probability in an answer, alone or in a pair with "is greedy"; None if none.
+
+    lm-eval logs both of a pair as texts: ``["-37.9", "False"]``.
+    """
+    number = answer.strip("[]() ").partition(",")[0].strip("\"' ")
+    try:
+        return float(number)
+    except ValueError:
+        return None

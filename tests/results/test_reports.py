@@ -58,6 +58,14 @@ def test_if_nothing_can_be_compared_the_command_fails(tmp_path: Path) -> None:
     assert result.stdout == ""
 
 
+def test_the_option_that_helps_stands_behind_all_reasons_once(tmp_path: Path) -> None:
+    for name, prompt in (("a", ""), ("b", ""), ("c", "Another"), ("d", "A third")):
+        write(tmp_path, name, 20, prompt=prompt)
+    result = run("compare", tmp_path)
+    lines = [line for line in result.stderr.splitlines() if "not compared" in line]
+    assert ["--across-settings" in line for line in lines] == [False, True]
+
+
 def test_two_models_of_different_prompts_have_the_same_reason(tmp_path: Path) -> None:
     """Neither of them is the one that differs from most."""
     write(tmp_path, "a", 35)

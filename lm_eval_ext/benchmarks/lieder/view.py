@@ -6,7 +6,7 @@ from typing import Any
 
 from lm_eval_ext.benchmarks.lieder.score import comparisons_of
 from lm_eval_ext.cards import cards
-from lm_eval_ext.results.samples import AnswerView, Detail, DocumentView
+from lm_eval_ext.results.samples import AnswerView, Detail, DocumentView, log_probability
 
 
 def documents(
@@ -43,18 +43,9 @@ def answers(
     return [_answer(doc, texts) for doc, texts in zip(docs, answers, strict=True)]
 
 
-def _log_probability(answer: str) -> float | None:
-    """Return the log-probability that lm-eval logged, alone or in a pair with "is greedy"."""
-    number = answer.strip("[]() ").partition(",")[0]
-    try:
-        return float(number)
-    except ValueError:
-        return None
-
-
 def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
     card = cards()["lieder"]
-    logprobs = dict(zip(doc["condition"], map(_log_probability, answers), strict=False))
+    logprobs = dict(zip(doc["condition"], map(log_probability, answers), strict=False))
     counted_requirements = card.measures["direct"].where["requirement"]
     # The items are numbered, but for those of the mini task: "1_dog".
     noun = doc["item"].rpartition("_")[2]

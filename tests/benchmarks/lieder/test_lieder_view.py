@@ -11,7 +11,7 @@ from lm_eval_ext.benchmarks.lieder import view
 
 def comparison_rows(document: dict[str, Any], logprobs: list[float]) -> list[list[str]]:
     """Return the rows that a report shows for a document's log-probabilities."""
-    answers = [f"[{logprob}, False]" for logprob in logprobs]
+    answers = [f'["{logprob}", "False"]' for logprob in logprobs]  # as lm-eval logs them
     (answer,) = view.answers([document], [answers])
     (detail,) = answer.details
     return [list(row) for row in detail.table[1:]]
