@@ -27,8 +27,11 @@ PART = "/"
 """The separator of a measure and the part that a metric is about, as in ``direct/existence``."""
 
 MAX_METRICS = 12
-"""The number of metrics that a task may have in lm-eval's results. All else is a question to the
-table of scores."""
+"""The number of metrics that a card may have, and so a task in lm-eval's results.
+
+All else is a question to the table of scores. :func:`card_in` checks the cards of benchmarks that
+do not ship, a test those of the package.
+"""
 
 TaskFileContent: TypeAlias = Mapping[str, Any]
 """The keys of a task file as YAML gives them."""
@@ -423,7 +426,8 @@ def card_in(config: TaskFileContent) -> Card:
     """Return the card in a task file that does not ship (:mod:`lm_eval_ext.harness.task_files`).
 
     Raises:
-        DataError: There is none, or it is malformed, or its name is that of another that ships.
+        DataError: There is none, or it is malformed, or its name is that of another that ships, or
+            it has more than :data:`MAX_METRICS`.
     """
     task = config["task"]
     try:
@@ -432,6 +436,12 @@ def card_in(config: TaskFileContent) -> Card:
         raise DataError(f"the card of {task}: {first_problem(error)}") from None
     if cards().get(card.name, card) != card:
         raise DataError(f"the card of {task}: {card.name} is a benchmark that ships; rename yours")
+    if len(card.metrics) > MAX_METRICS:
+        raise DataError(
+            f"the card of {task}: {len(card.metrics)} metrics, and lm-eval's results may have "
+            f"{MAX_METRICS} of a task; name the most important ones under metrics (all measures "
+            "stay in the table of scores)"
+        )
     return card
 
 

@@ -56,7 +56,7 @@ def one_line(text: str, *, limit: int | None = None) -> str:
 
     Args:
         text: Any text.
-        limit: Maximum number of characters; a longer text loses its middle.
+        limit: Maximum number of characters, 1 or more; a longer text loses its middle.
     """
     if limit is not None and len(text) > 4 * limit:
         # Before looking at each character: there may be millions.
@@ -67,7 +67,7 @@ def one_line(text: str, *, limit: int | None = None) -> str:
     line = " ".join(text.split())
     if limit is not None and len(line) > limit:
         half = (limit - 1) // 2
-        line = line[:half] + "…" + line[-half:]
+        line = line[:half] + "…" + line[len(line) - half :]
     return line
 
 

@@ -10,7 +10,7 @@ from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.lexicon import FRESH
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, read_models, runs_by_model
-from lm_eval_ext.results.table import samples
+from lm_eval_ext.results.table import samples, unreadable_sample
 from lm_eval_ext.sql.explaining import ExplainedRow, explain_with
 from lm_eval_ext.sql.values import Prediction
 from lm_eval_ext.text import one_line
@@ -26,7 +26,8 @@ class SampleRef:
     """Which sample of some results is meant.
 
     Attributes:
-        document: The document's id, or its number in lm-eval's log.
+        document: The document's id, or its number in lm-eval's log. If it is the id of one sample
+            and the number of another, the id counts.
         task: The task; "" if the results have only one with SQL.
         model: The model's label; "" if the results are of only one.
     """
@@ -98,13 +99,22 @@ def _choose(option: str, name: str, names: Sequence[str]) -> str:
 
 
 def _sample_of(run: Run, document: str) -> Mapping[str, Any]:
-    """Return the logged sample of a document."""
+    """Return the logged sample of a document: by its id, or else by its number in lm-eval's log."""
     ids: list[str] = []
-    for _, sample in samples(run):
-        doc_id = str(sample["doc"].get("id", ""))
-        if document in (doc_id, str(sample["doc_id"])):
+    sample_with_number: Mapping[str, Any] | None = None
+    for location, sample in samples(run):
+        try:
+            doc_id = str(sample["doc"].get("id", ""))
+            number = str(sample["doc_id"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise unreadable_sample(location, error) from None
+        if document == doc_id:
             return sample
+        if document == number and sample_with_number is None:
+            sample_with_number = sample
         ids.append(doc_id)
+    if sample_with_number is not None:
+        return sample_with_number
     hint = ""
     if ids:
         hint = nearest(document, ids) or f"; the first is {ids[0]}"

@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.lm_eval_types import Keys
 from lm_eval_ext.harness.names import READING, VERDICT
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.registry import BENCHMARKS
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.samples import AnswerView, Detail, DocumentView
-from lm_eval_ext.results.table import keyed_samples
+from lm_eval_ext.results.table import keyed_samples, unreadable_sample
 from lm_eval_ext.results.turns import Turn, turns_of
 from lm_eval_ext.text import one_line
 
@@ -127,10 +126,7 @@ def logged_samples(run: Run) -> Iterator[LoggedSample]:
         try:
             yield _logged(sample.key, content)
         except (KeyError, TypeError, AttributeError) as error:
-            problem = one_line(f"{type(error).__name__}: {error}", limit=200)
-            raise DataError(
-                f"{sample.location}: not a sample that lm_eval logged ({problem})"
-            ) from None
+            raise unreadable_sample(sample.location, error) from None
 
 
 def _logged(key: str, content: Keys) -> LoggedSample:

@@ -61,7 +61,7 @@ def keyed_samples(run: Run) -> "Iterator[KeyedSample]":
         try:
             filter_name, doc_hash = str(sample["filter"]), str(sample["doc_hash"])
         except (KeyError, TypeError) as error:
-            raise _unreadable_sample(location, error) from None
+            raise unreadable_sample(location, error) from None
         count = counts[filter_name, doc_hash]
         yield KeyedSample(location, f"{doc_hash}#{count}", sample)
         counts[filter_name, doc_hash] += 1
@@ -88,7 +88,7 @@ def rows(run: Run, *, items: tuple[str, ...] = (), is_part_allowed: bool = False
             if sample.content["metrics"]:  # otherwise an answer was missing
                 scored.append(_scored(run, sample, items))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise _unreadable_sample(sample.location, error) from None
+            raise unreadable_sample(sample.location, error) from None
     documents, _ = run.documents
     count = min(counts.values(), default=0)
     if count < documents and not is_part_allowed:
@@ -99,7 +99,8 @@ def rows(run: Run, *, items: tuple[str, ...] = (), is_part_allowed: bool = False
     return frame(scored)
 
 
-def _unreadable_sample(location: str, error: Exception) -> DataError:
+def unreadable_sample(location: str, error: Exception) -> DataError:
+    """Return the error for a line of the file of samples that lacks what lm-eval writes."""
     problem = one_line(f"{type(error).__name__}: {error}", limit=200)
     return DataError(f"{location}: not a sample that lm_eval logged ({problem})")
 

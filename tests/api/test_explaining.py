@@ -1,6 +1,7 @@
 """``sql explain --results``: the verdict on a logged sample, with the rows that show it."""
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -66,6 +67,27 @@ def test_a_sample_that_is_not_there_is_one_line(
     """The line says what the results have."""
     with pytest.raises(LmEvalExtError, match=message):
         explain("--results", results, *options)
+
+
+def test_an_id_that_is_the_number_of_another_sample_is_an_id(results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results, tmp_path, dirs_exist_ok=True)
+    samples = logged(tmp_path)
+    samples[3]["doc"]["id"] = "0"
+    (file,) = tmp_path.rglob("samples_*.jsonl")
+    file.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+    explanation = json.loads(explain("--results", tmp_path, "--doc", "0", "--json"))
+    assert explanation["title"].startswith("0 of magnifico_mini")
+    assert explanation["status"] == samples[3]["verdict"]["status"]
+    by_number = json.loads(explain("--results", tmp_path, "--doc", "3", "--json"))
+    assert by_number["title"] == explanation["title"]
+
+
+def test_a_line_that_is_no_sample_is_named(results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results, tmp_path, dirs_exist_ok=True)
+    (file,) = tmp_path.rglob("samples_*.jsonl")
+    file.write_text('{"doc_id": 0}\n')
+    with pytest.raises(LmEvalExtError, match=r"jsonl:1: not a sample that lm_eval logged"):
+        explain("--results", tmp_path, "--doc", "0")
 
 
 def test_a_sample_is_judged_again_with_the_options_of_its_run(tmp_path: Path) -> None:

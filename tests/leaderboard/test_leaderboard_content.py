@@ -229,7 +229,7 @@ def test_a_task_name_with_slashes_reads_no_other_folder(tmp_path: Path) -> None:
         pytest.param(
             '{"filter": "none", "doc_hash": "", "metrics": [], "doc": {}, "arguments": {}, '
             '"target": "", "filtered_resps": null}',
-            "is not iterable",
+            ":9: not a sample that lm_eval logged (TypeError: 'NoneType' object is not iterable)",
             id="no responses",
         ),
     ],
