@@ -137,7 +137,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path])
 
         # lm-eval compiles a task's template for every document anew.
         if not hasattr(env.from_string, "cache_info"):
-            env.from_string = functools.cache(env.from_string)  # type: ignore[method-assign]
+            env.from_string = functools.cache(env.from_string)
     if "lm_eval.tasks" in sys.modules:
         from lm_eval.tasks import _yaml_loader
 
@@ -145,7 +145,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, _caches: Iterator[Path])
         if not hasattr(_yaml_loader._make_loader, "cache_info"):
             _yaml_loader._make_loader = functools.cache(_yaml_loader._make_loader)
             module_names = {**vars(_yaml_loader.yaml), "load": _load_once}
-            _yaml_loader.yaml = SimpleNamespace(**module_names)  # type: ignore[assignment]
+            _yaml_loader.yaml = SimpleNamespace(**module_names)
     if "torch" in sys.modules:
         from torch.utils import collect_env
 

@@ -15,6 +15,7 @@ import json
 import os
 import random
 import sys
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -37,11 +38,6 @@ def main() -> None:
 
     from lm_eval_ext.errors import LmEvalExtError
 
-    try:
-        from lm_eval_ext.task_folder import tasks_folder
-    except ImportError:  # an older checkout
-        from lm_eval_ext._autoload import tasks_folder
-
     manager = TaskManager(include_defaults=False, include_path=tasks_folder())
     for name in sorted(name for name in manager.all_subtasks if name.startswith(options.only)):
         try:
@@ -49,6 +45,16 @@ def main() -> None:
         except LmEvalExtError as error:
             fingerprinted = {"unavailable": type(error).__name__}
         print(name, json.dumps(fingerprinted), flush=True)  # noqa: T201
+
+
+def tasks_folder() -> Path:
+    """Return the folder of task files; older checkouts have its function in another module."""
+    try:
+        module = import_module("lm_eval_ext.task_folder")
+    except ImportError:
+        module = import_module("lm_eval_ext._autoload")
+    folder: Path = module.tasks_folder()
+    return folder
 
 
 def fingerprint(task: Any, limit: int | None) -> dict[str, Any]:

@@ -251,6 +251,7 @@ def aggregate(task: Any, scored: list[dict[str, Any]]) -> dict[str, Any]:
     for document in scored:
         for metric, value in document.items():
             raw.setdefault((metric, "none"), []).append(value)
+    metrics: dict[str, Any]
     metrics, count = _compute_task_aggregations(task, raw, bootstrap_iters=10)
     assert count == len(scored)
     return metrics
@@ -301,7 +302,13 @@ def test_an_option_that_changes_prompts_or_scores_changes_the_signature(tmp_path
     for pair in quoted:
         assert pair in page
     # lm-eval lays --metadata and --model_args over a task's metadata.
-    laid = {"version": "7", "lm_eval_ext": {"prompt": "x"}, "seed": 3, "config": "y", "sha256": "z"}
+    laid: dict[str, Any] = {
+        "version": "7",
+        "lm_eval_ext": {"prompt": "x"},
+        "seed": 3,
+        "config": "y",
+        "sha256": "z",
+    }
     assert signed(tmp_path, **laid) == plain
     mine = "task: lieder_mini\nmetadata: {version: '9'}"
     assert signed(tmp_path, mine, **laid) == {**plain, "version": "9"}

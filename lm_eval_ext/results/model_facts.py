@@ -23,16 +23,18 @@ class ModelFacts(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     size: Annotated[float, BeforeValidator(quantity), Field(ge=1000)] | None = Field(
-        None, description="the number of parameters, such as 7B, 350M or 6738415616"
+        default=None, description="the number of parameters, such as 7B, 350M or 6738415616"
     )
-    family: _Text = Field("", description="the name that models of one kind share, such as Llama 3")
-    weights: Literal["", "open", "closed"] = Field("", description="open or closed")
-    licence: _Text = Field("", description="the licence of the weights")
+    family: _Text = Field(
+        default="", description="the name that models of one kind share, such as Llama 3"
+    )
+    weights: Literal["", "open", "closed"] = Field(default="", description="open or closed")
+    licence: _Text = Field(default="", description="the licence of the weights")
     date: Annotated[str, BeforeValidator(str), Field(pattern=_DATE)] = Field(
-        "", description="when it was published: 2024, 2024-07 or 2024-07-23"
+        default="", description="when it was published: 2024, 2024-07 or 2024-07-23"
     )
     price: tuple[_Price, _Price] | None = Field(
-        None,
+        default=None,
         description="input and output in one currency per million tokens, such as [0.15, 0.6]",
     )
 

@@ -50,7 +50,7 @@ class NewTokenizer(Strict):
     """
 
     kind: Literal["words", "unigram", "bpe"] = "words"
-    size: int = Field(1000, ge=100)
+    size: int = Field(default=1000, ge=100)
     pattern: str = r"\S+"
 
 
@@ -94,8 +94,8 @@ class Spans(Strict):
     """
 
     tokens: Annotated[float, Field(ge=0), BeforeValidator(quantity)]
-    held_out: float = Field(0.1, ge=0, lt=0.5)
-    block: int = Field(512, ge=16)
+    held_out: float = Field(default=0.1, ge=0, lt=0.5)
+    block: int = Field(default=512, ge=16)
 
 
 class Training(BaseModel, extra="allow", frozen=True):
@@ -117,8 +117,8 @@ class Training(BaseModel, extra="allow", frozen=True):
     optim: str = ADAMW
     embedding_learning_rate: PositiveFloat | None = None
     early_stopping_patience: PositiveInt | None = None
-    max_source_length: int = Field(1024, ge=8)
-    max_target_length: int = Field(1024, ge=8)
+    max_source_length: int = Field(default=1024, ge=8)
+    max_target_length: int = Field(default=1024, ge=8)
     learning_rate: PositiveFloat
     eval_steps: PositiveInt
     max_steps: PositiveInt | None = None

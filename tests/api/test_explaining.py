@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -104,7 +105,7 @@ def test_a_sample_is_judged_again_with_the_options_of_its_run(tmp_path: Path) ->
         "dear\tlofty\ta price above 5\tWhat is lofty?\tWhat costs more than 5?\t"
         "SELECT name FROM item WHERE price > 5\n"
     )
-    options = {
+    options: dict[str, Any] = {
         "magnifico_databases": str(database),
         "magnifico_file": str(questions),
         "magnifico_semantics": "bird",

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import make
 from support.asking import run_in
+from support.made_runs import make
 
 from lm_eval_ext.plots.figures import Figure
 from lm_eval_ext.results.table import samples_file

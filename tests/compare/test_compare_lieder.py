@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from made_runs import compared
 from support import legal
 from support.asking import run_in
+from support.made_runs import compared
 from support.tex import compiled
 from typer.testing import CliRunner, Result
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import compared, make
 from support.asking import run_in
+from support.made_runs import compared, make
 
 from lm_eval_ext.cards import card_of
 from lm_eval_ext.compare.command import leaderboard, rendered, run
@@ -333,7 +333,11 @@ def test_mean_and_spread_by_seed(tmp_path: Path) -> None:
     for seed in (1, 2, 3):
         make(tmp_path / str(seed), ["lieder_mini"], seed=seed, name=f"tiny, seed {seed}")
     (row,) = rows_of(run([tmp_path], ScoreQuery(), seeds=True, format_="csv")[0])
-    values = [run_in(tmp_path / str(n), "lieder_mini").scores["direct"].value for n in (1, 2, 3)]
+    values = []
+    for seed in (1, 2, 3):
+        value = run_in(tmp_path / str(seed), "lieder_mini").scores["direct"].value
+        assert value is not None
+        values.append(value)
     assert (row["condition"], row["seeds"]) == ("tiny", "3")
     assert (float(row["mean"]), float(row["sd"])) == pytest.approx((fmean(values), stdev(values)))
     assert float(row["low"]) < fmean(values) < float(row["high"])

@@ -1,1 +1,1 @@
-from file_server import serving  # noqa: F401
+from support.file_server import serving  # noqa: F401

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypedDict
 
 import pytest
-from file_server import ALPHA, MANY_NAMES, REASON, REVISION, FileServer, write_copy
+from support.file_server import ALPHA, MANY_NAMES, REASON, REVISION, FileServer, write_copy
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.data import app

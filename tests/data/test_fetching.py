@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from file_server import (
+from support.file_server import (
     ALPHA,
     BETA,
     COPY,

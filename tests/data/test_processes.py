@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from file_server import (
+from support.commands import until
+from support.file_server import (
     COPY,
     MANY,
     REVISION,
@@ -16,7 +17,6 @@ from file_server import (
     held_file,
     stored_files,
 )
-from support.commands import until
 
 from lm_eval_ext.data import require_all
 

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import replace
 
 import pytest
-from file_server import MANY_NAMES
+from support.file_server import MANY_NAMES
 
 from lm_eval_ext.data import require_all
 from lm_eval_ext.harness.provenance import NOTHING, Provenance, describe_many

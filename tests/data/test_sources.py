@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path, PurePosixPath
 
 import pytest
-from file_server import write_sources
+from support.file_server import write_sources
 
 from lm_eval_ext.data import sources
 from lm_eval_ext.errors import DataError

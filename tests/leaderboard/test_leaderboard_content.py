@@ -266,7 +266,7 @@ def test_scale_and_digits_go_by_the_unit(
     unit: Unit, value: float, position: str, text: str
 ) -> None:
     column = Column("", "", "", "", Measure(title="", value=("v",), unit=unit))
-    macros = Environment().from_string(_asset("macros.html")).make_module({"text_of": number})
+    macros: Any = Environment().from_string(_asset("macros.html")).make_module({"text_of": number})
     assert macros.place(column, value) == position
     assert macros.number(column, value) == text
 

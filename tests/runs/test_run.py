@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from lm_eval.tasks import manager
 from lm_eval.tasks._index import TaskIndex
 from support.model_files import GOOD, write_model_file
@@ -451,7 +452,7 @@ def test_a_file_system_without_locks_is_one_line(
     def refuse(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(run.FileLock, "acquire", refuse)
+    monkeypatch.setattr(FileLock, "acquire", refuse)
     (tmp_path / "m.yaml").write_text("model: dummy\n")
     work = run.Work([tmp_path / "m.yaml"], "lieder_mini", tmp_path / "out")
     lines: list[str] = []

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hostile_cases import Case
-from small_databases import PATIENT, PEOPLE, TIGHT, state_of
 from support.databases import written
+from support.hostile_cases import Case
+from support.small_databases import PATIENT, PEOPLE, TIGHT, state_of
 
 from lm_eval_ext.sql import Executor
 

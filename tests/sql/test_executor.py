@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from small_databases import GOLD, PATIENT, SLOW, TIGHT, pids, score_one, wait_for
+from support.small_databases import GOLD, PATIENT, SLOW, TIGHT, pids, score_one, wait_for
 
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.sql import Databases, Example, Executor, Limits, Place, QueryError, Verdict
@@ -42,9 +42,14 @@ def test_examples_are_read_as_verdicts_are_taken_and_others_run_in_between(
 def test_the_same_row_is_run_once(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     submitted: list[Job] = []
     submit = executor._pool.submit
-    monkeypatch.setattr(executor._pool, "submit", lambda job: (submitted.append(job), submit(job)))
+
+    def note_and_submit(job: Job) -> None:
+        submitted.append(job)
+        submit(job)
+
+    monkeypatch.setattr(executor._pool, "submit", note_and_submit)
     drawn = executor.score([("people", GOLD, "SELECT abs(random()) % 2 + 6")] * 200)
-    assert len({v.status for v in drawn}) == len(submitted) == 1
+    assert len({verdict.status for verdict in drawn}) == len(submitted) == 1
 
 
 @pytest.mark.parametrize(

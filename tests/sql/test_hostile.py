@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_cases import CASES, Case, cases
-from small_databases import (
+from support.databases import written
+from support.hostile_cases import CASES, Case, cases
+from support.small_databases import (
     GOLD,
     MIB,
     PATIENT,
@@ -15,7 +16,6 @@ from small_databases import (
     score_one,
     state_of,
 )
-from support.databases import written
 
 from lm_eval_ext.sql import Executor, Verdict
 from lm_eval_ext.sql.pool import WorkerProcess

@@ -1,7 +1,7 @@
 """Against the verdicts of Spider's official evaluator on predictions of published systems."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,7 +57,10 @@ def test_every_wrong_prediction_has_a_reason(shared_data: Path, system: str) -> 
         assert bool(row.verdict.reason) is not row.verdict.correct, row
 
 
-SLIPS_OF_SYSTEMS = {
+RowNumbers = Mapping[str, Mapping[str, Sequence[int]]]
+"""Rows of files of predictions, by system and database."""
+
+SLIPS_OF_SYSTEMS: RowNumbers = {
     "codex-din-sql": {"flight_2": (215, 216, 237, 238)},
     "gpt-4-few-shot": {"flight_2": (215, 216, 237, 238), "world_1": (694,)},
 }
@@ -67,7 +70,7 @@ They compare an airline's number with its name where nothing is counted on the o
 languages by a sum of percentages.
 """
 
-RIGHT_REWRITES_OF_SYSTEMS = {
+RIGHT_REWRITES_OF_SYSTEMS: RowNumbers = {
     "codex-din-sql": {"world_1": (702, 703)},
     "gpt-4-few-shot": {"world_1": (702, 703)},
 }

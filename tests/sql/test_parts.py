@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import typer
-from small_databases import GOLD, PEOPLE, SLOW, wait_for
 from support.databases import written
+from support.small_databases import GOLD, PEOPLE, SLOW, wait_for
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.sql_options import read_query
@@ -24,6 +24,7 @@ from lm_eval_ext.sql.part_scoring import plan_parts, score_part
 from lm_eval_ext.sql.parts import Part, parse_part
 from lm_eval_ext.sql.predictions import read_predictions
 from lm_eval_ext.sql.scoring import JudgeOptions, score_file
+from lm_eval_ext.sql.suite import populate_all
 from lm_eval_ext.sql.suite_choice import SuiteSource
 
 pytestmark = pytest.mark.slow
@@ -176,7 +177,6 @@ def test_parts_that_begin_at_once_build_a_suite_once(
 ) -> None:
     """Each would replace the suite of the other while that judges on it."""
     built: list[str] = []
-    populate_all = suite_choice.populate_all
 
     def populate_and_note(jobs: Any, *arguments: Any, **options: Any) -> Any:
         built.extend(jobs)

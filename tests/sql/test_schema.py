@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from small_databases import state_of
 from support.databases import opened, read_schema, written
+from support.small_databases import state_of
 
 from lm_eval_ext.sql.schema import ForeignKey, Schema, affinity_of, schema_of
 

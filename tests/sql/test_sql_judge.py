@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from small_databases import PATIENT
 from support.databases import written
+from support.small_databases import PATIENT
 
 from lm_eval_ext.sql import Prediction, SqlJudge, Verdict
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import typer
-from small_databases import GOLD, PEOPLE, SLOW, wait_for
 from support.databases import written
+from support.small_databases import GOLD, PEOPLE, SLOW, wait_for
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.sql_score import sql_score

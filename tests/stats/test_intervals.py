@@ -87,6 +87,7 @@ def test_any_scores_have_a_legal_interval_or_none(
     bounds = interval(mean, limits)
     assert (bounds.low is None) == (cluster_count(scaled) < LEAST_CLUSTERS)
     if bounds.low is not None:
+        assert bounds.high is not None
         assert mean is not None
         legal.check(bounds.low, bounds.high, mean.value, limits, str(pairs))
     rng.shuffle(scaled)
@@ -174,6 +175,8 @@ def test_uneven_clusters_count_as_fewer() -> None:
 def test_intervals_of_other_statistics_are_legal_too(limits: Limits, stderr: float) -> None:
     for value in (0.0, 0.2, 50.0, 99.9, 100.0):
         low, high, _ = interval(ClusteredValue(value, stderr, 90, 9, 7.5), limits)
+        assert low is not None
+        assert high is not None
         legal.check(low, high, value, limits, f"{value} {stderr}")
 
 

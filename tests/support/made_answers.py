@@ -24,7 +24,7 @@ def gold(request: Instance) -> str:
     return str(answer)
 
 
-class MadeAnswers(LM):  # type: ignore[misc]
+class MadeAnswers(LM):
     """A model that gives about ``right`` of the right answers.
 
     The others are right answers to other requests, or are cut.

@@ -33,7 +33,7 @@ def write_files(
     model: str,
     task: str,
     *,
-    figures: Mapping[str, float],
+    figures: Mapping[str, float | str],
     entries: Sequence[Mapping[str, object]],
     metadata: Mapping[str, object],
     samples: Iterable[Mapping[str, object]],

@@ -394,7 +394,11 @@ def test_a_training_builds_on_one_with_running_text(
     (folder,) = (tmp_path / "out" / "first").glob("words-*")
     pretraining_record = json.loads((folder / "training.json").read_text())
     assert record["start"] == str(folder)
-    assert record["key"]["first"]["words"] == pretraining_record["key"]
+    key = record["key"]
+    assert isinstance(key, dict)
+    first_trainings = key["first"]
+    assert isinstance(first_trainings, dict)
+    assert first_trainings["words"] == pretraining_record["key"]
     losses = evaluation_losses(pretraining_record)
     assert len(losses) == 2, "it stopped at the first loss that is not lower"
     assert losses[0] == losses[1]

@@ -304,5 +304,6 @@ def test_errors_are_clustered_by_dish(metric: str) -> None:
     ]
     assert figures(dishes[:1] * 9)[metric + STDERR] == NONE
     error = figures(dishes)[metric + STDERR]
+    assert isinstance(error, float)
     assert error > 0
     assert figures(dishes * 10)[metric + STDERR] == pytest.approx(error, abs=1e-12)

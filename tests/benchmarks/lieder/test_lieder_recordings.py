@@ -73,7 +73,7 @@ def write_run(clone: Path, experiment: Experiment, model: str) -> Path:
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a clone with one model; our stimuli are declared as the benchmark's."""
-    stimuli_files = {}
+    stimuli_files: dict[str, tuple[str, str]] = {}
     for experiment in EXPERIMENTS:
         stimuli_files[experiment] = (f"stimuli/{experiment}.jsonl", stimuli(experiment))
     sources = {

@@ -140,7 +140,7 @@ def queries(draw: Any) -> str:
         parts += [case("where"), draw(conditions)]
     if ending:
         parts.append(ending)
-    query = gap.join(parts)
+    query: str = gap.join(parts)
     if draw(st.integers(0, 4)) == 0:
         space = draw(st.sampled_from([" ", "\n\n"]))
         return f"{case('with')} t(x) AS (SELECT 1){space}{query}"

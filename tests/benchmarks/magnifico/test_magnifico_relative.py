@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.asking import ask
 
 from lm_eval_ext.stats.statistics import Estimate, mean_of_sums, relative_of_sums
-from lm_eval_ext.stats.table import DocumentRows
+from lm_eval_ext.stats.table import DocumentRows, Row
 
 
 class Outcome(NamedTuple):
@@ -32,7 +32,7 @@ def estimate_of(scored: list[Outcome], measure: str = "relative_performance") ->
     """Return the metric of a run that has these outcomes."""
     documents: list[DocumentRows] = []
     for number, outcome in enumerate(scored):
-        row = {
+        row: Row = {
             "database": "populated",
             "interpretation": outcome.interpretation,
             "form": outcome.form,

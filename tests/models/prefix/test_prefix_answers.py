@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import prefix_models
 import pytest
 from lm_eval.models.huggingface import HFLM
-from prefix_models import (
+from support import prefix_models
+from support.prefix_models import (
     few_shot,
     instances,
     same_logprobs,

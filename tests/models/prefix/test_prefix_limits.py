@@ -1,17 +1,18 @@
 """When hf-prefix falls back to hf and says so; how much it computes and holds; partial caching."""
 
+import platform
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from weakref import WeakSet
 
-import prefix_models
 import pytest
 import torch
 from lm_eval.api.instance import Instance
 from lm_eval.api.registry import get_model
 from lm_eval.models.huggingface import HFLM
-from prefix_models import (
+from support import prefix_models
+from support.prefix_models import (
     few_shot,
     instances,
     same_logprobs,
@@ -365,7 +366,7 @@ def test_weights_that_cannot_be_packed_stay_as_they_are(
     if change == "little memory":
         both[1].sharing.bound = 2000
     elif change == "other processor":
-        monkeypatch.setattr(packed.platform, "machine", lambda: "aarch64")
+        monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     elif change == "wrong product":
         monkeypatch.setattr(packed, "_linear", multiply_and_cut)
     elif change == "failing product":

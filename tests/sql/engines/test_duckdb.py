@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engine_cases import DUCKDB, PEOPLE, STRICT, VALUES, check_strict, check_value
-from hostile_cases import Case
-from own_yard import check_own
-from small_databases import GOLD, MIB, check_hostile, pids, score_one, state_of
 from support.databases import written
+from support.engine_cases import DUCKDB, PEOPLE, STRICT, VALUES, check_strict, check_value
+from support.hostile_cases import Case
+from support.own_yard import check_own
+from support.small_databases import GOLD, MIB, check_hostile, pids, score_one, state_of
 
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.sql import (

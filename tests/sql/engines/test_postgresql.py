@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_cases import PEOPLE, POSTGRESQL, STRICT, VALUES, check_strict, check_value
-from hostile_cases import Case
-from own_yard import check_own, documents_of, own_task
-from small_databases import GOLD, MIB, check_hostile, score_one, wait_for
 from support.asking import pick
+from support.engine_cases import PEOPLE, POSTGRESQL, STRICT, VALUES, check_strict, check_value
+from support.hostile_cases import Case
+from support.own_yard import check_own, documents_of, own_task
 from support.postgres import Server, served
+from support.small_databases import GOLD, MIB, check_hostile, score_one, wait_for
 
 from lm_eval_ext.benchmarks.magnifico import own
 from lm_eval_ext.benchmarks.magnifico.records import Database

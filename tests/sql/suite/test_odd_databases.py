@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from odd_databases import ODD, write
+from support.odd_databases import ODD, write
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app

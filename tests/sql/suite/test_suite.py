@@ -5,7 +5,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -32,6 +31,7 @@ from lm_eval_ext.sql.suite import (
     read_shipped,
 )
 from lm_eval_ext.sql.suite.columns import read_domain
+from lm_eval_ext.sql.suite.files import AddedRows
 
 HARBOUR = """
 CREATE TABLE crews (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, lead INTEGER REFERENCES
@@ -216,7 +216,7 @@ def test_shipped_seeds_give_the_same_suite(
 
 
 def test_shipped_rows_make_a_populated_copy(original: Path, tmp_path: Path) -> None:
-    rows: Mapping[str, list[list[object]]] = {
+    rows: AddedRows = {
         "ships": [[5, 5, "Anna", 2, 500, "1987-09-01", "afloat", 1.5]],
         "mixed": [[9, 3, {"blob": "ff"}]],
     }

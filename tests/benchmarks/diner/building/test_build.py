@@ -15,9 +15,9 @@ from typing import Any
 
 import opencc
 import pytest
-import small_corpus as small
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import small_corpus as small
 
 from lm_eval_ext.benchmarks.diner import build as building
 from lm_eval_ext.benchmarks.diner.build import MIX, PAPER, Options, build, documents, figures, forms

@@ -3,10 +3,9 @@
 The gold there is ``SELECT count(*) FROM people``, which is 3.
 """
 
-from hostile_cases import cases
-
 from lm_eval_ext.sql import Executor
 from lm_eval_ext.sql.values import Exact
+from support.hostile_cases import cases
 
 PEOPLE = """
 CREATE TABLE people (id INTEGER PRIMARY KEY, name VARCHAR, age INTEGER, pay DOUBLE PRECISION);

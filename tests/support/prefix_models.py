@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from lm_eval.api.instance import Instance
+
 from support.families import with_bytes
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import Any
 
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM
-from support import legal, logged
 
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.results.query import ScoreQuery
+from support import legal, logged
 
 
 class Guesser(LM):

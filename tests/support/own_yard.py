@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+from lm_eval_ext.benchmarks.magnifico import load
+from lm_eval_ext.cards import cards
 from support.asking import pick
 from support.tasks import load_task
 
-from lm_eval_ext.benchmarks.magnifico import load
-from lm_eval_ext.cards import cards
-
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "magnifico_own"
 
 

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import pooch
 import pytest
 import yaml
+
 from support.web import listening
 
 ALPHA = b"first line of alpha\n" * 2200

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from hostile_cases import Case
-
 from lm_eval_ext.sql import Executor, Limits, Verdict
+from support.hostile_cases import Case
 
 MIB = 1 << 20
 
