@@ -28,7 +28,7 @@ class Candidate:
             ``fence``, ``heading``, ``correction`` or ``line``.
         words: The words that announce it.
         words_start: Their position.
-        is_denied: Whether its words deny it ("the answer is not ...") or call it an example.
+        is_dismissed: Whether its words deny it ("the answer is not ...") or call it an example.
     """
 
     text: str
@@ -36,7 +36,7 @@ class Candidate:
     source: str
     words: str = ""
     words_start: int = 0
-    is_denied: bool = False
+    is_dismissed: bool = False
 
 
 def announced_candidates(text: str, phrases: Phrases) -> list[Candidate]:
@@ -159,7 +159,7 @@ def check_candidate(text: str, candidate: Candidate, phrases: Phrases) -> Candid
     # A "not" behind the words of an announcement is left to the grammar.
     is_denied = not is_announced and phrases.denial.search(clause) is not None
     if is_denied or _has_cross(text, candidate) or phrases.example.search(clause):
-        return replace(candidate, is_denied=True)
+        return replace(candidate, is_dismissed=True)
     return candidate
 
 

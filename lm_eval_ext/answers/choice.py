@@ -94,7 +94,7 @@ class CandidateGrammar(ABC):
     def announced(self, text: str) -> Step | None:
         """Return the last announced answer, or a step that says that several are; None without."""
         for candidate in reversed(announced_candidates(text, self.phrases)):
-            if candidate.is_denied or candidate.source not in self.sources:
+            if candidate.is_dismissed or candidate.source not in self.sources:
                 continue
             answer = self.accept_candidate(candidate)
             if answer is not None:
@@ -106,7 +106,7 @@ class CandidateGrammar(ABC):
     def unannounced(self, text: str) -> Step:
         """Return the answer in a fenced block or a line, or what stands for one."""
         for block in reversed(fence_candidates(text, self.phrases)):
-            if block.is_denied:
+            if block.is_dismissed:
                 continue
             answer = self.accept_any(list(variants(block, self.phrases)))
             if answer is not None:
@@ -115,7 +115,7 @@ class CandidateGrammar(ABC):
         lines = line_candidates(without_tables(text), self.phrases)
         accepted = []
         for line in lines:
-            if line.is_denied:
+            if line.is_dismissed:
                 continue
             answer = self.accept_any(self.readings_of_line(line.text))
             if answer is not None:

@@ -29,14 +29,14 @@ class Notation:
         parses: Whether a text is an expression of the notation; a single word is none.
         is_part: Whether an expression is a proper part of another one, and so may explain it.
         is_name: Whether a text is an expression of one word.
-        loosely: What looks like an expression that does not parse; a line of it stands for the
+        lookalike: What looks like an expression that does not parse; a line of it stands for the
             answer if nothing parses.
     """
 
     parses: Callable[[str], bool]
     is_part: Callable[[str, str], bool]
     is_name: Callable[[str], bool]
-    loosely: re.Pattern[str] | None = None
+    lookalike: re.Pattern[str] | None = None
 
 
 class FormalGrammar(CandidateGrammar):
@@ -94,15 +94,15 @@ class FormalGrammar(CandidateGrammar):
         """Return a single word that is announced or alone, or a loose expression, or the text."""
         for candidate in reversed(announced_candidates(text, self.phrases)):
             name = bare(candidate.text)
-            if not candidate.is_denied and self.notation.is_name(name):
+            if not candidate.is_dismissed and self.notation.is_name(name):
                 return name
         if self.notation.is_name(bare(text)):
             return bare(text)
-        if self.notation.loosely is not None:
+        if self.notation.lookalike is not None:
             for line in text.splitlines():
                 loose = bare(line)
                 # What parses is denied here: as an answer it would be right for the wrong reason.
-                if self.notation.loosely.fullmatch(loose) and not self.notation.parses(loose):
+                if self.notation.lookalike.fullmatch(loose) and not self.notation.parses(loose):
                     return loose
         return text.strip()
 
@@ -112,7 +112,7 @@ class FormalGrammar(CandidateGrammar):
         for candidate in _candidates(text, self.phrases):
             checked = check_candidate(text, candidate, self.phrases)
             answer = self.accept_any(self._stretches(checked.text))
-            if answer is None or checked.is_denied:
+            if answer is None or checked.is_dismissed:
                 continue
             earlier = expressions.get(checked.start)
             if earlier is None or _rank(checked) > _rank(earlier.candidate):
@@ -125,9 +125,9 @@ class FormalGrammar(CandidateGrammar):
         sentence = first_sentence(line)
         clause = self.phrases.ending.split(sentence, maxsplit=1)[0]
         stretches = [line, without_remark(line), sentence, clause]
-        answer_behind = self.phrases.behind.fullmatch(sentence)
-        if answer_behind:
-            stretches.append(answer_behind["answer"])
+        announced = self.phrases.trailing_announcement.fullmatch(sentence)
+        if announced:
+            stretches.append(announced["answer"])
         return list(dict.fromkeys(stretches))
 
     def _without_explanations(self, text: str, expressions: Sequence[Accepted]) -> list[Accepted]:

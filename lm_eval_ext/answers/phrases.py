@@ -172,7 +172,7 @@ class Phrases:
         )
 
     @cached_property
-    def behind(self) -> re.Pattern[str]:
+    def trailing_announcement(self) -> re.Pattern[str]:
         """A sentence that calls what it begins with the answer: "(B) ice is the right answer".
 
         It ends there, or a reason follows; "..., but" takes it back.

@@ -79,7 +79,7 @@ def describe(files: Iterable["DataFile"]) -> Provenance:
     return Provenance(revisions, checksums)
 
 
-def describe_many(
+def describe_sources(
     folders: Collection["DataFolder"], user_checksums: Mapping[str, str] | None = None
 ) -> Provenance:
     """Return the provenance of documents from several sources, such as texts and databases.

@@ -48,7 +48,7 @@ def main() -> None:
     from lm_eval_ext.runs import servers
 
     install()
-    watch(servers.MODULE, servers.be_patient, "servers are asked as lm-eval does it")
+    watch(servers.MODULE, servers.patch_requests, "servers are asked as lm-eval does it")
     sys.argv = ["lm_eval", "run", "--config", config]
     import lm_eval.evaluator
     from lm_eval.__main__ import cli_evaluate

@@ -69,7 +69,7 @@ def is_server_failure(error: Exception) -> bool:
     return isinstance(error, (OSError, asyncio.TimeoutError, AnswerError))
 
 
-def be_patient(api_models: ModuleType) -> None:
+def patch_requests(api_models: ModuleType) -> None:
     """Change how lm-eval repeats requests and reads responses, in this process."""
     initialize = api_models.TemplateAPI.__init__
 

@@ -53,7 +53,7 @@ def evaluate(server: FailingServer, monkeypatch: pytest.MonkeyPatch) -> Evaluate
 
     monkeypatch.setattr(api_models.TemplateAPI, "__init__", api_models.TemplateAPI.__init__)
     monkeypatch.setattr(api_models, "wait_exponential", no_wait)
-    servers.be_patient(api_models)
+    servers.patch_requests(api_models)
 
     def evaluate(kind: str, *, concurrent: int = 1, **arguments: int) -> list[Answer]:
         model = LocalCompletionsAPI(
@@ -72,7 +72,7 @@ def test_a_process_of_run_changes_lm_eval_before_it_makes_a_model() -> None:
         "from lm_eval_ext._autoload import install, watch\n"
         "from lm_eval_ext.runs import servers\n"
         "install()\n"
-        "watch(servers.MODULE, servers.be_patient, '')\n"
+        "watch(servers.MODULE, servers.patch_requests, '')\n"
         "from lm_eval.models.openai_completions import LocalChatCompletion\n"
         "model = LocalChatCompletion(base_url='http://127.0.0.1:1', model='any')\n"
         "print(model.max_retries)\n"

@@ -68,9 +68,9 @@ class _QuestionGrammar(CandidateGrammar):
         subject = self.phrases.subject.match(unmarked)
         if subject:
             readings.extend(line_variants(unmarked[subject.end() :].strip(), self.phrases))
-        answer_behind = self.phrases.behind.match(unmarked)
-        if answer_behind:
-            readings.append(answer_behind["answer"])
+        announced = self.phrases.trailing_announcement.match(unmarked)
+        if announced:
+            readings.append(announced["answer"])
         return readings
 
 
@@ -224,9 +224,9 @@ class SpanGrammar(_QuestionGrammar):
         subject = self.phrases.subject.match(line)
         if subject:
             readings.append(line[subject.end() :].strip())
-        answer_behind = self.phrases.behind.match(line)
-        if answer_behind:
-            readings.append(answer_behind["answer"])
+        announced = self.phrases.trailing_announcement.match(line)
+        if announced:
+            readings.append(announced["answer"])
         return readings
 
     def choose_line(

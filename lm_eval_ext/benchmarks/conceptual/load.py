@@ -22,7 +22,7 @@ from lm_eval_ext.benchmarks.conceptual.records import DatasetName, Sample, main_
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.harness.loading import LoadingResult, TaskData, loader
-from lm_eval_ext.harness.provenance import Provenance, describe, describe_many
+from lm_eval_ext.harness.provenance import Provenance, describe, describe_sources
 from lm_eval_ext.reading import Exact
 
 
@@ -203,7 +203,7 @@ def _openbookqa(options: Options) -> Loaded:
         archive = folder.files[0].path
         files = [zipfile.Path(archive, name) for name in openbookqa.IN_ARCHIVE]
     samples = openbookqa.read(files, partial(openbookqa.roots, nlp=pipeline))
-    return samples, describe_many([folder])
+    return samples, describe_sources([folder])
 
 
 def _hotpotqa(_: Options) -> Loaded:
@@ -213,7 +213,7 @@ def _hotpotqa(_: Options) -> Loaded:
     questions = data.require_all(source, ["fullwiki"])
     annotations = data.require_all("r4c")
     samples = hotpotqa(questions.files[0].path, annotations.files[0].path)
-    return samples, describe_many([questions, annotations])
+    return samples, describe_sources([questions, annotations])
 
 
 def _is_substitute(source: str, substitute: str) -> bool:

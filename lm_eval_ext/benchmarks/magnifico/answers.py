@@ -97,7 +97,7 @@ from lm_eval_ext.benchmarks.magnifico.sql_prose import (
     has_alternative,
     is_broken_continuation,
     is_broken_query,
-    is_denied,
+    is_dismissed,
     reads_as_sql,
 )
 from lm_eval_ext.benchmarks.magnifico.sql_text import QuerySpan, parses, query_at
@@ -213,7 +213,7 @@ def _candidate(span: QuerySpan) -> QuerySpan | None:
     if inner is None and span.prose and span.text[span.start] == "(":
         return None
     candidate = inner or span
-    return None if is_denied(candidate) else candidate
+    return None if is_dismissed(candidate) else candidate
 
 
 def _last_resort(turns: Sequence[_Turn], doubtful: Sequence[QuerySpan]) -> Step:

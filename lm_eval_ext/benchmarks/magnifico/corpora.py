@@ -27,7 +27,7 @@ from lm_eval_ext.benchmarks.magnifico.records import (
     rows_of,
 )
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.harness.provenance import NOTHING, Provenance, describe_embedded, describe_many
+from lm_eval_ext.harness.provenance import NOTHING, Provenance, describe_embedded, describe_sources
 from lm_eval_ext.reading import embedded
 from lm_eval_ext.sql import Databases, sqlite_path
 from lm_eval_ext.text import one_line
@@ -87,7 +87,7 @@ class SourcedCorpus:
         return self.texts.joined(self.databases)
 
 
-def find(name: CorpusName, *, databases: str | None, examples: str | None) -> SourcedCorpus:
+def load_corpus(name: CorpusName, *, databases: str | None, examples: str | None) -> SourcedCorpus:
     """Load a corpus with its databases.
 
     Args:
@@ -122,7 +122,7 @@ def _users_own(file: Path, databases: str) -> SourcedCorpus:
     digests = {"examples": sha256_of(file), "databases": own.digest(corpus.databases)}
     if corpus.dialogues:
         digests["dialogues"] = own.digest_of_dialogues(corpus)
-    return SourcedCorpus(corpus, describe_many([], user_checksums=digests))
+    return SourcedCorpus(corpus, describe_sources([], user_checksums=digests))
 
 
 def _published(databases: str | None) -> SourcedCorpus:
@@ -131,12 +131,12 @@ def _published(databases: str | None) -> SourcedCorpus:
     if databases is None:
         folder = data.require_all(DATABASES)
         by_id = _databases_in(folder.path, corpus)
-        database_provenance = describe_many([folder])
+        database_provenance = describe_sources([folder])
     else:
         by_id = _databases_in(Path(databases).expanduser(), corpus)
-        database_provenance = describe_many([], user_checksums={"databases": own.digest(by_id)})
+        database_provenance = describe_sources([], user_checksums={"databases": own.digest(by_id)})
     corpus = replace(corpus, databases=by_id)
-    return SourcedCorpus(corpus, describe_many([texts]), database_provenance)
+    return SourcedCorpus(corpus, describe_sources([texts]), database_provenance)
 
 
 def add_dialogues(sourced: SourcedCorpus) -> SourcedCorpus:
@@ -147,7 +147,7 @@ def add_dialogues(sourced: SourcedCorpus) -> SourcedCorpus:
     """
     folder = data.require_all(DIALOGUES)
     corpus = replace(sourced.corpus, dialogues=read_dialogues(folder.path))
-    return replace(sourced, corpus=corpus, texts=sourced.texts.joined(describe_many([folder])))
+    return replace(sourced, corpus=corpus, texts=sourced.texts.joined(describe_sources([folder])))
 
 
 def add_descriptions(sourced: SourcedCorpus) -> SourcedCorpus:
@@ -159,7 +159,7 @@ def add_descriptions(sourced: SourcedCorpus) -> SourcedCorpus:
     folder = data.require_all(MAPPINGS)
     (file,) = folder.files
     corpus = replace(sourced.corpus, descriptions=descriptions_in(file.path))
-    return replace(sourced, corpus=corpus, texts=sourced.texts.joined(describe_many([folder])))
+    return replace(sourced, corpus=corpus, texts=sourced.texts.joined(describe_sources([folder])))
 
 
 def _databases_in(folder: Path, corpus: Corpus) -> Mapping[str, Database]:

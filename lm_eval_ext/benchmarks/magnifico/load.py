@@ -171,7 +171,7 @@ def prepared(setting: Setting) -> PreparedCorpus:
 @lru_cache(maxsize=4)
 def _with_databases(source: CorpusSource) -> PreparedCorpus:
     """Load examples and databases, which all tasks of a corpus share."""
-    sourced = corpora.find(source.name, databases=source.databases, examples=source.file)
+    sourced = corpora.load_corpus(source.name, databases=source.databases, examples=source.file)
     corpus = sourced.corpus
     scoring = scoring_databases(corpus, source.name, source.rows)
     blocks = {db_id: prompt.schema(database) for db_id, database in corpus.databases.items()}

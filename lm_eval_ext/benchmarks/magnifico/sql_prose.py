@@ -271,7 +271,7 @@ _MAX_LEAD: Final = 120
 """Characters before a query among which a denial or an example is looked for."""
 
 
-def is_denied(span: QuerySpan) -> bool:
+def is_dismissed(span: QuerySpan) -> bool:
     """Return whether the words right before a query deny it, or call it an example."""
     text_before = span.text[max(0, span.start - _MAX_LEAD) : span.start]
     return bool(_DENIED.search(text_before) or _EXAMPLE.search(text_before))

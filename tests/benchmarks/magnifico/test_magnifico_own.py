@@ -166,7 +166,7 @@ def test_the_signature_sees_the_dialogue(tmp_path: Path, database: Path) -> None
     checksums = set()
     for text in (TALK, TALK.replace("Hello", "Hi"), TALK):
         (tmp_path / "talk.txt").write_text(text, encoding="utf-8")
-        sourced = corpora.find("own", databases=str(database), examples=str(file))
+        sourced = corpora.load_corpus("own", databases=str(database), examples=str(file))
         checksums.add(sourced.provenance.checksums["own dialogues"])
     assert len(checksums) == 2
 
