@@ -31,7 +31,7 @@ def test_sub_databases_have_fewer_rows_and_whole_foreign_keys(tmp_path: Path) ->
     original = written(tmp_path / "library.sqlite", LIBRARY)
     sub_databases = make_sub_databases(original, tmp_path / "sub", 8)
     counts = set()
-    for name in sub_databases.databases:
+    for name in sub_databases.names:
         with closing(sqlite3.connect(sub_databases.path(name))) as connection:
             orphans = connection.execute(
                 "SELECT count(*) FROM book WHERE author NOT IN (SELECT id FROM author)"
@@ -46,7 +46,7 @@ def test_sub_databases_have_fewer_rows_and_whole_foreign_keys(tmp_path: Path) ->
     assert max(counts) < 40
     assert max(counts) > 0
     again = make_sub_databases(original, tmp_path / "again", 8)
-    for name in again.databases:
+    for name in again.names:
         assert again.path(name).read_bytes() == sub_databases.path(name).read_bytes(), name
 
 
@@ -67,7 +67,7 @@ def test_a_foreign_key_of_two_columns_stays_whole(tmp_path: Path) -> None:
     original = written(tmp_path / "plan.sqlite", PLAN)
     sub_databases = make_sub_databases(original, tmp_path / "sub", 8)
     counts = set()
-    for name in sub_databases.databases:
+    for name in sub_databases.names:
         with closing(sqlite3.connect(sub_databases.path(name))) as connection:
             for table in ("note", "task"):
                 rows = connection.execute(f"SELECT count(*) FROM {table}").fetchone()

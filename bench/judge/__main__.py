@@ -74,7 +74,7 @@ def main() -> None:
     all_cases, all_flaws = measured(suites, golds, recorded(databases), options.share)
     names: set[str] = set()
     for suite in suites.values():
-        names.update(suite.databases)
+        names.update(suite.names)
     misjudged = [case for case in all_cases if case.misjudged({"", *names})]
     kinds = Counter[str]()
     for case in misjudged:
@@ -226,14 +226,14 @@ def pack(suites: Iterable[Suite]) -> str:
     """Return the text of a file of seeds: no row and no gold, one line per gold."""
     entries = {}
     for suite in sorted(suites, key=lambda suite: suite.db_id):
-        numbers = {name: number for number, name in enumerate(suite.databases)}
+        numbers = {name: number for number, name in enumerate(suite.names)}
         judges = {}
         for gold, names in suite.judges.items():
             judges[gold] = [numbers[name] for name in names]
         entries[suite.key] = {
             "database": suite.db_id,
             "seeds": [list(seed) for seed in suite.seeds],
-            "hashes": short_hashes(suite.databases),
+            "hashes": short_hashes(suite.content_hashes),
             "golds": judges,
         }
     return as_text(entries)

@@ -110,7 +110,7 @@ def _judged_cases(
 ) -> Iterator[Case]:
     """Yield queries beside a gold with the databases on which each is wrong."""
     expected = {"": judge.runners[""].expected(gold, "reference")}
-    for name in suite.judging(gold):
+    for name in suite.judges_of(gold):
         expected[name] = judge.runners[name].expected(gold, "sets")
     for query in queries:
         wrong_on = []

@@ -7,7 +7,6 @@ differ from the gold on one of them.
 import random
 import shutil
 import sqlite3
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,13 +35,7 @@ class SubDatabases:
     count: int
 
     @property
-    def databases(self) -> Mapping[str, str]:
-        """Their names by themselves: the content of each follows from its name."""
-        names = self._names()
-        return dict(zip(names, names, strict=True))
-
-    @property
-    def content(self) -> str:
+    def digest(self) -> str:
         """A text that identifies all of them, given the original."""
         return f"sub-databases:{self.count}"
 
@@ -50,11 +43,13 @@ class SubDatabases:
         """Return the file of a database."""
         return self.folder / f"{name}.sqlite"
 
-    def judging(self, _gold: str) -> tuple[str, ...]:
-        """Return all databases: each may judge every gold."""
-        return self._names()
+    def judges_of(self, _gold: str) -> tuple[str, ...]:
+        """Return the names of all databases: each may judge every gold."""
+        return self.names
 
-    def _names(self) -> tuple[str, ...]:
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all databases."""
         return tuple(f"sub-{number}" for number in range(self.count))
 
 
@@ -97,7 +92,7 @@ def make_sub_databases(original: Path, folder: Path, count: int) -> SubDatabases
     """
     folder.mkdir(parents=True)
     sub_databases = SubDatabases(folder, count)
-    for name in sub_databases.databases:
+    for name in sub_databases.names:
         path = sub_databases.path(name)
         shutil.copyfile(original, path)
         path.chmod(0o644)

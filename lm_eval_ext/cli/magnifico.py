@@ -72,7 +72,7 @@ def _sizes(suites: "Mapping[str, Suite]") -> str:
     database_count = 0
     unsuited_golds = 0
     for suite in suites.values():
-        database_count += len(suite.databases)
+        database_count += len(suite.names)
         unsuited_golds += sum(not names for names in suite.judges.values())
     return (
         f"{len(suites)} suites of {database_count:,} databases; {unsuited_golds:,} golds are "

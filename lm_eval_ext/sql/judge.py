@@ -33,17 +33,13 @@ class SuiteDatabases(Protocol):
     """The parts of a suite that the judge needs; :class:`lm_eval_ext.sql.suite.Suite` has it."""
 
     @property
-    def databases(self) -> Mapping[str, str]:
-        """The hash of each database's content, by the database's name."""
-
-    @property
-    def content(self) -> str:
+    def digest(self) -> str:
         """A hash of all rows, and of which database judges which gold."""
 
     def path(self, name: str) -> Path:
         """Return the file of a database."""
 
-    def judging(self, gold: str) -> tuple[str, ...]:
+    def judges_of(self, gold: str) -> tuple[str, ...]:
         """Return the names of the databases that may judge a gold, in the order to run them."""
 
 
@@ -192,8 +188,8 @@ class SqlJudge:
         """
         if not self._suites:
             return self.semantics.signature
-        contents = [[db_id, suite.content] for db_id, suite in sorted(self._suites.items())]
-        digest = sha256_of_json(contents)[:_HASH_LENGTH]
+        digests = [[db_id, suite.digest] for db_id, suite in sorted(self._suites.items())]
+        digest = sha256_of_json(digests)[:_HASH_LENGTH]
         return f"{self.semantics.signature}|suites:{self.suite_semantics.signature},{digest}"
 
     def judge_all(
@@ -219,7 +215,7 @@ class SqlJudge:
         batch = [Prediction(*prediction) for prediction in predictions]
         cases: dict[Prediction, _Case] = {}
         for prediction in sorted(set(batch)):  # a worker stays with a database
-            cases[prediction] = _Case(prediction, (ORIGINAL, *self._judging(prediction)))
+            cases[prediction] = _Case(prediction, (ORIGINAL, *self._suite_judges(prediction)))
         waiting = list(cases.values())
         step = 0
         while waiting:
@@ -318,11 +314,12 @@ class SqlJudge:
         for case, verdict in zip(cases, bar, strict=True):
             case.verdicts.append(verdict)
 
-    def _judging(self, prediction: Prediction) -> tuple[str, ...]:
+    def _suite_judges(self, prediction: Prediction) -> tuple[str, ...]:
+        """Return the names of the databases of its suite that may judge a prediction."""
         suite = self._suites.get(prediction.db_id.casefold())
         if suite is None:
             return ()
-        return suite.judging(prediction.gold)
+        return suite.judges_of(prediction.gold)
 
     def _semantics_on(self, step: int) -> Semantics:
         """Return the rule on the database of a step; the first one is the original."""

@@ -136,7 +136,7 @@ def _complete(suite: Suite) -> Suite:
     Raises:
         DataError: One is missing.
     """
-    for name in suite.databases:
+    for name in suite.names:
         if not suite.path(name).is_file():
             raise DataError(f"{suite.path(name)}: this file of the suite is missing")
     return suite
@@ -243,7 +243,7 @@ def _uncovered(
         if gold_id(prediction.gold) not in suite.judges:
             unknown.add(gold)
             unknown_rows += 1
-        elif not suite.judging(prediction.gold):
+        elif not suite.judges_of(prediction.gold):
             alone.add(gold)
     remarks = []
     if unknown and not built:  # a gold that does not run is in no suite

@@ -143,7 +143,7 @@ def test_shipped_suites_judge_both_ways(real_data: Path, tmp_path: Path) -> None
     wrong = "SELECT count(*) FROM student"
     chosen = {gold: {wrong: "recorded"} for gold in golds if not zlib.crc32(gold.encode()) % 4}
     all_cases = list(cases(path, suite, original, chosen))
-    databases = {"", *suite.databases}
+    databases = {"", *suite.names}
     misjudged = [case for case in all_cases if case.misjudged(databases) and case.differs]
     assert not [case for case in misjudged if case.is_right]
     assert share_of_golds(misjudged, all_cases, "mutant") <= 0.2

@@ -1,6 +1,6 @@
 """The judge: which database decides, by which rule, and why."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,15 +23,15 @@ class TwoDatabases:
     """A suite of two databases, of which each judges every gold."""
 
     folder: Path
-    databases: Mapping[str, str]
-    content: str = "the hash of all rows"
+    names: tuple[str, ...]
+    digest: str = "the hash of all rows"
 
     def path(self, name: str) -> Path:
         return self.folder / f"{name}.sqlite"
 
-    def judging(self, gold: str) -> tuple[str, ...]:
+    def judges_of(self, gold: str) -> tuple[str, ...]:
         assert gold
-        return tuple(self.databases)
+        return self.names
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def judge(folder: Path) -> Iterator[SqlJudge]:
-    suite = TwoDatabases(folder, {"small-0": "a", "small-1": "b"})
+    suite = TwoDatabases(folder, ("small-0", "small-1"))
     with SqlJudge(
         folder / "originals", suites={"staff": suite}, workers=1, limits=PATIENT
     ) as judge:
@@ -118,7 +118,7 @@ def test_a_suite_database_with_a_broken_gold_decides_nothing(folder: Path, tmp_p
     """The verdict is that of the other databases."""
     written(tmp_path / "small-0.sqlite", "CREATE TABLE staff (id)")
     written(tmp_path / "small-1.sqlite", ONE_MORE)
-    suite = TwoDatabases(tmp_path, {"small-0": "a", "small-1": "b"})
+    suite = TwoDatabases(tmp_path, ("small-0", "small-1"))
     predictions = [
         Prediction("staff", GOLD, "SELECT name FROM staff WHERE pay >= 11"),
         Prediction("staff", GOLD, "SELECT name FROM staff WHERE pay = 20"),

@@ -22,7 +22,7 @@ from lm_eval_ext.harness.provenance import (
     Provenance,
     describe,
     describe_embedded,
-    describe_many,
+    describe_sources,
 )
 from lm_eval_ext.reading import Exact
 
@@ -88,7 +88,7 @@ class Recipes(Exact):
             provenance = describe_embedded("diner_mini", sha256_of(data))
         else:
             checksums = {f"{path.stem} recipes": sha256_of(path) for path in (data, glossary)}
-            provenance = describe_many([], checksums)
+            provenance = describe_sources([], checksums)
         return _read(data, glossary, provenance.sha256), provenance
 
 

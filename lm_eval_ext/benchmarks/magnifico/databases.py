@@ -80,8 +80,8 @@ class ScoringDatabases:
     @property
     def signature(self) -> str:
         """The version of the rows, and a hash of all suites."""
-        contents = [[db_id, suite.content] for db_id, suite in sorted(self.suites.items())]
-        return f"{self.rows},{sha256_of_json(contents)[:_DIGEST_CHARACTERS]}"
+        digests = [[db_id, suite.digest] for db_id, suite in sorted(self.suites.items())]
+        return f"{self.rows},{sha256_of_json(digests)[:_DIGEST_CHARACTERS]}"
 
 
 def scoring_databases(corpus: Corpus, name: CorpusName, rows: SuiteRows) -> ScoringDatabases:
@@ -107,7 +107,7 @@ def scoring_databases(corpus: Corpus, name: CorpusName, rows: SuiteRows) -> Scor
     shipped = read_shipped(_SHIPPED_FOLDERS.get(name), _SHIPPED_SUFFIXES[rows])
     jobs = {db_id: (corpus.databases[db_id].path, golds[db_id]) for db_id in golds}
     suites = _build_suites(jobs, _suites_folder(jobs, name, rows, shipped), shipped)
-    if rows == "v2" and any({*suite.databases} != {COPY} for suite in suites.values()):
+    if rows == "v2" and any({*suite.names} != {COPY} for suite in suites.values()):
         raise OptionError(
             "magnifico_populated=v2 is for the published examples and magnifico_mini with their "
             "own databases, with which rows of version 2 ship; leave it out"

@@ -120,7 +120,7 @@ def examine(golds_by_database: GoldsByDatabase, suites: Mapping[str, Suite]) -> 
                 missed = _missed_kinds(gold, mutants, runners)
                 golds["run"] += 1
                 golds["mutants"] += len(mutants)
-                if not suite.judging(gold):
+                if not suite.judges_of(gold):
                     golds["alone"] += 1
                 if missed:
                     golds["missed"] += 1

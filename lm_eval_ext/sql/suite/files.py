@@ -42,8 +42,10 @@ class Suite:
         db_id: The database's id in lower case; the folder's name.
         folder: The folder of suites.
         key: A hash of all that decides about it.
-        databases: The content's hash by the database's name, in the order in which they are asked.
-        judges: By :func:`gold_id`, for golds that run: the databases that may judge it.
+        content_hashes: The hash of each database's content by its name, in the order in which the
+            databases judge.
+        judges: The names of the databases that may judge a gold, by :func:`gold_id`; only of golds
+            that run.
         seeds: The seeds of its small databases.
         excluded: Why tables are not in the small databases, by name.
         original: SHA-256 of the original's file; "" in suites that do not record it.
@@ -52,26 +54,31 @@ class Suite:
     db_id: str
     folder: Path
     key: str
-    databases: Mapping[str, str]
+    content_hashes: Mapping[str, str]
     judges: Mapping[str, Sequence[str]]
     seeds: Sequence[Seed]
     excluded: Mapping[str, str] = field(default_factory=dict)
     original: str = ""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its databases, in the order in which they judge."""
+        return tuple(self.content_hashes)
+
     @cached_property
-    def content(self) -> str:
+    def digest(self) -> str:
         """A hash of all rows, and of which golds they judge by which rule."""
         # Fixed names: semantics that are added later must not change the hashes of suites.
         rules = [SEMANTICS[name].suite_rule for name in ("reference", "strict", "sets")]
         rule = rules, SEMANTICS["sets"].version
         version = SUITE_VERSION if self.seeds else COPY_VERSION
-        return sha256_of_json([version, rule, self.databases, self.judges])
+        return sha256_of_json([version, rule, self.content_hashes, self.judges])
 
     def path(self, name: str) -> Path:
         """Return the file of one of its databases."""
         return self.folder / self.db_id / _file_name(self.db_id, name)
 
-    def judging(self, gold: str) -> tuple[str, ...]:
+    def judges_of(self, gold: str) -> tuple[str, ...]:
         """Return the names of the databases that may judge a gold."""
         return tuple(self.judges.get(gold_id(gold), ()))
 
@@ -95,7 +102,7 @@ def read(folder: Path, db_id: str) -> Suite:
                 db_id=db_id,
                 folder=folder,
                 key=record["key"],
-                databases=record["databases"],
+                content_hashes=record["databases"],
                 judges=record["golds"],
                 seeds=_read_seeds(record["seeds"]),
                 excluded=record.get("excluded", {}),
@@ -226,9 +233,9 @@ def complete_suite(folder: Path, db_id: str, key: str, seeds: ShippedSeeds | Non
         return None
     if suite.key != key:
         return None
-    if seeds is not None and short_hashes(suite.databases) != list(seeds.hashes):
+    if seeds is not None and short_hashes(suite.content_hashes) != list(seeds.hashes):
         return None
-    if not all(suite.path(name).is_file() for name in suite.databases):
+    if not all(suite.path(name).is_file() for name in suite.names):
         return None
     return suite
 

@@ -312,7 +312,7 @@ class SuiteRunners:
     def __init__(self, suite: Suite, original: Path) -> None:
         self._suite = suite
         self.runners = {"": Runner(in_memory(original))}
-        for name in suite.databases:
+        for name in suite.names:
             self.runners[name] = Runner(in_memory(suite.path(name)))
         self._expected: dict[tuple[str, str], Expected | None] = {}
 
@@ -321,7 +321,7 @@ class SuiteRunners:
 
         "original" is the original. The order of rows counts there only.
         """
-        for name in ("", *self._suite.judging(gold)):
+        for name in ("", *self._suite.judges_of(gold)):
             expected = self._expected_on(name, gold)
             if expected is None or not self.runners[name].agrees(expected, sql):
                 return name or "original"

@@ -100,7 +100,7 @@ def test_populated_metrics_rest_on_suites(kept_cache: Path) -> None:
     for name, semantics in SEMANTICS.items():
         assert scoring.suite_semantics(name) == semantics.suite_rule
     db_id, query = prepared().corpus.examples[0].gold
-    assert len(scoring.suites[db_id].judging(query)) > 3
+    assert len(scoring.suites[db_id].judges_of(query)) > 3
 
 
 def test_version_2_judges_by_one_copy(kept_cache: Path) -> None:
@@ -108,11 +108,11 @@ def test_version_2_judges_by_one_copy(kept_cache: Path) -> None:
     scoring = prepared(magnifico_populated="v2").scoring
     assert scoring.signature.startswith("v2,")
     for suite in scoring.suites.values():
-        assert set(suite.databases) == {COPY}
+        assert set(suite.names) == {COPY}
     for name in SEMANTICS:
         assert scoring.suite_semantics(name) == name
     db_id, query = prepared().corpus.examples[0].gold
-    assert list(scoring.suites[db_id].judging(query)) == [COPY]
+    assert list(scoring.suites[db_id].judges_of(query)) == [COPY]
 
 
 def test_version_1_is_gone() -> None:

@@ -37,7 +37,7 @@ def test_a_database_with_one_odd_thing(name: str, tmp_path: Path) -> None:
     assert listing(tmp_path / "databases") == before
     assert sorted(suite.excluded) == sorted(database.excluded)
     assert len(suite.judges) == 1, "the gold runs on the original"
-    assert bool(suite.judging(database.gold)) == (database.outcome == "suite")
+    assert bool(suite.judges_of(database.gold)) == (database.outcome == "suite")
     judge = SuiteRunners(suite, file)
     assert judge.wrong_on(database.gold, database.gold) is None
     judge.close()

@@ -124,10 +124,10 @@ def opened(suite: Suite, name: str) -> sqlite3.Connection:
 
 
 def test_several_databases_judge_each_gold_that_runs(harbour_suite: Suite) -> None:
-    assert len(harbour_suite.databases) >= suites.build.RANDOM_SEEDS
+    assert len(harbour_suite.names) >= suites.build.RANDOM_SEEDS
     assert set(harbour_suite.judges) == {gold_id(gold) for gold in GOLDS if gold != GOLDS[7]}
-    assert min(len(harbour_suite.judging(gold)) for gold in GOLDS if gold != GOLDS[7]) > 1
-    assert harbour_suite.judging(GOLDS[7]) == ()
+    assert min(len(harbour_suite.judges_of(gold)) for gold in GOLDS if gold != GOLDS[7]) > 1
+    assert harbour_suite.judges_of(GOLDS[7]) == ()
 
 
 def test_mistakes_are_wrong_and_right_queries_right(harbour_suite: Suite, original: Path) -> None:
@@ -154,7 +154,7 @@ def test_rows_keep_to_the_originals_rules(harbour_suite: Suite, original: Path) 
             if not table.view
             for column in table.columns
         }
-    for name in harbour_suite.databases:
+    for name in harbour_suite.names:
         with closing(opened(harbour_suite, name)) as connection:
             assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -175,7 +175,7 @@ def test_a_suite_is_found_complete_and_made_anew_when_it_is_not(
     assert file.stat().st_mtime_ns == before
     file.unlink()
     again = populate("harbour", original, GOLDS, harbour_suite.folder)
-    assert again.content == harbour_suite.content
+    assert again.digest == harbour_suite.digest
     assert file.is_file()
     assert (
         populate("harbour", original, GOLDS[:3], harbour_suite.folder.parent / "fewer").key
@@ -186,14 +186,14 @@ def test_a_suite_is_found_complete_and_made_anew_when_it_is_not(
 def test_rows_do_not_depend_on_hashes(harbour_suite: Suite, original: Path, tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from lm_eval_ext.sql.suite import populate;"
-        "print(populate('harbour', Path(sys.argv[1]), sys.argv[3:], Path(sys.argv[2])).content)"
+        "print(populate('harbour', Path(sys.argv[1]), sys.argv[3:], Path(sys.argv[2])).digest)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(original), str(tmp_path), *GOLDS],
         env={**os.environ, "PYTHONHASHSEED": "7"},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert done.stdout.strip() == harbour_suite.content
+    assert done.stdout.strip() == harbour_suite.digest
 
 
 def test_shipped_seeds_give_the_same_suite(
@@ -203,7 +203,10 @@ def test_shipped_seeds_give_the_same_suite(
     file.write_text(pack([harbour_suite]))
     assert not any(gold in file.read_text() for gold in GOLDS)
     again = populate("harbour", original, GOLDS, tmp_path / "a", read_shipped(tmp_path))
-    assert (again.content, again.databases) == (harbour_suite.content, harbour_suite.databases)
+    assert (again.digest, again.content_hashes) == (
+        harbour_suite.digest,
+        harbour_suite.content_hashes,
+    )
     assert "anew" not in caplog.text
     # Another version of SQLite or sqlglot gives other rows: they are checked anew.
     noted = json.loads(file.read_text())
@@ -211,7 +214,7 @@ def test_shipped_seeds_give_the_same_suite(
     file.write_text(json.dumps(noted))
     with caplog.at_level("INFO"):
         rebuilt = populate("harbour", original, GOLDS, tmp_path / "b", read_shipped(tmp_path))
-    assert rebuilt.content == harbour_suite.content
+    assert rebuilt.digest == harbour_suite.digest
     assert caplog.text.count("checks run anew") == 1
 
 
@@ -221,8 +224,8 @@ def test_shipped_rows_make_a_populated_copy(original: Path, tmp_path: Path) -> N
         "mixed": [[9, 3, {"blob": "ff"}]],
     }
     suite = populate("harbour", original, GOLDS, tmp_path, Shipped({sha256_of(original): rows}, {}))
-    assert next(iter(suite.databases)) == COPY
-    assert COPY in suite.judging(GOLDS[0])
+    assert suite.names[0] == COPY
+    assert COPY in suite.judges_of(GOLDS[0])
     assert suite.path(COPY).name == "harbour.sqlite"
     with closing(opened(suite, COPY)) as connection:
         assert connection.execute("SELECT b FROM mixed WHERE rowid = 9").fetchone() == (b"\xff",)

@@ -86,7 +86,7 @@ def suite(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Suite:
 def test_gold_has_rows_in_some_small_database(suite: Suite, original: Path, case: str) -> None:
     gold, _ = SLIPS[case]
     with closing(SuiteRunners(suite, original)) as runners:
-        results = [runners.runners[name].run(gold) for name in suite.judging(gold)]
+        results = [runners.runners[name].run(gold) for name in suite.judges_of(gold)]
     counted = [result for result in results if isinstance(result, Rows)]
     assert any(row[0] for result in counted for row in result.rows)
 
