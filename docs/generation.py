@@ -25,7 +25,7 @@ from support.generated import built, lexicon_of  # noqa: E402
 
 from lm_eval_ext.atomic import atomic_text  # noqa: E402
 from lm_eval_ext.benchmarks.magnifico.generate import folder  # noqa: E402
-from lm_eval_ext.benchmarks.magnifico.generate.make import refused  # noqa: E402
+from lm_eval_ext.benchmarks.magnifico.generate.make import refusal_reasons  # noqa: E402
 from lm_eval_ext.errors import DataError  # noqa: E402
 
 FILE = Path(__file__).with_suffix(".csv")
@@ -64,7 +64,7 @@ def measured(name: str, questions: int, seed: int) -> list[object]:
         seconds = time.process_time() - start
         with (output / folder.EXAMPLES).open(encoding="utf-8", newline="") as lines:
             rows = list(csv.DictReader(lines, delimiter="\t"))
-        lost = refused(output / f"{name}.sqlite", sorted({row["query"] for row in rows}))
+        lost = refusal_reasons(output / f"{name}.sqlite", sorted({row["query"] for row in rows}))
         if lost:
             sys.exit(f"{name}: {lost}")
     dropped = [made.dropped.get(reason, 0) for reason in REASONS]

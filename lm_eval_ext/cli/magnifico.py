@@ -108,7 +108,7 @@ def generate(
         _, report = folder.generate(
             database, out, seed=seed, questions=questions, lexicon=lexicon, progress=bar.update
         )
-    typer.echo(folder.as_text(report))
-    task = folder.task_of(report["database"]["name"])
+    typer.echo(folder.report_text(report))
+    task = folder.task_name(report["database"]["name"])
     include_path = shlex.quote(str(out))
     typer.echo(f"Ask them: lm_eval --include_path {include_path} --tasks {task} --model hf ...")

@@ -24,7 +24,7 @@ from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import own
 from lm_eval_ext.benchmarks.magnifico.generate import folder, profile
 from lm_eval_ext.benchmarks.magnifico.generate.draw import meanings_of
-from lm_eval_ext.benchmarks.magnifico.generate.make import SUPPORT, refused
+from lm_eval_ext.benchmarks.magnifico.generate.make import SUPPORT_PER_WORD, refusal_reasons
 from lm_eval_ext.benchmarks.magnifico.records import NOVEL
 from lm_eval_ext.cli import main
 from lm_eval_ext.errors import OptionError
@@ -64,7 +64,7 @@ def test_every_question_runs_and_contains_its_word(shop: Path) -> None:
     queries_to_ask = {row["query"] for row in rows if row["support"] != "yes"}
     assert len(queries_to_ask) == QUESTIONS
     assert not queries_to_ask & solved_queries
-    assert set(Counter(row["word"] for row in solved).values()) == {SUPPORT}
+    assert set(Counter(row["word"] for row in solved).values()) == {SUPPORT_PER_WORD}
     assert {row["form"] for row in rows} == set(NOVEL)
 
 
@@ -72,8 +72,8 @@ def test_the_suite_refuses_every_mutant(shop: Path) -> None:
     """A query that no database tells from its mutant is not passed."""
     golds = sorted({row["query"] for row in rows_of(shop)})
     tied = "SELECT name FROM (SELECT 1 AS name) WHERE 1 < 2"  # no database changes its result
-    assert refused(shop / "shop.sqlite", golds) == {}
-    assert tied in refused(shop / "shop.sqlite", [*golds, tied])
+    assert refusal_reasons(shop / "shop.sqlite", golds) == {}
+    assert tied in refusal_reasons(shop / "shop.sqlite", [*golds, tied])
 
 
 def process(database: Path, out: Path, options: str) -> int:
@@ -119,7 +119,7 @@ class Answers(LM):
 
 def evaluate(shop: Path, model: Any) -> dict[str, Any]:
     """Return the figures of the generated task."""
-    task = folder.task_of("shop")
+    task = folder.task_name("shop")
     manager = our_task_manager([str(shop)])
     results = simple_evaluate(model=model, tasks=[task], task_manager=manager, bootstrap_iters=0)
     assert results is not None
@@ -148,7 +148,7 @@ def test_the_task_file_is_evaluated(
 
 def test_two_seeds_share_no_foreign_word(shop: Path) -> None:
     """Each seed invents words of its own."""
-    shop_profile = profile.read(shop / "shop.sqlite")
+    shop_profile = profile.read_profile(shop / "shop.sqlite")
 
     def foreign_words(seed: int) -> set[str]:
         words = set()
@@ -165,8 +165,8 @@ def test_two_seeds_share_no_foreign_word(shop: Path) -> None:
 def test_a_lexicon_names_what_says_nothing(tmp_path: Path) -> None:
     """Tables with names that are no words can be asked about with a lexicon only."""
     database = built("clinic", tmp_path)
-    assert not profile.read(database).entities
-    clinic = profile.read(database, lexicon_of("clinic"))
+    assert not profile.read_profile(database).entities
+    clinic = profile.read_profile(database, lexicon_of("clinic"))
     assert [entity.plural for entity in clinic.entities.values()] == [
         "patients",
         "doctors",
@@ -177,7 +177,7 @@ def test_a_lexicon_names_what_says_nothing(tmp_path: Path) -> None:
 
 def test_a_mess_has_only_what_can_be_said(tmp_path: Path) -> None:
     """Those of many odd columns are left that a question can name."""
-    mess = profile.read(built("mess", tmp_path))
+    mess = profile.read_profile(built("mess", tmp_path))
     (orders,) = mess.entities.values()
     assert [field.phrase for field in orders.fields] == [
         "group",
@@ -211,7 +211,7 @@ def test_poor_schemas_are_warned_of(tmp_path: Path) -> None:
     A view that does not resolve is no reason to stop.
     """
     database = written(tmp_path / "made.sqlite", STAFF)
-    staff = profile.read(database)
+    staff = profile.read_profile(database)
     assert [field.phrase for field in staff.entities["group"].fields] == ["size"]
     _, report = folder.generate(database, tmp_path / "out", seed=1, questions=8)
     tiny, joins = report["warnings"]

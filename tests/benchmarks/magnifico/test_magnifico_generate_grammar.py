@@ -12,7 +12,7 @@ from support.databases import written
 from support.generated import built
 
 from lm_eval_ext.benchmarks.magnifico.generate import make, profile
-from lm_eval_ext.benchmarks.magnifico.generate.draw import Drawer, Impossible, meanings_of
+from lm_eval_ext.benchmarks.magnifico.generate.draw import Drawer, ImpossibleDraw, meanings_of
 from lm_eval_ext.benchmarks.magnifico.generate.english import grammar as words
 from lm_eval_ext.benchmarks.magnifico.generate.make import GeneratedQuestion
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Profile
@@ -20,7 +20,7 @@ from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     COUNT,
     Aggregate,
     Clause,
-    Plain,
+    ColumnTerm,
     Question,
     Top,
 )
@@ -36,10 +36,10 @@ def factory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def factory_profile(factory: Path) -> Profile:
-    return profile.read(factory)
+    return profile.read_profile(factory)
 
 
-def column(database: Profile, table: str, phrase: str, parent: str = "") -> Plain:
+def column(database: Profile, table: str, phrase: str, parent: str = "") -> ColumnTerm:
     """Return a column of a table, or of the one that a link leads to."""
     link = None
     for candidate in database.links:
@@ -47,7 +47,7 @@ def column(database: Profile, table: str, phrase: str, parent: str = "") -> Plai
             link = candidate
     fields = database.entities[parent or table].fields
     (field,) = [field for field in fields if field.phrase == phrase]
-    return Plain(field, link)
+    return ColumnTerm(field, link)
 
 
 def examples(database: Profile) -> Iterator[tuple[Question, str, str, str]]:
@@ -112,7 +112,7 @@ def trees(database: Profile, count: int) -> Iterator[tuple[Question, str, str]]:
     rng = random.Random(4)
     drawer = Drawer(database, rng)
     for kind in rng.choices(list(meanings), k=count):
-        with suppress(Impossible):
+        with suppress(ImpossibleDraw):
             yield drawer.question(kind, meanings[kind]), kind, meanings[kind].words["plausible"]
 
 
@@ -133,7 +133,7 @@ def test_every_shape_is_drawn_and_passes_the_first_check(
                 continue
             tables.add(tree.entity.table)
             shapes["link"] += any(column.link for column in tree.columns())
-            shapes["groups"] += tree.by is not None
+            shapes["groups"] += tree.group_by is not None
             shapes["top"] += tree.top is not None
             shapes["distinct"] += tree.distinct
     assert min(shapes.values()) >= 2, shapes
@@ -142,7 +142,7 @@ def test_every_shape_is_drawn_and_passes_the_first_check(
 
 def profile_of(folder: Path, script: str) -> Profile:
     """Return the profile of a database that a script makes."""
-    return profile.read(written(folder / "small.sqlite", script))
+    return profile.read_profile(written(folder / "small.sqlite", script))
 
 
 NUMBERS = """
@@ -160,8 +160,8 @@ def test_is_not_is_asked_of_columns_without_null_only(tmp_path: Path) -> None:
     columns = Counter[str]()
     for tree, _, _ in trees(clinic, 2000):
         for clause in tree.where:
-            if clause.rule == "<>" and isinstance(clause.of, Plain):
-                columns[clause.of.phrase] += 1
+            if clause.rule == "<>" and isinstance(clause.column, ColumnTerm):
+                columns[clause.column.phrase] += 1
     assert columns["grade"] > 20
     assert set(columns) == {"grade"}
 
@@ -195,8 +195,8 @@ def hospital(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def distinct_values(hospital: Path, shown: str, highest_pay: int, text: str) -> GeneratedQuestion:
     """Return a question for the different values of a column among nurses of low pay."""
-    (nurse,) = profile.read(hospital).entities.values()
-    columns = {field.phrase: Plain(field) for field in nurse.fields}
+    (nurse,) = profile.read_profile(hospital).entities.values()
+    columns = {field.phrase: ColumnTerm(field) for field in nurse.fields}
     condition = Clause("<=", columns["pay"], (highest_pay,))
     tree = Question(nurse, (columns[shown],), (condition,), distinct=True)
     return GeneratedQuestion("", tree, tree.sql(), {BASE: text})
@@ -219,14 +219,14 @@ def test_a_question_that_would_be_a_bad_one_has_a_reason(
     """DISTINCT cities of all rows come in another order through the index: that is no change."""
     question = distinct_values(hospital, shown, highest_pay, "which?")
     with closing(in_memory(hospital)) as connection:
-        maker = make.Maker(profile.read(hospital), 4, Runner(connection))
+        maker = make.Maker(profile.read_profile(hospital), 4, Runner(connection))
         assert maker.problem(question) == reason
 
 
 def test_the_text_of_another_question_is_not_asked_again(hospital: Path) -> None:
     """Two queries under one text would make one of two right answers wrong."""
     with closing(in_memory(hospital)) as connection:
-        maker = make.Maker(profile.read(hospital), 4, Runner(connection))
+        maker = make.Maker(profile.read_profile(hospital), 4, Runner(connection))
         maker.kept = [distinct_values(hospital, "city", 2, "which?")]
         same_text = distinct_values(hospital, "name", 2, "which?")
         assert maker.problem(same_text) == "another question has the same text"

@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
-from lm_eval_ext.benchmarks.magnifico.generate.english import among, grammar
+from lm_eval_ext.benchmarks.magnifico.generate.english import grammar, word_list
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Entity, Field, Profile, Role
 from lm_eval_ext.benchmarks.magnifico.generate.tree import (
     COUNT,
     Aggregate,
     Clause,
-    Plain,
+    ColumnTerm,
     Question,
     Term,
     Top,
@@ -49,16 +49,20 @@ _QUOTING = frozenset("\\\"'`;{}")
 """Characters that no value in a sentence has."""
 
 # Chances of what is drawn.
-_MAX_OF_TOP = 0.6
-_VALUE_OF_SECOND = 0.3
-_HAS_FURTHER = 0.65
+_TOP_IS_HIGHEST = 0.6
+_SHOWS_VALUE_OF_SECOND = 0.3
+_HAS_FURTHER_CONDITION = 0.65
 _FURTHER_ON_ENTITY = 0.7
 _FURTHER_ON_CHILDREN = 1 / 3
+"""The chance of a condition on the children, where there are conditions on parents as well."""
+
+# Shares of draws, added up: below the first one only names are shown, below the second one names
+# with another column, and from there on another column alone.
 _ONLY_NAMES = 1 / 2
 _NAMES_AND_MORE = 3 / 4
 
 
-class Impossible(Exception):  # noqa: N818 (caught by callers, no error)
+class ImpossibleDraw(Exception):  # noqa: N818 (no error: callers draw again)
     """A draw needs something that the database does not have; another draw may not."""
 
 
@@ -141,7 +145,7 @@ class _Result:
     """The parts of a question that decide about its result, as in :class:`.tree.Question`."""
 
     show: tuple[Term, ...]
-    by: Plain | None = None
+    group_by: ColumnTerm | None = None
     top: Top | None = None
 
 
@@ -172,25 +176,25 @@ class Drawer:
             elif expression in grammar()["groups"]:
                 yield Top(COUNT, rank=grammar()["groups"][expression])
             elif rule["of"] == "link":
-                yield from self._linked(expression, entity)
+                yield from self._link_conditions(expression, entity)
             else:
-                columns = self._columns(entity, *rule["of"].split())
+                columns = self._askable_columns(entity, *rule["of"].split())
                 yield from self._nodes_of_columns(expression, entity, columns)
 
     def _nodes_of_columns(
-        self, expression: str, entity: Entity, columns: Iterable[Plain]
+        self, expression: str, entity: Entity, columns: Iterable[ColumnTerm]
     ) -> Iterator[Node]:
         for column in columns:
             node = self._node(expression, entity, column)
             if node is not None:
                 yield node
 
-    def _node(self, expression: str, entity: Entity, column: Plain) -> Node | None:
+    def _node(self, expression: str, entity: Entity, column: ColumnTerm) -> Node | None:
         if expression in grammar()["functions"]:
             return Aggregate(expression, column)
         if expression in grammar()["ranks"]:
             return Top(column, *grammar()["ranks"][expression])
-        return self._condition(expression, entity, column)
+        return self._draw_condition(expression, entity, column)
 
     def question(self, kind: str, meaning: Meaning) -> Question:
         """Draw one question with a meaning.
@@ -199,28 +203,28 @@ class Drawer:
             Impossible: This draw led nowhere; another one may not.
         """
         if meaning.entity and meaning.node:
-            return self._about(meaning.entity, meaning.node)
+            return self._question_about(meaning.entity, meaning.node)
         entities = list(self.profile.entities.values())
         weights = [len(entity.fields) + 1 for entity in entities]
         entity = self.rng.choices(entities, weights)[0]
         node = self._pick(list(self.nodes(kind, entity)))
-        return self._about(entity, replace(node, kind=kind))
+        return self._question_about(entity, replace(node, kind=kind))
 
-    def _about(self, entity: Entity, node: Node) -> Question:
+    def _question_about(self, entity: Entity, node: Node) -> Question:
         """Draw a question in which a node stands where it can."""
         shape = self.rng.choice(grammar()["asks"][type(node).__name__].split())
         mentioned = _phrases([node])
-        result = self._result(entity, node, shape, mentioned)
+        result = self._draw_result(entity, node, shape, mentioned)
         where: tuple[Clause, ...] = (node,) if isinstance(node, Clause) else ()
-        has_further = self._happens(_HAS_FURTHER)
+        has_further = self._happens(_HAS_FURTHER_CONDITION)
         if has_further and (not where or shape in {"count", "measure", "list"}):
-            mentioned_so_far = mentioned | _phrases([*result.show, result.by, result.top])
-            where += self._further(entity, mentioned_so_far)
+            mentioned_so_far = mentioned | _phrases([*result.show, result.group_by, result.top])
+            where += self._draw_further_conditions(entity, mentioned_so_far)
         return Question(
             entity,
             result.show,
             where,
-            result.by,
+            result.group_by,
             result.top,
             distinct=shape == "different",
             style=self.rng.randrange(_STYLES),
@@ -228,129 +232,137 @@ class Drawer:
 
     # Parts of questions. ``mentioned`` are the phrases of columns that are not mentioned again.
 
-    def _result(
+    def _draw_result(
         self, entity: Entity, node: Node, shape: str, mentioned: Collection[str]
     ) -> "_Result":
         if isinstance(node, Top) and node.term == COUNT:
-            return _Result((), by=self._group(entity, mentioned), top=node)
+            return _Result((), group_by=self._draw_group_column(entity, mentioned), top=node)
         if shape == "groups":
             show = node if isinstance(node, Aggregate) else COUNT
-            return _Result((show,), by=self._group(entity, mentioned))
+            return _Result((show,), group_by=self._draw_group_column(entity, mentioned))
         if shape == "top":
-            top, shown_terms = self._top(entity, node, mentioned)
+            top, shown_terms = self._draw_top(entity, node, mentioned)
             return _Result(shown_terms, top=top)
-        return _Result(self._shown_of_all(entity, node, shape, mentioned))
+        return _Result(self._draw_shown_terms(entity, node, shape, mentioned))
 
-    def _shown_of_all(
+    def _draw_shown_terms(
         self, entity: Entity, node: Node, shape: str, mentioned: Collection[str]
     ) -> tuple[Term, ...]:
         """Draw what is shown where a question is about all rows."""
         if shape == "different":
-            columns = self._columns(entity, *_CATEGORIES, mentioned=mentioned, fewest=_MIN_GROUPS)
+            columns = self._askable_columns(
+                entity, *_CATEGORIES, mentioned=mentioned, min_distinct=_MIN_GROUPS
+            )
             return (self._pick(columns),)
         if isinstance(node, Aggregate):
             return (node,)
         if shape == "measure":
-            return (self._measure(entity, mentioned),)
+            return (self._draw_measure(entity, mentioned),)
         if shape == "list":
-            return self._shown(entity, mentioned)
+            return self._draw_shown_columns(entity, mentioned)
         return (COUNT,)
 
-    def _top(
+    def _draw_top(
         self, entity: Entity, node: Node, mentioned: Collection[str]
     ) -> tuple[Top, tuple[Term, ...]]:
         """Draw a row at a rank, and what is shown of it."""
-        amounts = self._columns(entity, *_NUMBERS, mentioned=mentioned)
+        amounts = self._askable_columns(entity, *_NUMBERS, mentioned=mentioned)
         if isinstance(node, Top):
             top = node
         else:
-            top = Top(self._pick(amounts), self._happens(_MAX_OF_TOP))
-        if top.rank > 1 and self._happens(_VALUE_OF_SECOND):
+            top = Top(self._pick(amounts), self._happens(_TOP_IS_HIGHEST))
+        if top.rank > 1 and self._happens(_SHOWS_VALUE_OF_SECOND):
             return top, (top.term,)
-        return top, self._shown(entity, {*mentioned, *_phrases([top])})
+        return top, self._draw_shown_columns(entity, {*mentioned, *_phrases([top])})
 
-    def _measure(self, entity: Entity, mentioned: Collection[str]) -> Aggregate:
+    def _draw_measure(self, entity: Entity, mentioned: Collection[str]) -> Aggregate:
         """Draw a function of a column."""
         function = self.rng.choice(list(grammar()["functions"]))
         roles = _SUMMABLE if function == "SUM" else _NUMBERS
-        return Aggregate(function, self._pick(self._columns(entity, *roles, mentioned=mentioned)))
+        columns = self._askable_columns(entity, *roles, mentioned=mentioned)
+        return Aggregate(function, self._pick(columns))
 
     def _happens(self, chance: float) -> bool:
         return self.rng.random() < chance
 
     def _pick(self, items: Sequence[ItemT]) -> ItemT:
         if not items:
-            raise Impossible
+            raise ImpossibleDraw
         return self.rng.choice(items)
 
-    def _columns(
+    def _askable_columns(
         self,
         entity: Entity,
         *roles: Role,
         mentioned: Collection[str] = (),
-        fewest: int = _MIN_DISTINCT,
-    ) -> list[Plain]:
+        min_distinct: int = _MIN_DISTINCT,
+    ) -> list[ColumnTerm]:
         """Return the columns of these roles that questions can be about."""
         columns = []
-        for field in entity.having(*roles):
-            if field.distinct < fewest or field.phrase in mentioned:
+        for field in entity.with_roles(*roles):
+            if field.distinct < min_distinct or field.phrase in mentioned:
                 continue
             has_unknown_category = field.nulls and field.role in _CATEGORIES
             # "the highest minimum salary"
-            is_extreme = field.role in _NUMBERS and among("extremes") & set(field.phrase.split())
+            names_extreme = not word_list("extremes").isdisjoint(field.phrase.split())
+            is_extreme = field.role in _NUMBERS and names_extreme
             if not has_unknown_category and not is_extreme:
-                columns.append(Plain(field))
+                columns.append(ColumnTerm(field))
         return columns
 
-    def _parent_columns(
+    def _askable_parent_columns(
         self, entity: Entity, mentioned: Collection[str], *roles: Role
-    ) -> list[Plain]:
+    ) -> list[ColumnTerm]:
         """Return columns of the tables that links lead to."""
         columns = []
         for link in self.profile.parents(entity):
             parent = self.profile.entities[link.parent]
-            for column in self._columns(parent, *roles, fewest=_MIN_GROUPS):
+            for column in self._askable_columns(parent, *roles, min_distinct=_MIN_GROUPS):
                 linked = replace(column, link=link)
                 if column.field.distinct <= _MAX_GROUPS and linked.phrase not in mentioned:
                     columns.append(linked)
         return columns
 
-    def _group(self, entity: Entity, mentioned: Collection[str]) -> Plain:
+    def _draw_group_column(self, entity: Entity, mentioned: Collection[str]) -> ColumnTerm:
         """Draw what to group by: a category of the table, or the name of what a link leads to."""
-        categories = self._columns(entity, *_CATEGORIES, mentioned=mentioned, fewest=_MIN_GROUPS)
+        categories = self._askable_columns(
+            entity, *_CATEGORIES, mentioned=mentioned, min_distinct=_MIN_GROUPS
+        )
         columns = [column for column in categories if column.field.distinct <= _MAX_GROUPS]
-        for column in self._parent_columns(entity, mentioned, "name"):
+        for column in self._askable_parent_columns(entity, mentioned, "name"):
             parent = self.profile.entities[column.field.table]
             if column.field.distinct == parent.rows:
                 columns.append(column)
         return self._pick(columns)
 
-    def _further(self, entity: Entity, mentioned: Collection[str]) -> tuple[Clause, ...]:
+    def _draw_further_conditions(
+        self, entity: Entity, mentioned: Collection[str]
+    ) -> tuple[Clause, ...]:
         """Draw a further condition on the entity, its parents or its children; maybe none."""
-        parent_columns = self._parent_columns(entity, mentioned, *_CATEGORIES, "name")
-        child_clauses = list(self._linked("linked", entity))
+        parent_columns = self._askable_parent_columns(entity, mentioned, *_CATEGORIES, "name")
+        child_clauses = list(self._link_conditions("linked", entity))
         clause: Clause | None
         if self._happens(_FURTHER_ON_ENTITY) or not (parent_columns or child_clauses):
-            clause = self._on_entity(entity, mentioned)
+            clause = self._draw_condition_on(entity, mentioned)
         elif child_clauses and (not parent_columns or self._happens(_FURTHER_ON_CHILDREN)):
             clause = self.rng.choice(child_clauses)
         else:
-            clause = self._condition("=", entity, self.rng.choice(parent_columns))
+            clause = self._draw_condition("=", entity, self.rng.choice(parent_columns))
         return (clause,) if clause else ()
 
-    def _linked(self, rule: str, entity: Entity) -> Iterator[Clause]:
+    def _link_conditions(self, rule: str, entity: Entity) -> Iterator[Clause]:
         """Yield conditions that rows of other tables refer to these."""
         for link in self.profile.children(entity):
             child = self.profile.entities[link.child]
             if rule != "linked where":
                 yield Clause(rule, link=link, child=child)
                 continue
-            for column in self._columns(child, *_CATEGORIES, fewest=_MIN_GROUPS):
-                inner = self._condition("=", child, column)
+            for column in self._askable_columns(child, *_CATEGORIES, min_distinct=_MIN_GROUPS):
+                inner = self._draw_condition("=", child, column)
                 if inner:
                     yield Clause(rule, inner=inner, link=link, child=child)
 
-    def _on_entity(self, entity: Entity, mentioned: Collection[str]) -> Clause | None:
+    def _draw_condition_on(self, entity: Entity, mentioned: Collection[str]) -> Clause | None:
         """Draw a condition on a column of the entity."""
         rules: Mapping[str, str] = grammar()["rules"]
         fields = []
@@ -361,25 +373,25 @@ class Drawer:
             return None
         field = self.rng.choice(fields)
         rule = self.rng.choice(rules[field.role].split())
-        return self._condition(rule, entity, Plain(field))
+        return self._draw_condition(rule, entity, ColumnTerm(field))
 
-    def _condition(self, rule: str, entity: Entity, column: Plain) -> Clause | None:
+    def _draw_condition(self, rule: str, entity: Entity, column: ColumnTerm) -> Clause | None:
         """Draw a condition with values of the column; None if it has no fitting ones."""
         if rule == "exceeds":
-            inner = self._on_entity(entity, {column.phrase})
+            inner = self._draw_condition_on(entity, {column.phrase})
             if inner is None or inner.rule == "or":
                 return None
             return Clause(rule, column, inner=inner)
-        values = self._condition_values(rule, column)
+        values = self._draw_values(rule, column)
         if values is None:
             return None
         return Clause(rule, column, values)
 
-    def _condition_values(self, rule: str, column: Plain) -> tuple[Value, ...] | None:
+    def _draw_values(self, rule: str, column: ColumnTerm) -> tuple[Value, ...] | None:
         """Draw the values of a condition; None if the column has no fitting ones."""
         field = column.field
         if rule in {"=", "<>", "or"}:
-            return self._named_values(rule, column)
+            return self._draw_named_values(rule, column)
         if rule == "shorter":
             lengths = sorted(len(str(value)) for value in field.values)
             return (lengths[len(lengths) // 3] + 1,)
@@ -387,11 +399,11 @@ class Drawer:
             year = int(str(self.rng.choice(field.values))[:4])
             return (f"{year}-01-01", f"{year + 1}-01-01", str(year))
         if rule in _THRESHOLD_RULES:
-            limit = self._threshold(field)
+            limit = self._draw_threshold(field)
             return None if limit is None else (limit,)
         return ()
 
-    def _named_values(self, rule: str, column: Plain) -> tuple[Value, ...] | None:
+    def _draw_named_values(self, rule: str, column: ColumnTerm) -> tuple[Value, ...] | None:
         """Draw a value, or two for "or", that a sentence can name; None if there are too few."""
         field = column.field
         nameable = [value for value in field.common[:_COMMON_VALUES] if _can_be_said(value)]
@@ -402,13 +414,16 @@ class Drawer:
             return None
         return tuple(self.rng.sample(nameable, count))
 
-    def _shown(self, entity: Entity, mentioned: Collection[str]) -> tuple[Term, ...]:
+    def _draw_shown_columns(self, entity: Entity, mentioned: Collection[str]) -> tuple[Term, ...]:
         """Draw columns to show: those that name a row, or another one beside or instead."""
-        names = [Plain(field) for field in entity.display if field.phrase not in mentioned]
+        names = []
+        for field in entity.naming_fields:
+            if field.phrase not in mentioned:
+                names.append(ColumnTerm(field))
         further = []
         for field in entity.fields:
             if field.phrase not in mentioned and field.role not in _NAME_ROLES:
-                further.append(Plain(field))
+                further.append(ColumnTerm(field))
         chance = self.rng.random()
         if names and (chance < _ONLY_NAMES or not further):
             return tuple(names)
@@ -417,7 +432,7 @@ class Drawer:
             return (*names, column)
         return (column,)
 
-    def _threshold(self, field: Field) -> Value:
+    def _draw_threshold(self, field: Field) -> Value:
         """Draw a round number, or a date; None if the column has too few values.
 
         A sixth of the values or more are on either side.

@@ -8,7 +8,7 @@ from typing import Any
 from lm_eval_ext.lexicon import is_common
 from lm_eval_ext.reading import embedded
 
-_SHORTEST = 3
+_MIN_LETTERS = 3
 """Letters of the shortest word that is taken for English, apart from a few prepositions."""
 
 _PREPOSITIONS = frozenset({"of", "to", "by"})
@@ -29,7 +29,7 @@ def grammar() -> dict[str, Any]:
 
 
 @cache
-def among(name: str) -> frozenset[str]:
+def word_list(name: str) -> frozenset[str]:
     """Return one of the file's lists of words."""
     return frozenset(grammar()["lists"][name].split())
 
@@ -50,7 +50,7 @@ def words_of(name: str) -> list[str]:
 
 def is_spoken(words: Sequence[str]) -> bool:
     """Return whether all words are common English and can be a noun phrase that a person says."""
-    if not words or among("no_noun") & {words[0], words[-1]}:
+    if not words or word_list("no_noun") & {words[0], words[-1]}:
         return False
     return all(_is_english_word(word) for word in words)
 
@@ -58,7 +58,7 @@ def is_spoken(words: Sequence[str]) -> bool:
 def _is_english_word(word: str) -> bool:
     if not (word.isalpha() and word.isascii()):
         return False
-    if len(word) < _SHORTEST and word not in _PREPOSITIONS:
+    if len(word) < _MIN_LETTERS and word not in _PREPOSITIONS:
         return False
     return is_common(word) or word in grammar()["abbreviations"].values()
 

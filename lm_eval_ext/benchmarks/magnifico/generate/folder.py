@@ -15,12 +15,13 @@ from typing import Any
 
 from lm_eval_ext.atomic import atomic_folder, sha256_of, sha256_of_text
 from lm_eval_ext.benchmarks.magnifico.generate import GRAMMAR_VERSION
-from lm_eval_ext.benchmarks.magnifico.generate.english import among
+from lm_eval_ext.benchmarks.magnifico.generate.english import word_list
 from lm_eval_ext.benchmarks.magnifico.generate.make import (
     GeneratedQuestion,
     Generation,
     Progress,
     make,
+    no_progress,
 )
 from lm_eval_ext.benchmarks.magnifico.generate.tree import Question
 from lm_eval_ext.benchmarks.magnifico.own import GENERATED, REQUIRED
@@ -31,10 +32,10 @@ from lm_eval_ext.errors import OptionError
 EXAMPLES, LEXICON = "examples.tsv", "lexicon.yml"
 """``.yml``, since lm-eval takes every ``.yaml`` file for a task."""
 
-_TINY = 30
+_SMALL_TABLE = 30
 """Rows of a table that is too small to supply most questions."""
 
-_TASK = """\
+_TASK_FILE = """\
 # Generation by lm-eval-ext magnifico generate. Paths are relative to where lm_eval is started.
 # lm_eval --include_path {folder} --tasks {task} --model ...
 class: !function lm_eval_ext.benchmarks.magnifico.task.MagnificoTask
@@ -67,10 +68,6 @@ metadata:
 """
 
 
-def _no_progress(_: int) -> None:
-    pass
-
-
 def generate(
     database: Path,
     out: Path,
@@ -78,7 +75,7 @@ def generate(
     seed: int,
     questions: int,
     lexicon: Path | None = None,
-    progress: Progress = _no_progress,
+    progress: Progress = no_progress,
 ) -> tuple[Generation, dict[str, Any]]:
     """Make a folder of examples; return them and the content of ``generated.json``.
 
@@ -163,16 +160,16 @@ class _Writer:
                 shutil.copyfile(file, copy)
 
     def _write_examples(self) -> None:
-        with (self.unfinished / EXAMPLES).open("w", encoding="utf-8", newline="") as lines:
+        with (self.unfinished / EXAMPLES).open("w", encoding="utf-8", newline="") as file:
             columns = (*REQUIRED, "form", "support")
-            table = csv.DictWriter(lines, columns, delimiter="\t", lineterminator="\n")
+            table = csv.DictWriter(file, columns, delimiter="\t", lineterminator="\n")
             table.writeheader()
             for example in self.generation.examples:
                 table.writerows(_rows(example, self.generation))
 
     def _write_task(self) -> None:
-        task = task_of(self._copy.stem)
-        text = _TASK.format(
+        task = task_name(self._copy.stem)
+        text = _TASK_FILE.format(
             folder=shlex.quote(str(self.out)),
             task=task,
             grammar=GRAMMAR_VERSION,
@@ -183,7 +180,7 @@ class _Writer:
 
     def _note(self) -> dict[str, Any]:
         """Return the content of ``generated.json``."""
-        support_count = sum(example.support for example in self.generation.examples)
+        support_count = sum(example.is_support for example in self.generation.examples)
         words: dict[str, dict[str, str]] = {}
         for kind, meaning in self.generation.meanings.items():
             words[kind] = {"meaning": meaning.text, **dict(meaning.words.items())}
@@ -196,7 +193,7 @@ class _Writer:
             "support": support_count,
             "drawn": self.generation.drawn,
             "dropped": dict(Counter(self.generation.dropped).most_common()),
-            "unsaid": dict(self.generation.profile.unsaid),
+            "unsaid": dict(self.generation.profile.not_asked),
             "warnings": list(_warnings(self.generation)),
             "words": words,
             "examples": sha256_of(self.unfinished / EXAMPLES),
@@ -218,18 +215,18 @@ def _rows(example: GeneratedQuestion, generation: Generation) -> Iterator[Mappin
             "base_question": example.texts[BASE],
             "query": example.gold,
             "form": form,
-            "support": "yes" if example.support else "",
+            "support": "yes" if example.is_support else "",
         }
 
 
 def _warnings(generation: Generation) -> Iterator[str]:
     """Yield what a user should know before the questions are asked."""
-    questions = [example.question for example in generation.examples if not example.support]
+    questions = [example.question for example in generation.examples if not example.is_support]
     tables = Counter(question.entity.table for question in questions)
     table, count = tables.most_common(1)[0]
     rows = generation.profile.entities[table].rows
     advice = "name more in a lexicon (--lexicon FILE)"
-    if rows < _TINY and 2 * count > len(questions):
+    if rows < _SMALL_TABLE and 2 * count > len(questions):
         yield (
             f"{count} of {len(questions)} questions are on {table}, a table of {rows} rows; "
             f"{advice}"
@@ -249,16 +246,16 @@ def _names_words_of_sql(question: Question) -> bool:
     names = set()
     for column in question.columns():
         names |= {column.field.table.lower(), column.field.name.lower()}
-    return not names.isdisjoint(among("keywords"))
+    return not names.isdisjoint(word_list("keywords"))
 
 
-def task_of(name: str) -> str:
+def task_name(name: str) -> str:
     """Return the name of a database's task."""
     letters = [character if character.isalnum() else "_" for character in name.lower()]
     return "magnifico_generated_" + "".join(letters)
 
 
-def as_text(note: Mapping[str, Any]) -> str:
+def report_text(note: Mapping[str, Any]) -> str:
     """Return what was made, and what was dropped by reason, in some lines.
 
     Args:

@@ -13,9 +13,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from lm_eval_ext.benchmarks.magnifico.generate import profile as profiles
-from lm_eval_ext.benchmarks.magnifico.generate.draw import Drawer, Impossible, Meaning, meanings_of
-from lm_eval_ext.benchmarks.magnifico.generate.profile import Profile
+from lm_eval_ext.benchmarks.magnifico.generate.draw import (
+    Drawer,
+    ImpossibleDraw,
+    Meaning,
+    meanings_of,
+)
+from lm_eval_ext.benchmarks.magnifico.generate.profile import Profile, read_profile
 from lm_eval_ext.benchmarks.magnifico.generate.tree import Question
 from lm_eval_ext.benchmarks.magnifico.records import BASE, Form
 from lm_eval_ext.errors import DataError
@@ -30,10 +34,10 @@ from lm_eval_ext.sql.suite.build import (
 from lm_eval_ext.sql.suite.checks import STEPS, Runner
 from lm_eval_ext.sql.values import Rows
 
-SUPPORT = 5
+SUPPORT_PER_WORD = 5
 """Solved examples of each word, as in the paper."""
 
-MOST_ROWS = 60
+MAX_ROWS = 60
 """Rows of a result that a person would ask for."""
 
 _MIN_PER_WORD = 2
@@ -41,8 +45,11 @@ _MIN_PER_WORD = 2
 _FEW_PER_WORD = 4
 """Questions that a word has where few are wanted."""
 
-_DRAWS, _ROUNDS = 150, 8
-"""Draws for one question, and rounds of draws and checks."""
+_MAX_DRAWS = 150
+"""Draws for one question."""
+
+_MAX_ROUNDS = 8
+"""Rounds of draws and checks."""
 
 _MIN_SPARE = 6
 """Questions drawn beyond those that are missing, since the suite refuses some."""
@@ -53,8 +60,8 @@ Progress = Callable[[int], object]
 """A function that is called with the number of questions made since the last call."""
 
 
-def _no_progress(_: int) -> None:
-    pass
+def no_progress(_: int) -> None:
+    """Ignore how many questions were made."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +73,14 @@ class GeneratedQuestion:
         question: Its tree.
         gold: The query.
         texts: The base question, and those with the word of a form.
-        support: Whether it is a solved example instead.
+        is_support: Whether it is a solved example instead of a question to the model.
     """
 
     kind: str
     question: Question
     gold: str
     texts: Mapping[Form, str]
-    support: bool = False
+    is_support: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ def make(
     lexicon: Path | None,
     seed: int,
     questions: int,
-    progress: Progress = _no_progress,
+    progress: Progress = no_progress,
 ) -> Generation:
     """Make the examples of a database.
 
@@ -108,7 +115,7 @@ def make(
         OptionError: There is no such lexicon.
         DataError: The database cannot be read or asked about, or has too few questions.
     """
-    profile = profiles.read(database, lexicon)
+    profile = read_profile(database, lexicon)
     if not profile.entities:
         raise DataError(
             f"{database}: nothing can be asked about it; name its tables and columns in a lexicon "
@@ -116,16 +123,16 @@ def make(
         )
     with closing(in_memory(database)) as connection:
         maker = Maker(profile, seed, Runner(connection))
-        for attempt in range(_ROUNDS):
+        for attempt in range(_MAX_ROUNDS):
             spare = max(_MIN_SPARE, questions // 2) * (attempt + 1)
             maker.fill(questions, spare, progress)
-            maker.judge(database, maker.kept)
-            kept_questions = maker.best(questions)
-            while _count(kept_questions) == questions:
-                if not maker.judge(database, kept_questions):
+            maker.drop_refused(database, maker.kept)
+            kept_questions = maker.select(questions)
+            while _count_asked(kept_questions) == questions:
+                if not maker.drop_refused(database, kept_questions):
                     return _generation(profile, maker, kept_questions)
-                kept_questions = maker.best(questions)
-    count = _count(kept_questions)
+                kept_questions = maker.select(questions)
+    count = _count_asked(kept_questions)
     problem = "no question is possible"
     if count:
         problem = (
@@ -172,7 +179,7 @@ class Maker:
         new_kinds = words - len(self._active_kinds)
         self._active_kinds += self._waiting_kinds[:new_kinds]
         self._waiting_kinds = self._waiting_kinds[new_kinds:]
-        enough = questions + words * SUPPORT + spare
+        enough = questions + words * SUPPORT_PER_WORD + spare
         while self._active_kinds and len(self.kept) < enough:
             for kind in list(self._active_kinds):
                 if self._draw(kind):
@@ -185,10 +192,10 @@ class Maker:
     def _draw(self, kind: str) -> bool:
         """Draw one question with a word and keep it; return whether there was one."""
         meaning = self.meanings[kind]
-        for _ in range(_DRAWS):
+        for _ in range(_MAX_DRAWS):
             try:
                 question = self.drawers[kind].question(kind, meaning)
-            except Impossible:
+            except ImpossibleDraw:
                 continue
             texts: dict[Form, str] = {BASE: question.words({})}
             for form, word in meaning.words.items():
@@ -207,7 +214,7 @@ class Maker:
     def problem(self, example: GeneratedQuestion) -> str | None:
         """Return why a question is not asked, by the database as it is; None if it can be."""
         question = example.question
-        result = self.runner.run(example.gold, MOST_ROWS)
+        result = self.runner.run(example.gold, MAX_ROWS)
         if not isinstance(result, Rows):
             return _FAILS
         problem = _problem_of_rows(question, result)
@@ -225,33 +232,33 @@ class Maker:
 
     def _has_rows(self, result: Rows, question: Question) -> bool:
         """Return whether a question has these rows, in any order."""
-        answer = self.runner.run(question.sql(), MOST_ROWS)
+        answer = self.runner.run(question.sql(), MAX_ROWS)
         if not isinstance(answer, Rows) or len(answer.rows) != len(result.rows):
             return False
         return can_pair_all(result.rows, answer.rows)
 
-    def judge(self, database: Path, examples: Sequence[GeneratedQuestion]) -> bool:
-        """Drop what the test suite for these questions refuses; return whether there was any."""
-        reasons = refused(database, [example.gold for example in examples])
+    def drop_refused(self, database: Path, examples: Sequence[GeneratedQuestion]) -> bool:
+        """Drop what the test suite for these questions refuses; return whether anything was."""
+        reasons = refusal_reasons(database, [example.gold for example in examples])
         self.dropped.update(reasons.values())
         self.kept = [example for example in self.kept if example.gold not in reasons]
         return bool(reasons)
 
-    def best(self, questions: int) -> list[GeneratedQuestion]:
+    def select(self, questions: int) -> list[GeneratedQuestion]:
         """Return at most so many questions on words with enough of them, and solved examples."""
         by_kind: dict[str, list[GeneratedQuestion]] = defaultdict(list)
         for example in self.kept:
             by_kind[example.kind].append(example)
         support_golds: set[str] = set()
         for examples in by_kind.values():
-            first_support = max(_MIN_PER_WORD, len(examples) - SUPPORT)
+            first_support = max(_MIN_PER_WORD, len(examples) - SUPPORT_PER_WORD)
             support_golds.update(example.gold for example in examples[first_support:])
         usable = [example for example in self.kept if len(by_kind[example.kind]) > _MIN_PER_WORD]
         chosen = [example for example in usable if example.gold not in support_golds][:questions]
         asked_kinds = {example.kind for example in chosen}
         for example in usable:
             if example.gold in support_golds and example.kind in asked_kinds:
-                chosen.append(replace(example, support=True))
+                chosen.append(replace(example, is_support=True))
         return chosen
 
 
@@ -262,9 +269,9 @@ def _problem_of_rows(question: Question, result: Rows) -> str | None:
         return "empty"
     if any(value is None for value in values):
         return "shows NULL"
-    if len(result.rows) > MOST_ROWS:
+    if len(result.rows) > MAX_ROWS:
         return "too many rows"
-    if question.by and question.show and len(result.rows) == 1:
+    if question.group_by and question.show and len(result.rows) == 1:
         return "one group"
     return None
 
@@ -276,7 +283,7 @@ def _without_each_condition(question: Question) -> Iterator[Question]:
         yield replace(question, where=kept_clauses)
 
 
-def refused(database: Path, golds: Sequence[str]) -> dict[str, str]:
+def refusal_reasons(database: Path, golds: Sequence[str]) -> dict[str, str]:
     """Return why golds are refused, by their text.
 
     The test suite that is built for them misses a mutant, or the order of stored rows decides about
@@ -297,6 +304,6 @@ def refused(database: Path, golds: Sequence[str]) -> dict[str, str]:
     return reasons
 
 
-def _count(examples: Sequence[GeneratedQuestion]) -> int:
+def _count_asked(examples: Sequence[GeneratedQuestion]) -> int:
     """Return the number of questions without solved examples."""
-    return sum(not example.support for example in examples)
+    return sum(not example.is_support for example in examples)

@@ -28,11 +28,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
 
 from lm_eval_ext.benchmarks.magnifico.generate.english import (
-    among,
     is_spoken,
     plural,
     row_noun,
     singular,
+    word_list,
     words_of,
 )
 from lm_eval_ext.errors import DataError
@@ -47,20 +47,20 @@ Role = Literal[
 """The role of a column in its table. ``total`` is an amount that makes sense when it is summed;
 ``other`` is never asked about."""
 
-FEWEST_ROWS = 4
+MIN_ROWS = 4
 """A table with fewer rows is not asked about: nearly every question on it is trivial."""
 
-_MOST_WORDS = 3
+_MAX_WORDS = 3
 """Words of a column's name."""
-_MOST_TEXT = 32
+_MAX_CATEGORY_LENGTH = 32
 """Characters of a category."""
-_MOST_CATEGORIES = 40
-_MOST_VALUES = 60
+_MAX_CATEGORIES = 40
+_MAX_VALUES = 60
 """Values of a column that are kept, spread over all."""
-_MOST_EQUAL = 12
+_MAX_NAMEABLE_INTEGERS = 12
 """Different whole numbers of a column of which questions may name one."""
 
-_NAMING = frozenset({"category", "place", "name"})
+_NAMEABLE_ROLES = frozenset({"category", "place", "name"})
 """Roles of columns whose values questions may name."""
 
 _KEY_WORDS = frozenset({"id", "code", "no", "number", "key"})
@@ -166,17 +166,17 @@ class Entity:
     fields: tuple[Field, ...]
     identifier: str | None
 
-    def having(self, *roles: Role) -> tuple[Field, ...]:
+    def with_roles(self, *roles: Role) -> tuple[Field, ...]:
         """Return the fields of these roles, in the order of the table."""
         return tuple(field for field in self.fields if field.role in roles)
 
     @property
-    def display(self) -> tuple[Field, ...]:
+    def naming_fields(self) -> tuple[Field, ...]:
         """The fields that name a row: its name or title, or first and last name; may be empty."""
-        names = self.having("name")[:1]
+        names = self.with_roles("name")[:1]
         if names:
             return names
-        return self.having("first")[:1] + self.having("last")[:1]
+        return self.with_roles("first")[:1] + self.with_roles("last")[:1]
 
 
 @dataclass(frozen=True)
@@ -186,12 +186,12 @@ class Profile:
     Attributes:
         entities: The entities by table.
         links: The links between them.
-        unsaid: The numbers of tables and columns that are not asked about, by reason.
+        not_asked: The numbers of tables and columns that are not asked about, by reason.
     """
 
     entities: Mapping[str, Entity]
     links: tuple[Link, ...]
-    unsaid: Mapping[str, int]
+    not_asked: Mapping[str, int]
 
     def children(self, entity: Entity) -> list[Link]:
         """Return the links that lead to an entity from other entities."""
@@ -205,7 +205,7 @@ class Profile:
         return [link for link in links if noun_counts[link.noun] == 1]
 
 
-def read(path: Path, lexicon: Path | None = None) -> Profile:
+def read_profile(path: Path, lexicon: Path | None = None) -> Profile:
     """Read a SQLite database.
 
     Raises:
@@ -217,11 +217,11 @@ def read(path: Path, lexicon: Path | None = None) -> Profile:
         raise DataError(f"{path}: there is no such file; name a SQLite database")
     file = sqlite_path(place_of(path)).absolute()
     with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
-        connection.text_factory = _decoded
+        connection.text_factory = _decode
         try:
             schema = schema_of(connection)
             entries = _lexicon(lexicon, schema) if lexicon else {}
-            return _Reader(connection, schema, entries).read(path)
+            return _Reader(connection, schema, entries).profile(path)
         except sqlite3.Error as error:
             raise DataError(
                 f"{path}: cannot be read as a SQLite database ({error}); close the program that "
@@ -229,7 +229,7 @@ def read(path: Path, lexicon: Path | None = None) -> Profile:
             ) from None
 
 
-def _decoded(text: bytes) -> str:
+def _decode(text: bytes) -> str:
     return text.decode("utf-8", "surrogateescape")
 
 
@@ -259,9 +259,10 @@ class _Reader:
         self.connection = connection
         self.schema = schema
         self.lexicon = lexicon
-        self.unsaid = Counter[str]()
+        self.not_asked = Counter[str]()
 
-    def read(self, path: Path) -> Profile:
+    def profile(self, path: Path) -> Profile:
+        """Return the profile of the database; its path is for messages."""
         tables = {table.name: table for table in self.schema.values() if not table.view}
         sizes: dict[str, int] = {}
         links: list[Link] = []
@@ -273,14 +274,14 @@ class _Reader:
         entities: dict[str, Entity] = {}
         for name, rows in sizes.items():
             nouns = self._nouns(tables[name])
-            if rows < FEWEST_ROWS:
-                self.unsaid["table with too few rows"] += 1
+            if rows < MIN_ROWS:
+                self.not_asked["table with too few rows"] += 1
             elif nouns is None:
-                self.unsaid["table whose name says nothing"] += 1
+                self.not_asked["table whose name says nothing"] += 1
             else:
                 entities[name] = self._entity(tables[name], nouns, rows, links)
         usable = [link for link in links if link.child in entities and link.parent in entities]
-        return Profile(entities, tuple(usable), self.unsaid)
+        return Profile(entities, tuple(usable), self.not_asked)
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql).fetchall()
@@ -314,7 +315,7 @@ class _Reader:
         while words and words[-1] in _KEY_WORDS:
             words.pop()
         parent_noun, _ = self._nouns(parent) or ("", "")
-        if not is_spoken(words) or words[-1] in among("unsaid"):
+        if not is_spoken(words) or words[-1] in word_list("unsaid"):
             return parent_noun
         noun, _ = row_noun(" ".join(words))
         if set(parent_noun.split()) <= set(noun.split()):
@@ -327,7 +328,7 @@ class _Reader:
         if entry.one:
             return entry.one, entry.many or plural(entry.one)
         words = words_of(table.name)
-        if is_spoken(words) and among("no_row").isdisjoint(words):
+        if is_spoken(words) and word_list("no_row").isdisjoint(words):
             return row_noun(" ".join(words))
         return None
 
@@ -338,11 +339,11 @@ class _Reader:
         fields: dict[str, Field] = {}
         for column in table.columns:
             is_linked = column.name in linked_columns
-            field = self._field(table, column, row_name, rows, linked=is_linked)
+            field = self._field(table, column, row_name, rows, is_linked=is_linked)
             if isinstance(field, str):
-                self.unsaid[field] += 1
+                self.not_asked[field] += 1
             elif field.phrase in fields or field.phrase.removeprefix("number of ") in names_of_rows:
-                self.unsaid["column with another one's name"] += 1
+                self.not_asked["column with another one's name"] += 1
             else:
                 fields[field.phrase] = field
         identifier = None
@@ -355,7 +356,7 @@ class _Reader:
         return Entity(table.name, row_name, rows_name, rows, tuple(fields.values()), identifier)
 
     def _field(
-        self, table: Table, column: Column, row_name: str, rows: int, *, linked: bool
+        self, table: Table, column: Column, row_name: str, rows: int, *, is_linked: bool
     ) -> Field | str:
         """Return a field; or why there is none."""
         entry = self._entry(table).columns.get(column.name)
@@ -367,15 +368,17 @@ class _Reader:
         nulls = rows - sum(counts.values())
         role = entry.role if entry else None
         if role is None:
-            role = role_of(column, phrase, counts, rows, named=entry is not None, linked=linked)
+            role = role_of(
+                column, phrase, counts, rows, is_named=entry is not None, is_linked=is_linked
+            )
         if role == "other" or 2 * nulls > rows:
             return "column that no question is asked about"
         if entry is None:
             phrase = _spoken_phrase(phrase, is_number=role in {"amount", "total"})
         values = sorted(counts, key=_value_order)
-        step = max(1, len(values) // _MOST_VALUES)
+        step = max(1, len(values) // _MAX_VALUES)
         common: list[Value] = []
-        if role in _NAMING or _has_few_integers(counts, rows):
+        if role in _NAMEABLE_ROLES or _has_few_integers(counts, rows):
             common = sorted(counts, key=lambda value: (-counts[value], str(value)))
         return Field(
             table=table.name,
@@ -385,7 +388,7 @@ class _Reader:
             distinct=len(counts),
             nulls=nulls,
             values=tuple(values[::step]),
-            common=tuple(common[:_MOST_CATEGORIES]),
+            common=tuple(common[:_MAX_CATEGORIES]),
         )
 
     def _value_counts(self, table: Table, column: Column) -> dict[Value, int]:
@@ -402,7 +405,7 @@ def _value_order(value: Value) -> Any:
 
 def _has_few_integers(counts: Mapping[Value, int], rows: int) -> bool:
     """Return whether all values are whole numbers, and few enough to name one."""
-    if len(counts) > min(_MOST_EQUAL, rows // 2):
+    if len(counts) > min(_MAX_NAMEABLE_INTEGERS, rows // 2):
         return False
     return all(isinstance(value, int) for value in counts)
 
@@ -418,8 +421,8 @@ def _phrase(table: Table, column: Column, row_name: str) -> str:
         if words[: len(start)] == start and len(words) > len(start):
             words = words[len(start) :]
             break
-    location_words = among("place") & set(words)
-    if not is_spoken(words) or len(words) > _MOST_WORDS or len(location_words) > 1:
+    location_words = word_list("place") & set(words)
+    if not is_spoken(words) or len(words) > _MAX_WORDS or len(location_words) > 1:
         return ""
     return " ".join(words)
 
@@ -434,13 +437,13 @@ def _spoken_phrase(phrase: str, *, is_number: bool) -> str:
         return f"{front} {singular(head)}".strip()
     if " of " in phrase or singular(head) == head:
         return phrase
-    unit = "amount" if head in among("money") else "number"
+    unit = "amount" if head in word_list("money") else "number"
     return f"{unit} of {phrase}"
 
 
 def role_of(  # noqa: PLR0911
-    column: Column, phrase: str, counts: Mapping[Value, int], rows: int, *, named: bool,
-    linked: bool,
+    column: Column, phrase: str, counts: Mapping[Value, int], rows: int, *, is_named: bool,
+    is_linked: bool,
 ) -> Role:  # fmt: skip
     """Return the role of a column.
 
@@ -449,8 +452,8 @@ def role_of(  # noqa: PLR0911
         phrase: Its name in words.
         counts: The number of rows with each of its values.
         rows: The number of rows of the table.
-        named: Whether the lexicon names it.
-        linked: Whether it is a foreign key.
+        is_named: Whether the lexicon names it.
+        is_linked: Whether it is a foreign key.
     """
     words = phrase.split()
     head = words[words.index("of") - 1] if "of" in words[1:] else words[-1]
@@ -459,8 +462,8 @@ def role_of(  # noqa: PLR0911
         return "first" if words[0] == "first" else "last"
     if head in {"name", "title"} and len(texts) > 1:
         return "name"
-    unsaid = {head, words[0]} & among("unsaid") or head.endswith("ed")
-    if column.primary_key or linked or (unsaid and not named):
+    names_no_property = {head, words[0]} & word_list("unsaid") or head.endswith("ed")
+    if column.primary_key or is_linked or (names_no_property and not is_named):
         return "other"
     numbers = [value for value in counts if isinstance(value, int | float)]
     if counts and len(numbers) == len(counts):
@@ -469,12 +472,12 @@ def role_of(  # noqa: PLR0911
         return "other"
     if all(_is_day(text) for text in texts):
         return "date"
-    if head in among("date") or any(_is_day(text[:10]) for text in texts):
+    if head in word_list("date") or any(_is_day(text[:10]) for text in texts):
         return "other"  # in a spelling that does not sort
-    if head in among("place") and len(counts) < rows:
+    if head in word_list("place") and len(counts) < rows:
         return "place"
-    short = all(1 < len(text) <= _MOST_TEXT and not text.isdigit() for text in texts)
-    is_small = 1 < len(counts) <= min(_MOST_CATEGORIES, max(2, rows * 6 // 10))
+    short = all(1 < len(text) <= _MAX_CATEGORY_LENGTH and not text.isdigit() for text in texts)
+    is_small = 1 < len(counts) <= min(_MAX_CATEGORIES, max(2, rows * 6 // 10))
     return "category" if short and is_small else "other"
 
 
@@ -487,10 +490,10 @@ def _numeric_role(words: set[str], head: str, numbers: list[int | float]) -> Rol
     if head in {"year", "founded", "since"}:
         years = all(isinstance(value, int) and value in _YEARS for value in numbers)
         return "year" if years and head == "year" else "other"
-    no_amount = among("date") | among("place") | among("stands_for")
-    if head in no_amount - {"area"} or len(numbers) < FEWEST_ROWS:
+    no_amount = word_list("date") | word_list("place") | word_list("stands_for")
+    if head in no_amount - {"area"} or len(numbers) < MIN_ROWS:
         return "other"
-    sums = head in among("total") and not words & among("rate")
+    sums = head in word_list("total") and not words & word_list("rate")
     return "total" if sums else "amount"
 
 

@@ -12,11 +12,11 @@ from functools import cache
 from typing import TypeAlias
 
 from lm_eval_ext.benchmarks.magnifico.generate.english import (
-    among,
     grammar,
     listed,
     plural,
     value_text,
+    word_list,
 )
 from lm_eval_ext.benchmarks.magnifico.generate.profile import Entity, Field, Link
 from lm_eval_ext.sql.values import Value, quoted
@@ -28,17 +28,18 @@ NovelWords: TypeAlias = Mapping[str, str]
 """Novel words by kind."""
 
 MODE = "value_mode"
+"""The kind of the word for the most common value."""
 
 _SUPERLATIVES = ("mode", "highest", "lowest")
 """Rules of conditions that are said in short: "with the highest price"."""
 
 
 @cache
-def name(text: str) -> str:
+def name_sql(text: str) -> str:
     """Return a table or column, quoted where SQLite or sqlglot would not read it as a name."""
     from sqlglot.dialects.sqlite import SQLite
 
-    if not re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII) or text.lower() in among("keywords"):
+    if not re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII) or text.lower() in word_list("keywords"):
         return quoted(text)
     token_types = [token.token_type.name for token in SQLite().tokenize(text)]
     if token_types != ["VAR"]:
@@ -46,7 +47,7 @@ def name(text: str) -> str:
     return text
 
 
-def literal(value: Value) -> str:
+def literal_sql(value: Value) -> str:
     """Return a value in SQL."""
     from sqlglot import exp
 
@@ -54,7 +55,7 @@ def literal(value: Value) -> str:
 
 
 @dataclass(frozen=True)
-class Plain:
+class ColumnTerm:
     """A column of the entity asked about, or of the one that a link leads to."""
 
     field: Field
@@ -70,13 +71,13 @@ class Plain:
             return f"{self.link.noun} {column}"
         return f"{self.link.noun}'s {column}"
 
-    def columns(self) -> tuple["Plain", ...]:
+    def columns(self) -> tuple["ColumnTerm", ...]:
         """Return the columns in it."""
         return (self,)
 
     def sql(self, tables: Tables) -> str:
         """Return the column in SQL."""
-        return _qualified(name(self.field.name), self.link, tables)
+        return _qualified(name_sql(self.field.name), self.link, tables)
 
     def words(self, novel: NovelWords) -> str:
         """Return the column in words."""
@@ -95,29 +96,29 @@ class Aggregate:
     """A function of a column over the rows; of the rows themselves if there is no column."""
 
     function: str
-    of: Plain | None = None
+    column: ColumnTerm | None = None
     kind: str = ""
 
-    def columns(self) -> tuple[Plain, ...]:
+    def columns(self) -> tuple[ColumnTerm, ...]:
         """Return the columns in it."""
-        if self.of is None:
+        if self.column is None:
             return ()
-        return self.of.columns()
+        return self.column.columns()
 
     def sql(self, tables: Tables) -> str:
         """Return the expression in SQL."""
-        argument = self.of.sql(tables) if self.of else "*"
+        argument = self.column.sql(tables) if self.column else "*"
         return f"{self.function}({argument})"
 
     def words(self, novel: NovelWords) -> str:
         """Return it in words, as "average price", or "number"."""
-        if self.of is None:
+        if self.column is None:
             return novel.get(self.kind, "number")
         function = novel.get(self.kind, grammar()["functions"][self.function])
-        return f"{function} {self.of.words(novel)}"
+        return f"{function} {self.column.words(novel)}"
 
 
-Term: TypeAlias = Plain | Aggregate
+Term: TypeAlias = ColumnTerm | Aggregate
 
 COUNT = Aggregate("COUNT")
 
@@ -128,7 +129,7 @@ class Clause:
 
     Attributes:
         rule: One of the conditions in ``words.yaml``.
-        of: The column that it is about; the linked key has no phrase.
+        column: The column that it is about; None if rows of another table refer to the entity's.
         values: The values that it is compared with.
         inner: A condition on the rows that it is compared with, or on the child's rows.
         child: The entity of ``link``, from which ``link`` leads here.
@@ -137,18 +138,18 @@ class Clause:
     """
 
     rule: str
-    of: Plain | None = None
+    column: ColumnTerm | None = None
     values: tuple[Value, ...] = ()
     inner: "Clause | None" = None
     child: Entity | None = None
     link: Link | None = None
     kind: str = ""
 
-    def columns(self) -> tuple[Plain, ...]:
+    def columns(self) -> tuple[ColumnTerm, ...]:
         """Return the columns in it; without those of a child."""
-        columns: tuple[Plain, ...] = ()
-        if self.of:
-            columns += self.of.columns()
+        columns: tuple[ColumnTerm, ...] = ()
+        if self.column:
+            columns += self.column.columns()
         if self.inner and not self.link:
             columns += self.inner.columns()
         return columns
@@ -157,14 +158,14 @@ class Clause:
         """Return the condition in SQL."""
         slots = {"inner": self.inner.sql({}) if self.inner else ""}
         if self.link:
-            slots["x"] = _qualified(name(self.link.key), None, tables)
-            slots["key"] = name(self.link.column)
-            slots["child"] = name(self.link.child)
-        elif self.of:
-            slots["x"] = self.of.sql(tables)
-            slots["c"] = name(self.of.field.name)
-            slots["t"] = name(self.of.field.table)
-        return self._filled("sql", [literal(value) for value in self.values], slots)
+            slots["column"] = _qualified(name_sql(self.link.key), None, tables)
+            slots["key"] = name_sql(self.link.column)
+            slots["child"] = name_sql(self.link.child)
+        elif self.column:
+            slots["column"] = self.column.sql(tables)
+            slots["name"] = name_sql(self.column.field.name)
+            slots["table"] = name_sql(self.column.field.table)
+        return self._fill_template("sql", [literal_sql(value) for value in self.values], slots)
 
     def words(self, novel: NovelWords, *, is_plural: bool = True) -> str:
         """Return what is said behind a noun: "whose price is above 30".
@@ -176,14 +177,16 @@ class Clause:
         slots = {"are": "is", "have": "has", "do": "does"}
         if is_plural:
             slots = {"are": "are", "have": "have", "do": "do"}
-        slots["p"] = self.of.words(novel) if self.of else ""
-        slots["one"] = self.child.singular if self.child else ""
+        slots["phrase"] = self.column.words(novel) if self.column else ""
+        slots["child_row"] = self.child.singular if self.child else ""
         slots["inner"] = self.inner.words(novel) if self.inner else ""
         slots["word"] = novel.get(self.kind, "")
         wording = "novel" if self.kind in novel else "base"
-        return self._filled(wording, [value_text(value) for value in self.values], slots)
+        return self._fill_template(wording, [value_text(value) for value in self.values], slots)
 
-    def _filled(self, wording: str, values: Sequence[str], slots: Mapping[str, object]) -> str:
+    def _fill_template(
+        self, wording: str, values: Sequence[str], slots: Mapping[str, object]
+    ) -> str:
         template: str = grammar()["conditions"][self.rule].get(wording, "that {are} {word}")
         raw = self.values[-1] if self.values else ""
         return template.format(*values, raw=raw, **slots)
@@ -198,7 +201,7 @@ class Top:
     rank: int = 1
     kind: str = ""
 
-    def columns(self) -> tuple[Plain, ...]:
+    def columns(self) -> tuple[ColumnTerm, ...]:
         """Return the columns in it."""
         return self.term.columns()
 
@@ -230,9 +233,9 @@ class Question:
 
     Attributes:
         entity: The table that it asks about.
-        show: The columns of the result, without ``by``.
+        show: The columns of the result, without ``group_by``.
         where: Conditions that all hold.
-        by: The column that rows are grouped by; it is the result's first column.
+        group_by: The column that rows are grouped by; it is the result's first column.
         top: Only this row or group.
         distinct: Whether equal rows are shown once.
         style: The number of one of several ways to say it.
@@ -241,14 +244,14 @@ class Question:
     entity: Entity
     show: tuple[Term, ...]
     where: tuple[Clause, ...] = ()
-    by: Plain | None = None
+    group_by: ColumnTerm | None = None
     top: Top | None = None
     distinct: bool = False
     style: int = 0
 
-    def columns(self) -> Iterator[Plain]:
+    def columns(self) -> Iterator[ColumnTerm]:
         """Yield all columns that it mentions, as often as it does."""
-        for node in (*self.show, self.by, self.top, *self.where):
+        for node in (*self.show, self.group_by, self.top, *self.where):
             if node:
                 yield from node.columns()
 
@@ -258,19 +261,19 @@ class Question:
         tables: dict[Link | None, str] = {}
         if links:
             tables = {link: f"T{number}" for number, link in enumerate((None, *links), 1)}
-        shown_terms = [term.sql(tables) for term in (self.by, *self.show) if term]
+        shown_terms = [term.sql(tables) for term in (self.group_by, *self.show) if term]
         query = "SELECT DISTINCT " if self.distinct else "SELECT "
-        query += f"{', '.join(shown_terms)} FROM {name(self.entity.table)}"
+        query += f"{', '.join(shown_terms)} FROM {name_sql(self.entity.table)}"
         if tables:
             query += " AS T1"
         for link in links:
             alias = tables[link]
-            join = f"T1.{name(link.column)} = {alias}.{name(link.key)}"
-            query += f" JOIN {name(link.parent)} AS {alias} ON {join}"
+            join = f"T1.{name_sql(link.column)} = {alias}.{name_sql(link.key)}"
+            query += f" JOIN {name_sql(link.parent)} AS {alias} ON {join}"
         if self.where:
             query += " WHERE " + " AND ".join(clause.sql(tables) for clause in self.where)
-        if self.by:
-            query += f" GROUP BY {self.by.sql(tables)}"
+        if self.group_by:
+            query += f" GROUP BY {self.group_by.sql(tables)}"
         if self.top:
             query += self.top.sql(tables)
         return query
@@ -291,7 +294,7 @@ class Question:
             "shown": listed(shown_phrases),
             "many": listed([plural(phrase) for phrase in shown_phrases]),
             "is": "is" if len(self.show) == 1 else "are",
-            "by": self.by.phrase if self.by else "",
+            "by": self.group_by.phrase if self.group_by else "",
         }
         if self.top:
             slots["top"] = self.top.words(novel)
@@ -306,7 +309,7 @@ class Question:
             return self._shape_of_top(self.top, term)
         if isinstance(term, Aggregate):
             shape = "count" if term == COUNT else "measure"
-            return f"{shape} by" if self.by else shape
+            return f"{shape} by" if self.group_by else shape
         if self.distinct:
             return "different"
         if any(clause.rule == "exceeds" for clause in self.where):
@@ -314,7 +317,7 @@ class Question:
         return "list"
 
     def _shape_of_top(self, top: Top, term: Term) -> str:
-        if self.by:
+        if self.group_by:
             return "mode" if top.kind == MODE else "top group"
         if term == top.term:
             return "top value"
@@ -328,7 +331,7 @@ class Question:
             is_plural: Whether the noun is plural.
             between: Words between the noun and its conditions: "employees are there whose ...".
         """
-        adjectives = among("adjectives")
+        adjectives = word_list("adjectives")
         clauses_before: list[Clause] = []
         clauses_behind: list[Clause] = []
         for clause in self.where:
