@@ -163,7 +163,7 @@ class Executor:
             DataError: The database cannot be used.
         """
         dialect = DIALECTS[database.engine]
-        ((version,),) = self.query(database, dialect.version).rows
+        ((version,),) = self.query(database, dialect.version_query).rows
         signature = f"{dialect.name}:{version!s}"
         if database.engine == "sqlite":
             return signature

@@ -27,7 +27,10 @@ from lm_eval_ext.sql.values import (
 from lm_eval_ext.text import one_line
 
 CELLS_VERSION = 3
-"""Rises whenever a value of DuckDB or PostgreSQL would be compared as another; in signatures."""
+"""Rises whenever a value of DuckDB or PostgreSQL would be compared as another value.
+
+Signatures contain it.
+"""
 
 _MAX_BITS = 128
 
@@ -52,11 +55,11 @@ class Engine(ABC):
     (:meth:`_failure`).
 
     Attributes:
-        errors: The exceptions of the driver.
+        driver_errors: The exceptions of the driver.
         limits: What a query may use.
     """
 
-    errors: tuple[type[Exception], ...] = ()
+    driver_errors: tuple[type[Exception], ...] = ()
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -66,7 +69,7 @@ class Engine(ABC):
         """Run one statement as it is written; a result without rows is a result, too.
 
         Args:
-            address: Where the database is, in the engine's own form.
+            address: The file or URL of the database.
             sql: Exactly one statement.
 
         Returns:
@@ -87,7 +90,7 @@ class Engine(ABC):
             return Failure("unavailable", one_line(str(error)))
         except TooLargeError as error:
             return failure_of("too_large", error)
-        except self.errors as error:
+        except self.driver_errors as error:
             return self._failure(error)
         except (ValueError, OverflowError, RuntimeError) as error:  # the driver's own
             return failure_of("error", error)
@@ -97,15 +100,18 @@ class Engine(ABC):
         """Close all connections; later queries open new ones."""
 
     @abstractmethod
-    def _run(self, address: str, sql: str) -> Rows: ...
+    def _run(self, address: str, sql: str) -> Rows:
+        """Run one statement; it may raise what :meth:`run` reads."""
 
     @abstractmethod
-    def _failure(self, error: Exception) -> Failure: ...
+    def _failure(self, error: Exception) -> Failure:
+        """Return what an exception of the driver says of the query."""
 
-    def _late(self) -> Failure:
+    def _timeout(self) -> Failure:
+        """Return the failure of a query that took too long."""
         return Failure("timeout", f"stopped after {self.limits.timeout_s:g} s")
 
-    def _collect(self, rows: list[Row], new_rows: Iterable[Row]) -> None:
+    def _collect_rows(self, rows: list[Row], new_rows: Iterable[Row]) -> None:
         """Add rows one by one, so that none is read after a limit is passed."""
         for row in new_rows:
             rows.append(row)
@@ -116,7 +122,8 @@ class Engine(ABC):
         if columns > self.limits.max_columns:
             raise TooLargeError(f"the result has over {self.limits.max_columns:,} columns")
 
-    def _spend(self, size: int) -> None:
+    def _count_bytes(self, size: int) -> None:
+        """Count a value's bytes; raise TooLargeError if it, or the result so far, has too many."""
         if size > self.limits.max_value_bytes:
             raise TooLargeError(f"a value has over {self.limits.max_value_bytes:,} bytes")
         self._bytes_left -= size
@@ -144,9 +151,15 @@ class QueryClock:
 
 @dataclass(frozen=True)
 class _Watch:
-    """What an alarm waits for, and what it does then."""
+    """What an alarm waits for, and what it does then.
 
-    until: float
+    Attributes:
+        deadline: The clock's seconds when time is up.
+        clock: Returns seconds.
+        ring: Called when time is up, with how often it has been called before.
+    """
+
+    deadline: float
     clock: Callable[[], float]
     ring: Callable[[int], None]
 
@@ -157,18 +170,18 @@ class Alarm:
     There is one per process, since a query may leave no memory for another thread's stack.
 
     Attributes:
-        rang: Whether time was up in the latest block.
+        has_rung: Whether time was up in the latest block.
     """
 
-    AGAIN_S: ClassVar = 0.25
+    REPEAT_S: ClassVar = 0.25
     """Seconds between two calls."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._watch: _Watch | None = None
-        self._sleeps = False
-        self._times = 0
-        self.rang = False
+        self._is_waiting = False
+        self._ring_count = 0
+        self.has_rung = False
         threading.Thread(target=self._work, daemon=True).start()
 
     @contextmanager
@@ -180,14 +193,14 @@ class Alarm:
         Args:
             seconds: When time is up, by the clock.
             clock: Returns seconds, of processor time or of real time.
-            ring: Called every :attr:`AGAIN_S` seconds from then on; its argument is how often it
+            ring: Called every :attr:`REPEAT_S` seconds from then on; its argument is how often it
                 has been called before.
         """
         with self._changed:
             self._watch = _Watch(clock() + seconds, clock, ring)
-            self._times = 0
-            self.rang = False
-            if self._sleeps:  # otherwise it wakes up before time is up
+            self._ring_count = 0
+            self.has_rung = False
+            if self._is_waiting:  # otherwise it wakes up before time is up
                 self._changed.notify()
         try:
             yield
@@ -199,22 +212,22 @@ class Alarm:
         with self._changed:
             while True:
                 if self._watch is None:
-                    self._sleeps = True
+                    self._is_waiting = True
                     self._changed.wait()
-                    self._sleeps = False
+                    self._is_waiting = False
                 else:
-                    self._changed.wait(self._look(self._watch))
+                    self._changed.wait(self._ring_if_due(self._watch))
 
-    def _look(self, watch: _Watch) -> float:
+    def _ring_if_due(self, watch: _Watch) -> float:
         """Ring if time is up; return the seconds until the next look."""
-        seconds_left = watch.until - watch.clock()
+        seconds_left = watch.deadline - watch.clock()
         if seconds_left > 0:
             return max(seconds_left, 0.01)
-        self.rang = True
+        self.has_rung = True
         with suppress(Exception):  # this thread must go on
-            watch.ring(self._times)
-        self._times += 1
-        return self.AGAIN_S
+            watch.ring(self._ring_count)
+        self._ring_count += 1
+        return self.REPEAT_S
 
 
 def whole_number(value: int) -> Value:

@@ -18,7 +18,7 @@ class Dialect:
     Attributes:
         name: The engine in signatures.
         title: The engine in prompts and messages.
-        version: A query that returns the engine's version.
+        version_query: A query that returns the engine's version.
         module: The module of its :class:`~.base.Engine`.
         class_name: The name of that class.
         driver: The module of its driver, unless that is Python's own.
@@ -27,7 +27,7 @@ class Dialect:
 
     name: EngineName
     title: str
-    version: str
+    version_query: str
     module: str
     class_name: str
     driver: str | None = None
@@ -47,7 +47,7 @@ class Dialect:
 _SQLITE = Dialect(
     name="sqlite",
     title="SQLite",
-    version="SELECT sqlite_version()",
+    version_query="SELECT sqlite_version()",
     module="lm_eval_ext.sql.engines.sqlite",
     class_name="SQLiteEngine",
 )
@@ -55,7 +55,7 @@ _SQLITE = Dialect(
 _DUCKDB = Dialect(
     name="duckdb",
     title="DuckDB",
-    version="SELECT ltrim(version(), 'v')",
+    version_query="SELECT ltrim(version(), 'v')",
     module="lm_eval_ext.sql.engines.duckdb",
     class_name="DuckDBEngine",
     driver="duckdb",
@@ -65,7 +65,7 @@ _DUCKDB = Dialect(
 _POSTGRESQL = Dialect(
     name="postgresql",
     title="PostgreSQL",
-    version="SELECT split_part(current_setting('server_version'), ' ', 1)",
+    version_query="SELECT split_part(current_setting('server_version'), ' ', 1)",
     module="lm_eval_ext.sql.engines.postgresql",
     class_name="PostgreSQLEngine",
     driver="psycopg",

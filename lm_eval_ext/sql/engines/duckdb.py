@@ -82,6 +82,8 @@ SELECT lower(function_name), function_type IN ('table', 'table_macro'),
        CASE function_type WHEN 'macro' THEN 'SELECT ' || macro_definition ELSE macro_definition END
 FROM duckdb_functions()
 """
+"""The functions and macros of a database: the name, whether it stands in FROM clauses, whether it
+may do more than compute a value from its arguments, and the query that a macro stands for."""
 
 _TEXT_IN_TREE: Final = r'"((?:[^"\\]|\\.)*)"'
 """A text in the tree that DuckDB writes as JSON: quotation marks within are escaped."""
@@ -102,8 +104,9 @@ class _Functions:
     """Names of functions, in lower case.
 
     Attributes:
-        anywhere: Those in expressions; of a query, those in FROM clauses as well.
-        in_from: Those in FROM clauses.
+        anywhere: Those that stand in expressions. Of a query it also has those in FROM clauses,
+            since its tree names them in the same way.
+        in_from: Those that stand in FROM clauses.
     """
 
     anywhere: frozenset[str]
@@ -143,76 +146,78 @@ class _Column:
 class DuckDBEngine(Engine):
     """Runs queries on DuckDB files, whose paths are the addresses; a few files stay open."""
 
-    errors = (duckdb.Error,)
+    driver_errors = (duckdb.Error,)
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
-        self._open: OrderedDict[str, _Database] = OrderedDict()
+        self._databases: OrderedDict[str, _Database] = OrderedDict()
         self._macro_calls: dict[str, _Functions] = {}
         self._alarm = Alarm()
 
     def close(self) -> None:
         """Close all connections; later queries open new ones."""
-        while self._open:
-            _, database = self._open.popitem()
+        while self._databases:
+            _, database = self._databases.popitem()
             database.connection.close()
 
     def _run(self, address: str, sql: str) -> Rows:
-        self._alarm.rang = False
+        self._alarm.has_rung = False
         database = self._database(address)
         session = database.connection.cursor()
-        late = self._alarm.after(self.limits.timeout_s, QueryClock(), lambda _: session.interrupt())
+        deadline = self._alarm.after(
+            self.limits.timeout_s, QueryClock(), lambda _: session.interrupt()
+        )
         try:
-            with late:
+            with deadline:
                 _check(session, sql, database.refused)
-                return self._result(session, sql)
+                return self._execute(session, sql)
         finally:
             session.close()
 
-    def _result(self, session: Any, sql: str) -> Rows:
+    def _execute(self, session: Any, sql: str) -> Rows:
         session.execute(sql)
         columns = [_Column(name, column_type) for name, column_type, *_ in session.description]
         self._check_columns(len(columns))
-        as_texts = [must_be_text(column.column_type) for column in columns]
-        if any(as_texts):
-            session.execute(_with_texts(session, sql, columns, as_texts))
+        text_columns = [must_be_text(column.column_type) for column in columns]
+        if any(text_columns):
+            session.execute(_cast_to_texts(session, sql, columns, text_columns))
         try:
             rows = self._rows(session, columns)
         except AmbiguousDateError:  # very rare: only now is it worth a second execution
-            as_texts = [
+            text_columns = [
                 must_be_text(column.column_type) or is_temporal(column.column_type)
                 for column in columns
             ]
             self._bytes_left = self.limits.max_result_bytes
-            session.execute(_with_texts(session, sql, columns, as_texts))
+            session.execute(_cast_to_texts(session, sql, columns, text_columns))
             rows = self._rows(session, columns)
         return Rows(tuple(column.name for column in columns), rows)
 
     def _rows(self, session: Any, columns: list[_Column]) -> list[Row]:
         readers = [reader_of(column.column_type) for column in columns]
         rows: list[Row] = []
-        self._collect(rows, self._fetched(session, readers))
+        self._collect_rows(rows, self._fetch_rows(session, readers))
         return rows
 
-    def _fetched(self, session: Any, readers: list[Reader]) -> Iterator[Row]:
+    def _fetch_rows(self, session: Any, readers: list[Reader]) -> Iterator[Row]:
         while True:
             batch = session.fetchmany(_ROWS_PER_FETCH)
             if not batch:
                 return
             for row in batch:
                 cells = zip(row, readers, strict=True)
-                yield tuple(self._counted(reader(value)) for value, reader in cells)
+                yield tuple(self._count_cell(reader(value)) for value, reader in cells)
 
-    def _counted(self, cell: Value) -> Value:
+    def _count_cell(self, cell: Value) -> Value:
         if isinstance(cell, str):
-            self._spend(len(cell) if cell.isascii() else len(cell.encode("utf-8", "replace")))
+            self._count_bytes(len(cell) if cell.isascii() else len(cell.encode("utf-8", "replace")))
         elif isinstance(cell, bytes):
-            self._spend(len(cell))
+            self._count_bytes(len(cell))
         return cell
 
     def _failure(self, error: Exception) -> Failure:
-        if self._alarm.rang and isinstance(error, duckdb.InterruptException):
-            return self._late()
+        if self._alarm.has_rung and isinstance(error, duckdb.InterruptException):
+            return self._timeout()
         if isinstance(error, duckdb.OutOfMemoryException):
             return OUT_OF_MEMORY
         if isinstance(error, duckdb.InternalException | duckdb.FatalException):
@@ -221,15 +226,15 @@ class DuckDBEngine(Engine):
 
     def _database(self, path: str) -> _Database:
         """Return the open database; of more than a few, the one used least recently is closed."""
-        if path not in self._open:
-            if len(self._open) >= _MAX_OPEN_FILES:
-                _, oldest = self._open.popitem(last=False)
+        if path not in self._databases:
+            if len(self._databases) >= _MAX_OPEN_FILES:
+                _, oldest = self._databases.popitem(last=False)
                 oldest.connection.close()
-            self._open[path] = self._opened(path)
-        self._open.move_to_end(path)
-        return self._open[path]
+            self._databases[path] = self._open_database(path)
+        self._databases.move_to_end(path)
+        return self._databases[path]
 
-    def _opened(self, path: str) -> _Database:
+    def _open_database(self, path: str) -> _Database:
         try:
             connection = duckdb.connect(path, read_only=True, config=_config(self.limits))
         except duckdb.Error as error:
@@ -237,11 +242,11 @@ class DuckDBEngine(Engine):
                 f"{path}: DuckDB {duckdb.__version__} cannot open it ({error})"
             ) from None
         connection.execute("SET GLOBAL TimeZone = 'UTC'")
-        refused = self._refused(connection)
+        refused = self._refused_functions(connection)
         connection.execute("SET lock_configuration = true")
         return _Database(connection, refused)
 
-    def _refused(self, connection: Any) -> _Functions:
+    def _refused_functions(self, connection: Any) -> _Functions:
         """Return the functions that no query may call, and the macros that call one of them.
 
         The database's own macros are among them.
@@ -255,7 +260,8 @@ class DuckDBEngine(Engine):
             if definition is not None:
                 macros.append(_Macro(name, is_table, definition))
             if is_untrusted and name not in _TRUSTED:
-                (in_from if is_table else in_expressions).add(name)
+                refused_names = in_from if is_table else in_expressions
+                refused_names.add(name)
             elif not is_table:
                 trusted_in_expressions.add(name)
         while True:  # until no macro calls one that is refused
@@ -265,7 +271,8 @@ class DuckDBEngine(Engine):
             size = len(in_expressions) + len(in_from)
             for macro in macros:
                 if self._calls_any(connection, macro, refused):
-                    (in_from if macro.is_table else in_expressions).add(macro.name)
+                    refused_names = in_from if macro.is_table else in_expressions
+                    refused_names.add(macro.name)
             if len(in_expressions) + len(in_from) == size:
                 return refused
 
@@ -338,13 +345,13 @@ def _names(pattern: re.Pattern[str], tree: str) -> frozenset[str]:
     return frozenset(json.loads(f'"{name}"').lower() for name in names)
 
 
-def _with_texts(session: Any, sql: str, columns: list[_Column], as_texts: list[bool]) -> str:
+def _cast_to_texts(session: Any, sql: str, columns: list[_Column], text_columns: list[bool]) -> str:
     """Return the query with some of its columns as the texts that DuckDB itself makes of them."""
     # Without a semicolon and what may follow it.
     clean = "SELECT json_deserialize_sql(json_serialize_sql($1))"
     (query,) = session.execute(clean, [sql]).fetchone()
     expressions = []
-    for index, (column, as_text) in enumerate(zip(columns, as_texts, strict=True)):
+    for index, (column, as_text) in enumerate(zip(columns, text_columns, strict=True)):
         name = f"column{index}"
         if as_text:
             expressions.append(f"CAST({name} AS {text_type(column.column_type)})")

@@ -31,7 +31,7 @@ _NANOSECONDS: Final = frozenset({"timestamp_ns", "time_ns"})
 
 _NESTED: Final = frozenset({"list", "array", "tuple", "struct", "map"})
 
-_ENDS: Final = frozenset(
+_EXTREME_DATES: Final = frozenset(
     {
         datetime.date.min,
         datetime.date.max,
@@ -39,7 +39,7 @@ _ENDS: Final = frozenset(
         datetime.datetime.max,
     }
 )
-"""What the package makes of infinity, and of these days as well."""
+"""The dates that the package makes of infinite ones, and of these days as well."""
 
 
 class ColumnType(Protocol):
@@ -140,7 +140,7 @@ def _bignum(value: object) -> Value:
 
 
 def _date(value: object) -> Value:
-    if isinstance(value, datetime.date) and value in _ENDS:
+    if isinstance(value, datetime.date) and value in _EXTREME_DATES:
         raise AmbiguousDateError
     return _plain(value)
 
@@ -151,7 +151,7 @@ def _timestamp(value: object) -> Value:
     if isinstance(value, datetime.datetime):
         if value.tzinfo is not None:
             value = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
-        if value in _ENDS:
+        if value in _EXTREME_DATES:
             raise AmbiguousDateError
     return moment(str(value).removesuffix("+00"))
 

@@ -119,13 +119,13 @@ def databases_at(source: str | Path, *, option: str = "databases") -> Databases 
         DataError: It is in use, or cannot be read, or its driver is not installed.
     """
     if "://" in str(source):
-        return _server(str(source))
+        return _server_database(str(source))
     path = Path(source).expanduser()
     if not path.exists():
         raise OptionError(f"{option}={str(source)!r} does not exist; {LEGAL}")
     if path.is_file():
         location = place_of(path)
-        if kind_of(path) is None and path.stat().st_size:
+        if engine_of(path) is None and path.stat().st_size:
             raise DataError(f"{path}: neither a SQLite nor a DuckDB database; {LEGAL}")
         return OneDatabase(path.stem, location)
     databases = Databases(path)
@@ -140,7 +140,7 @@ def place_of(path: Path) -> Place:
     Raises:
         DataError: It has a write-ahead log, or its driver is not installed.
     """
-    if kind_of(path) == "duckdb":
+    if engine_of(path) == "duckdb":
         _check_log(path, ".wal", program="duckdb", statement="CHECKPOINT")
         DIALECTS["duckdb"].require()
         return Place("duckdb", str(path))
@@ -158,7 +158,7 @@ def _check_log(path: Path, ending: str, *, program: str, statement: str) -> None
         )
 
 
-def kind_of(path: Path) -> EngineName | None:
+def engine_of(path: Path) -> EngineName | None:
     """Return the engine that wrote a file; None if it is unknown, as for an empty or missing file.
 
     Only DuckDB and SQLite are known.
@@ -190,7 +190,7 @@ def sqlite_path(location: Place) -> Path:
     return Path(location.address)
 
 
-def _server(url: str) -> OneDatabase:
+def _server_database(url: str) -> OneDatabase:
     """Return the database of a PostgreSQL server that a URL names."""
     split_url = urlsplit(url)
     if split_url.scheme not in ("postgresql", "postgres"):

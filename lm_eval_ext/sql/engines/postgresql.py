@@ -60,14 +60,14 @@ class PostgreSQLEngine(Engine):
     One connection is open, to the database of the latest query.
     """
 
-    errors = (psycopg.Error, ServerError, LostError)
+    driver_errors = (psycopg.Error, ServerError, LostError)
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
         self._address = ""
         self._session: Session | None = None
         self._alarm = Alarm()
-        self._patience_s = 0.0
+        self._retry_seconds = 0.0
 
     def close(self) -> None:
         """Close the connection; a later query opens a new one."""
@@ -77,15 +77,15 @@ class PostgreSQLEngine(Engine):
             session.connection.close()
 
     def _run(self, address: str, sql: str) -> Rows:
-        self._alarm.rang = False
+        self._alarm.has_rung = False
         if address != self._address:
             self.close()
             self._address = address
-            self._patience_s = 0.0
+            self._retry_seconds = 0.0
         try:
             return self._attempt(address, sql)
         except LostError:
-            if self._alarm.rang:
+            if self._alarm.has_rung:
                 raise
         # The server ended the connection: another query may be to blame, or a restart.
         self.close()
@@ -93,17 +93,19 @@ class PostgreSQLEngine(Engine):
 
     def _attempt(self, address: str, sql: str) -> Rows:
         if self._session is None:
-            self._session = connect(address, self.limits, self._patience_s)
+            self._session = connect(address, self.limits, self._retry_seconds)
             # It was there: if it is not any more, it may be restarting.
-            self._patience_s = min(_RESTART_S, self.limits.timeout_s)
+            self._retry_seconds = min(_RESTART_S, self.limits.timeout_s)
         session = self._session
         session.refused.check(sql)
-        late = self._alarm.after(
-            self.limits.timeout_s, time.monotonic, lambda times: self._stop(session, times)
+        deadline = self._alarm.after(
+            self.limits.timeout_s,
+            time.monotonic,
+            lambda ring_count: self._stop(session, ring_count),
         )
         server = session.connection.pgconn
         try:
-            with late:
+            with deadline:
                 rows = self._fetch(server, sql)
             run_command(server, b"ROLLBACK")
             run_command(server, b"DISCARD ALL")  # also frees advisory locks
@@ -120,7 +122,7 @@ class PostgreSQLEngine(Engine):
         while True:
             result = run_command(server, b"FETCH FORWARD %d FROM lm_eval_ext" % batch)
             self._check_columns(result.nfields)
-            self._collect(rows, self._rows(result))
+            self._collect_rows(rows, self._rows(result))
             if result.ntuples < batch:
                 columns = range(result.nfields)
                 names = [result.fname(column).decode("utf-8", "replace") for column in columns]
@@ -142,29 +144,29 @@ class PostgreSQLEngine(Engine):
     def _cell(self, raw: bytes | None, type_oid: int, *, declared: bool) -> Value:
         if raw is None:
             return None
-        self._spend(len(raw))
+        self._count_bytes(len(raw))
         return read_value(raw, type_oid, declared=declared)
 
     def _failure(self, error: Exception) -> Failure:
-        if self._alarm.rang:
-            return self._late()
+        if self._alarm.has_rung:
+            return self._timeout()
         if isinstance(error, LostError):
             return Failure("error", f"the query ended its connection: {error}")
         state = error.state if isinstance(error, ServerError) else ""
         message = one_line(str(error), limit=SHOWN)
         if state == _CANCELLED:  # by the server's own limit
-            return self._late()
+            return self._timeout()
         if state == _LOCKED:
             return Failure("unavailable", f"{self._address}: locked by another session ({message})")
         failure_kind: FailureKind = "too_large" if state.startswith(_TOO_LARGE) else "error"
         return Failure(failure_kind, message)
 
-    def _stop(self, session: Session, times: int) -> None:
+    def _stop(self, session: Session, ring_count: int) -> None:
         """Cancel the query; if it goes on, terminate the server's process."""
         try:
-            if times == 0:
+            if ring_count == 0:
                 session.connection.cancel_safe(timeout=_CANCEL_S)
-            elif times % _RINGS_BEFORE_TERMINATION == 0:
+            elif ring_count % _RINGS_BEFORE_TERMINATION == 0:
                 with psycopg.connect(**parameters(self._address, self.limits)) as second_connection:
                     pid = session.connection.info.backend_pid
                     second_connection.execute("SELECT pg_terminate_backend(%s)", [pid])

@@ -58,38 +58,40 @@ class Session:
     refused: RefusedFunctions
 
 
-def connect(address: str, limits: Limits, patience_s: float) -> Session:
+def connect(address: str, limits: Limits, retry_seconds: float) -> Session:
     """Connect as a role that may only read.
 
     Args:
         address: A URL.
         limits: What a query may use; the server enforces the time as well.
-        patience_s: For how many seconds to try again.
+        retry_seconds: For how many seconds to try again.
 
     Raises:
         UnavailableError: There is no connection, the role may do more than read, or the database
             lets queries call a function that is not trusted without its name.
     """
-    connection = _connection(address, limits, patience_s)
+    connection = _connection(address, limits, retry_seconds)
     try:
         server = connection.pgconn
         _refuse_role(server, address)
         _refuse_indirect_calls(server, address)
         functions = run_command(server, FUNCTIONS.encode())
-        rows = [(_text(functions, row, 0), _text(functions, row, 1)) for row in _rows_of(functions)]
+        rows = []
+        for row in _row_numbers(functions):
+            rows.append((_cell_text(functions, row, 0), _cell_text(functions, row, 1)))
         return Session(connection, RefusedFunctions.from_rows(rows))
     except BaseException:
         connection.close()
         raise
 
 
-def _connection(address: str, limits: Limits, patience_s: float) -> Any:
-    until = time.monotonic() + patience_s
+def _connection(address: str, limits: Limits, retry_seconds: float) -> Any:
+    deadline = time.monotonic() + retry_seconds
     while True:
         try:
             return psycopg.connect(**parameters(address, limits), autocommit=True)
         except psycopg.Error as error:
-            if time.monotonic() >= until:
+            if time.monotonic() >= deadline:
                 raise UnavailableError(f"{address}: {_advice(str(error))}") from None
             time.sleep(_RETRY_S)
 
@@ -155,17 +157,17 @@ def run_command(server: Any, command: bytes) -> Any:
     raise ServerError(state, message)
 
 
-def _rows_of(result: Any) -> range:
+def _row_numbers(result: Any) -> range:
     return range(result.ntuples)
 
 
-def _text(result: Any, row: int, column: int) -> str:
+def _cell_text(result: Any, row: int, column: int) -> str:
     return (result.get_value(row, column) or b"").decode("utf-8", "replace")
 
 
 def _refuse_role(server: Any, address: str) -> None:
     """Raise UnavailableError if the role may do more than read."""
-    problem = _text(run_command(server, ROLE_PROBLEM.encode()), 0, 0)
+    problem = _cell_text(run_command(server, ROLE_PROBLEM.encode()), 0, 0)
     if not problem:
         return
     role = server.user.decode("utf-8", "replace")
@@ -181,7 +183,7 @@ def _refuse_indirect_calls(server: Any, address: str) -> None:
     result = run_command(server, INDIRECT_CALL.encode())
     if not result.ntuples:
         return
-    caller, function = _text(result, 0, 0), _text(result, 0, 1)
+    caller, function = _cell_text(result, 0, 0), _cell_text(result, 0, 1)
     raise UnavailableError(
         f"{address}: {caller} calls the function {function}, which is volatile, runs with its "
         "owner's rights or is in an untrusted language; a query could call it so without its name. "

@@ -27,7 +27,7 @@ _TRUSTED: Final = frozenset(
 )
 """PostgreSQL's own volatile functions that change nothing."""
 
-_FIRST_OWN_OID: Final = 16384
+_FIRST_USER_OID: Final = 16384
 """PostgreSQL's own objects have lower numbers."""
 
 _MAX_NAME_BYTES: Final = 63
@@ -60,7 +60,7 @@ UNION
 SELECT 'call', p.proname
 FROM pg_aggregate a
 JOIN pg_proc p ON p.oid = a.aggfnoid
-WHERE p.oid >= {_FIRST_OWN_OID}
+WHERE p.oid >= {_FIRST_USER_OID}
   AND EXISTS (
     SELECT FROM untrusted u
     WHERE u.oid IN (
@@ -78,13 +78,13 @@ WITH untrusted AS ({_UNTRUSTED})
 SELECT format('the operator %s', o.oid::regoperator), u.oid::regprocedure::text
 FROM pg_operator o
 JOIN untrusted u ON u.oid = o.oprcode
-WHERE o.oid >= {_FIRST_OWN_OID} AND u.executable
+WHERE o.oid >= {_FIRST_USER_OID} AND u.executable
 UNION ALL
 SELECT format('the cast of %s to %s', c.castsource::regtype, c.casttarget::regtype),
   u.oid::regprocedure::text
 FROM pg_cast c
 JOIN untrusted u ON u.oid = c.castfunc
-WHERE c.oid >= {_FIRST_OWN_OID} AND u.executable
+WHERE c.oid >= {_FIRST_USER_OID} AND u.executable
 ORDER BY 1
 LIMIT 1
 """
@@ -148,11 +148,11 @@ class RefusedFunctions:
 
     Attributes:
         builtin: PostgreSQL's own, in lower case.
-        owners: Finds calls of those that the database's owner wrote.
+        user_calls: A pattern for calls of those that users of the database wrote.
     """
 
     builtin: frozenset[str]
-    owners: re.Pattern[str]
+    user_calls: re.Pattern[str]
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[str, str]]) -> "RefusedFunctions":
@@ -164,7 +164,7 @@ class RefusedFunctions:
         fields = _any_name(names["field"])
         return cls(
             builtin=frozenset(name.lower() for name in names["builtin"]) - _TRUSTED,
-            owners=re.compile(
+            user_calls=re.compile(
                 rf'{calls}{_CALL_FOLLOWS}|\.{_GAP}"?{fields}', re.IGNORECASE | re.DOTALL
             ),
         )
@@ -190,7 +190,7 @@ class RefusedFunctions:
         builtin: list[str] = sorted(words & self.builtin)
         if builtin:
             return builtin[0]
-        call = self.owners.search(sql)
+        call = self.user_calls.search(sql)
         return str(call.group()).strip('.\t\r\n "(-/*') if call else ""
 
 

@@ -19,7 +19,7 @@ class SQLiteEngine(Engine):
     """
 
     # Python 3.10 raises sqlite3.Warning, which is not an sqlite3.Error, for a second statement.
-    errors = (sqlite3.Error, sqlite3.Warning)
+    driver_errors = (sqlite3.Error, sqlite3.Warning)
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)
@@ -41,7 +41,7 @@ class SQLiteEngine(Engine):
                 # Empty, only comments, or a statement without a result, such as REINDEX.
                 raise ValueError("not a query: it has no result, not even an empty one")
             rows: list[Row] = []
-            self._collect(rows, map(self._counted, cursor))
+            self._collect_rows(rows, map(self._count_blobs, cursor))
             return Rows(tuple(column[0] for column in cursor.description), rows)
         finally:
             cursor.close()
@@ -50,7 +50,7 @@ class SQLiteEngine(Engine):
         if isinstance(error, sqlite3.DataError):  # SQLite's TOOBIG
             return failure_of("too_large", error)
         if isinstance(error, sqlite3.OperationalError) and self._is_late():
-            return self._late()
+            return self._timeout()
         return failure_of("error", error)
 
     def _connection(self, path: str) -> sqlite3.Connection:
@@ -62,7 +62,7 @@ class SQLiteEngine(Engine):
             _, oldest = self._connections.popitem(last=False)
             oldest.close()
         connection = open_guarded(path, self.limits)
-        connection.text_factory = self._text
+        connection.text_factory = self._decode
         connection.set_progress_handler(self._is_late, _CHECK_EVERY)
         self._connections[path] = connection
         return connection
@@ -70,14 +70,14 @@ class SQLiteEngine(Engine):
     def _is_late(self) -> bool:
         return time.process_time() > self._deadline
 
-    def _text(self, raw: bytes) -> str:
-        self._spend(len(raw))
+    def _decode(self, raw: bytes) -> str:
+        self._count_bytes(len(raw))
         return raw.decode("utf-8", "surrogateescape")  # the reason: values.Value
 
-    def _counted(self, row: Row) -> Row:
+    def _count_blobs(self, row: Row) -> Row:
         """Return the row after its blobs are counted; texts are counted where they are decoded."""
         if bytes in map(type, row):
             for value in row:
                 if type(value) is bytes:
-                    self._spend(len(value))
+                    self._count_bytes(len(value))
         return row
