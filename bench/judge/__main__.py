@@ -38,10 +38,10 @@ from lm_eval_ext.sql.suite import (
     Shipped,
     Suite,
     populate_all,
-    read,
     read_shipped,
+    read_suite,
 )
-from lm_eval_ext.sql.suite.files import key_of, short_hashes
+from lm_eval_ext.sql.suite.files import short_hashes, suite_key
 
 RecordedByGold = dict[str, dict[str, str]]
 """By gold, right recorded predictions with what a person said of them."""
@@ -70,7 +70,7 @@ def main() -> None:
     if options.pack:
         pack_all(golds)
         return
-    suites = {db_id: read(options.suite, db_id) for db_id in golds}
+    suites = {db_id: read_suite(options.suite, db_id) for db_id in golds}
     all_cases, all_flaws = measured(suites, golds, recorded(databases), options.share)
     names: set[str] = set()
     for suite in suites.values():
@@ -217,7 +217,7 @@ def rekey_copies(home: Path, golds: populating.GoldsByDatabase) -> None:
         rows = shipped.rows.get(digest)
         for entry in shipped.seeds.values():
             if entry["database"] == db_id:
-                entries[key_of(digest, sorted(set(queries)), rows)] = entry
+                entries[suite_key(digest, sorted(set(queries)), rows)] = entry
     with atomic_text(home / "suites-v2.json") as file:
         file.write(as_text(entries))
 

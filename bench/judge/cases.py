@@ -270,6 +270,6 @@ def _flaw(domain: Domain, value: Value) -> str:
         return "first NULLs"
     if domain.kind == "date" and not domain.fits(value):
         return "days"
-    if domain.kind == "text" and isinstance(value, str) and domain.is_odd(value):
+    if domain.kind == "text" and isinstance(value, str) and domain.has_new_letter_run(value):
         return "runs"
     return ""

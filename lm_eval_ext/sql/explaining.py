@@ -9,7 +9,7 @@ from lm_eval_ext.sql.engines.places import OneDatabase, databases_at
 from lm_eval_ext.sql.judge import ORIGINAL, Explanation, SqlJudge
 from lm_eval_ext.sql.scoring import JudgeOptions, OpenFile, opened_judge
 from lm_eval_ext.sql.smallest import SmallestRows, SmallTable, smallest_rows
-from lm_eval_ext.sql.suite import gold_id, read
+from lm_eval_ext.sql.suite import gold_id, read_suite
 from lm_eval_ext.sql.suite_choice import SuiteSource
 from lm_eval_ext.sql.values import Failure, Prediction, Row, Rows
 from lm_eval_ext.text import counted
@@ -119,7 +119,7 @@ def _keeping_suites(source: SuiteSource, prediction: Prediction) -> SuiteSource:
     if not source.build or source.per_golds:
         return source
     try:
-        suite = read(source.folder, prediction.db_id.casefold())
+        suite = read_suite(source.folder, prediction.db_id.casefold())
     except DataError:
         return source  # there is none to be replaced
     if gold_id(prediction.gold) in suite.judges:

@@ -8,8 +8,8 @@ from pathlib import Path
 from lm_eval_ext.atomic import sha256_of, sha256_of_json
 from lm_eval_ext.errors import DataError, OptionError, writing
 from lm_eval_ext.sql.engines.places import Databases, OneDatabase, check_id
-from lm_eval_ext.sql.suite import SUITE_VERSION, Suite, gold_id, populate_all, read
-from lm_eval_ext.sql.suite.files import key_of
+from lm_eval_ext.sql.suite import SUITE_VERSION, Suite, gold_id, populate_all, read_suite
+from lm_eval_ext.sql.suite.files import suite_key
 from lm_eval_ext.sql.values import Prediction
 from lm_eval_ext.text import counted
 
@@ -116,7 +116,7 @@ def _read(folder: Path, originals: Mapping[str, Path]) -> tuple[dict[str, Suite]
     for db_id, original in originals.items():
         try:
             check_id(db_id)
-            suite = _complete(read(folder, db_id))
+            suite = _complete(read_suite(folder, db_id))
             _check_original(suite, original)
             suites[db_id] = suite
         except (DataError, OptionError) as error:
@@ -208,10 +208,10 @@ def _suite_to_keep(folder: Path, db_id: str, original: Path, golds: Sequence[str
         OptionError: A suite for other golds, or for another original, would be replaced.
     """
     try:
-        suite = _complete(read(folder, db_id))
+        suite = _complete(read_suite(folder, db_id))
     except DataError:
         return None  # missing, of another version, or incomplete: nothing can be lost
-    if suite.key == key_of(sha256_of(original), golds, None):
+    if suite.key == suite_key(sha256_of(original), golds, None):
         return suite
     advice = "building would replace it: name another folder, or none (suites go to the cache)"
     try:

@@ -16,7 +16,7 @@ from lm_eval_ext.atomic import sha256_of
 from lm_eval_ext.benchmarks.magnifico import corpora, populating
 from lm_eval_ext.sql.suite import Original, Shipped, populate, read_shipped
 from lm_eval_ext.sql.suite.build import gold_cases
-from lm_eval_ext.sql.suite.files import key_of
+from lm_eval_ext.sql.suite.files import suite_key
 
 FLEET = """
 CREATE TABLE port (id INTEGER PRIMARY KEY, name TEXT NOT NULL, town TEXT);
@@ -164,4 +164,4 @@ def test_seeds_ship_for_all_golds(real_data: Path) -> None:
         shipped = read_shipped(corpora.SHIPPED, end)
         for path, golds in populating.databases_with_golds(real_data / "spider_databases").values():
             digest = sha256_of(path)
-            assert key_of(digest, sorted(golds), shipped.rows[digest]) in shipped.seeds, path
+            assert suite_key(digest, sorted(golds), shipped.rows[digest]) in shipped.seeds, path

@@ -17,8 +17,8 @@ from lm_eval_ext.sql.suite.files import (
     Suite,
     content_hash,
     gold_id,
-    read,
     read_shipped,
+    read_suite,
 )
 from lm_eval_ext.sql.suite.store import SuiteRunners, populate, populate_all
 
@@ -33,6 +33,6 @@ __all__ = [
     "gold_id",
     "populate",
     "populate_all",
-    "read",
     "read_shipped",
+    "read_suite",
 ]

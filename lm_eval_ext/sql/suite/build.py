@@ -18,7 +18,7 @@ from lm_eval_ext.sql.compare import Expected
 from lm_eval_ext.sql.mutants import mutants
 from lm_eval_ext.sql.parsing import UnparsedQuery, parse, to_sql
 from lm_eval_ext.sql.schema import Schema, fold
-from lm_eval_ext.sql.suite.checks import Checks, Runner, checks
+from lm_eval_ext.sql.suite.checks import Checks, Runner, checks_of
 from lm_eval_ext.sql.suite.drawing import draw
 from lm_eval_ext.sql.suite.original import Original, in_memory
 from lm_eval_ext.sql.values import Mutant, quoted
@@ -114,7 +114,7 @@ def gold_cases(original: Original) -> list[GoldCase]:
     cases = []
     for gold in original.golds:
         expected = original.runner.expected(gold)
-        gold_checks = checks(gold, original.schema, original.runner)
+        gold_checks = checks_of(gold, original.schema, original.runner)
         if expected is None or gold_checks is None:
             continue
         open_mutants = []
@@ -171,7 +171,7 @@ def judgeable_golds(
     with closing(_reordered(original, connection)) as reordered_connection:
         reordered = Runner(reordered_connection, steps=steps)
         for case in cases:
-            expected = case.checks.judged(runner, reordered)
+            expected = case.checks.expected_on(runner, reordered)
             if expected is not None:
                 judges[case.gold] = expected
     return runner, judges

@@ -34,7 +34,9 @@ instead of timed, so that a slow machine decides the same."""
 _STEPS_PER_TICK = 10_000
 _MAX_ROWS = 100_000
 _FEW_ROWS = 100
+"""Rows that decide whether a query has any but NULLs."""
 _IDLE = -1
+"""The steps left where no query runs."""
 
 
 class Runner:
@@ -101,21 +103,21 @@ class Checks:
         gold: The query.
         may_be_empty: Whether its result is empty, or only NULLs, on the original.
         rewrites: Queries that must have its result.
-        filled: Subqueries that have rows on the original: then they must have some.
-        singles: Queries for the rows that have a name in which the rows of the original differ:
-            at most one row has it, so that a subquery may take its key.
-        limit_cuts: Queries for the sort keys on either side of a LIMIT, which it must separate,
-            and whether it is filled on the original: then it must be filled.
+        nonempty_subqueries: Subqueries that have rows on the original, and so must have some here.
+        unique_name_queries: Queries for the rows that have a name in which the rows of the original
+            differ: at most one row has it, so that a subquery may take its key.
+        limit_queries: Queries for the sort keys on either side of a LIMIT, which must differ, and
+            whether the original has as many rows as the LIMIT; then it must have as many here.
     """
 
     gold: str
     may_be_empty: bool
     rewrites: list[str] = field(default_factory=list)
-    filled: list[str] = field(default_factory=list)
-    singles: list[str] = field(default_factory=list)
-    limit_cuts: dict[str, bool] = field(default_factory=dict)
+    nonempty_subqueries: list[str] = field(default_factory=list)
+    unique_name_queries: list[str] = field(default_factory=list)
+    limit_queries: dict[str, bool] = field(default_factory=dict)
 
-    def judged(self, runner: Runner, reordered: Runner) -> Expected | None:
+    def expected_on(self, runner: Runner, reordered: Runner) -> Expected | None:
         """Return the gold's result on a database that may judge it, else None.
 
         Args:
@@ -123,7 +125,7 @@ class Checks:
             reordered: Runs queries on a database with the same rows, stored in another order.
         """
         gold = runner.gold(self.gold)
-        if gold is None or (not self.may_be_empty and _is_void(gold.result)):
+        if gold is None or (not self.may_be_empty and _has_only_nulls(gold.result)):
             return None
         if not self._keeps_subqueries(runner):
             return None
@@ -131,7 +133,7 @@ class Checks:
         max_rows = len(gold.result.rows)
         if not reordered.agrees(expected, self.gold, max_rows):
             return None
-        for cut, full in self.limit_cuts.items():
+        for cut, full in self.limit_queries.items():
             if not _separates(_sort_keys(runner, cut), full=full):
                 return None
         for rewrite in self.rewrites:
@@ -141,12 +143,12 @@ class Checks:
 
     def _keeps_subqueries(self, runner: Runner) -> bool:
         """Return whether subqueries have rows, and one at most where it must be one."""
-        if any(_is_empty(runner, subquery) for subquery in self.filled):
+        if any(_is_empty(runner, subquery) for subquery in self.nonempty_subqueries):
             return False
-        return all(_count_rows(runner, single) <= 1 for single in self.singles)
+        return all(_count_rows(runner, single) <= 1 for single in self.unique_name_queries)
 
 
-def checks(gold: str, schema: Schema, original: Runner) -> Checks | None:
+def checks_of(gold: str, schema: Schema, original: Runner) -> Checks | None:
     """Read the checks of a gold; return None if it does not run on the original.
 
     A rewrite may go beyond what always holds, so those count that are right on the original.
@@ -156,14 +158,14 @@ def checks(gold: str, schema: Schema, original: Runner) -> Checks | None:
     result = original.gold(gold)
     if result is None:
         return None
-    may_be_empty = _is_void(result.result)
+    may_be_empty = _has_only_nulls(result.result)
     expected = SEMANTICS["sets"].prepare(result)
     try:
         tree = parse(gold, schema)
     except UnparsedQuery:
         return Checks(gold, may_be_empty)
     rewrites = []
-    for rule in RULES:
+    for rule in REWRITE_RULES:
         for rewrite in applied(tree, rule, schema):
             if original.agrees(expected, rewrite):
                 rewrites.append(rewrite)
@@ -175,13 +177,13 @@ def checks(gold: str, schema: Schema, original: Runner) -> Checks | None:
         gold,
         may_be_empty,
         rewrites=rewrites,
-        filled=[sql for sql in _subqueries(tree) if not _is_empty(original, sql)],
-        singles=list(_singles(tree, schema)),
-        limit_cuts={cut: bool(_sort_keys(original, cut)) for cut in _limit_cuts(tree)},
+        nonempty_subqueries=[sql for sql in _subqueries(tree) if not _is_empty(original, sql)],
+        unique_name_queries=list(_unique_name_queries(tree, schema)),
+        limit_queries={cut: bool(_sort_keys(original, cut)) for cut in _limit_queries(tree)},
     )
 
 
-def _is_void(result: Rows) -> bool:
+def _has_only_nulls(result: Rows) -> bool:
     """Return whether a result has nothing but NULLs."""
     return all(set(row) <= {None} for row in result.rows)
 
@@ -195,7 +197,7 @@ def _subqueries(tree: exp.Expr) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _singles(tree: exp.Expr, schema: Schema) -> Iterator[str]:
+def _unique_name_queries(tree: exp.Expr, schema: Schema) -> Iterator[str]:
     """Yield queries for the rows with a name that a gold asks for, where names differ."""
     for node in tree.find_all(exp.EQ):
         reference, literal = node.this, node.expression
@@ -221,7 +223,7 @@ def _count_rows(runner: Runner, sql: str) -> int:
 def _is_empty(runner: Runner, sql: str) -> bool:
     """Return whether a query has nothing but NULLs, or cannot run by itself."""
     result = runner.run(sql, _FEW_ROWS)
-    return not isinstance(result, Rows) or _is_void(result)
+    return not isinstance(result, Rows) or _has_only_nulls(result)
 
 
 def _sort_keys(runner: Runner, cut: str) -> list[Row]:
@@ -236,7 +238,7 @@ def _separates(keys: list[Row], *, full: bool) -> bool:
     return None not in keys[0] and (len(keys) == 1 or keys[0] != keys[1])
 
 
-def _limit_cuts(tree: exp.Expr) -> Iterator[str]:
+def _limit_queries(tree: exp.Expr) -> Iterator[str]:
     """Yield a query for the sort keys of the last row within each LIMIT and of the next one."""
     for select in tree.find_all(exp.Select):
         limit, offset = select.args.get("limit"), select.args.get("offset")
@@ -342,7 +344,7 @@ def set_operations(node: exp.Expr, schema: Schema) -> Iterator[exp.Expr]:
         yield select.distinct().where(membership, copy=False)
 
 
-RULES: tuple[Change, ...] = (without_nulls, group_by_key, set_operations)
+REWRITE_RULES: tuple[Change, ...] = (without_nulls, group_by_key, set_operations)
 """Rules of what people write for the same question; no row of ours may make that wrong."""
 
 

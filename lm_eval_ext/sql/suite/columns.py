@@ -21,7 +21,7 @@ from lm_eval_ext.sql.values import Value, quoted
 
 Kind = Literal["integer", "decimal", "date", "digits", "text", "blob"]
 
-FORMATS = (
+DATE_FORMATS = (
     "%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%H:%M:%S", "%H:%M", "%Y/%m/%d", "%m/%d/%Y",
     "%m/%d/%Y %H:%M", "%d/%m/%Y", "%Y-%m", "%Y%m%d", "%B %d, %Y",
 )  # fmt: skip
@@ -39,7 +39,7 @@ MIN_DATE_SHARE = 0.6
 _CHECKED_TEXTS = 200
 """About how many texts of a column decide whether it holds dates."""
 
-MAX_CLOSED = 8
+MAX_CLOSED_TEXTS = 8
 """A column with so few texts, or of single words, gets none that are made of others."""
 
 MAX_DECIMALS = 6
@@ -52,6 +52,7 @@ _COMPACT_DAY = 8
 """Length of a day as ``%Y%m%d``, which strptime reads of shorter texts, too."""
 
 _LETTER_RUN = re.compile(r"([^\W\d_])\1\1", re.IGNORECASE)
+"""Three equal letters in a row."""
 
 
 @dataclass
@@ -116,7 +117,7 @@ class Domain:
 
     def _two_words(self, lengths: Set[int]) -> Iterator[str]:
         """Yield two words of the column for each length, where texts have several words."""
-        if not self._is_open:
+        if not self._takes_combinations:
             return
         words_by_length: dict[int, list[str]] = {}
         for text in self.sample[:MAX_VALUES]:
@@ -130,9 +131,9 @@ class Domain:
                     break
 
     @property
-    def _is_open(self) -> bool:
+    def _takes_combinations(self) -> bool:
         """Whether texts have several words, so that other words may stand beside them."""
-        return len(self.sample) > MAX_CLOSED and any(" " in text for text in self.sample)
+        return len(self.sample) > MAX_CLOSED_TEXTS and any(" " in text for text in self.sample)
 
     def add_containing(self, piece: str) -> list[Value]:
         """Add texts that hold a piece of text somewhere, or are it."""
@@ -204,7 +205,7 @@ class Domain:
             yield texts[position + 1]
         longer_texts = [text for text in self.sample if value in text and text != value]
         yield from longer_texts[:2]
-        if len(texts) > MAX_CLOSED and any(" " in text for text in texts):
+        if len(texts) > MAX_CLOSED_TEXTS and any(" " in text for text in texts):
             yield from self._combine(value)
 
     def _neighbouring_numbers(self, value: float) -> Iterator[Value]:
@@ -237,9 +238,9 @@ class Domain:
         neighbour = next((text for text in self.sample if folded not in text.casefold()), "")
         before, after = f"{neighbour} {piece}", f"{piece} {neighbour}"
         texts = (piece, after, before, f"{before} {neighbour}")
-        return [text.strip() for text in texts if not self.is_odd(text)]
+        return [text.strip() for text in texts if not self.has_new_letter_run(text)]
 
-    def is_odd(self, text: str) -> bool:
+    def has_new_letter_run(self, text: str) -> bool:
         """Return whether a text has three equal letters in a row and no text of the column has."""
         return not self.has_runs and _LETTER_RUN.search(text) is not None
 
@@ -279,28 +280,28 @@ def _domain_of(values: list[Value]) -> Domain:
     if 2 * len(numbers) >= len(values):
         return _number_domain(numbers)
     if not texts:
-        return Domain("blob", _spread(values))
+        return Domain("blob", _sample_values(values))
     dates = _date_domain(texts)
     if dates is not None:
         return dates
     if all(_is_digits(text) for text in texts):
-        return Domain("digits", _spread(texts))
+        return Domain("digits", _sample_values(texts))
     has_runs = any(_LETTER_RUN.search(text) for text in texts)
-    return Domain("text", _spread(texts), has_runs=has_runs, sample=texts)
+    return Domain("text", _sample_values(texts), has_runs=has_runs, sample=texts)
 
 
 def _number_domain(numbers: list[int | float]) -> Domain:
     floats = [number for number in numbers if isinstance(number, float)]
     if not floats:
-        return Domain("integer", _spread(numbers), lowest=min(numbers))
+        return Domain("integer", _sample_values(numbers), lowest=min(numbers))
     decimals = min(max(map(_count_decimals, floats)), MAX_DECIMALS)
-    return Domain("decimal", _spread(numbers), decimals=decimals, lowest=min(numbers))
+    return Domain("decimal", _sample_values(numbers), decimals=decimals, lowest=min(numbers))
 
 
 def _date_domain(texts: list[str]) -> Domain | None:
     """Return the domain of dates; None if most texts are none."""
     checked = texts[:: max(1, len(texts) // _CHECKED_TEXTS)]
-    for date_format in FORMATS:
+    for date_format in DATE_FORMATS:
         dates = sum(_parse_date(text, date_format) is not None for text in checked)
         if dates >= MIN_DATE_SHARE * len(checked):
             return _domain_of_dates(texts, date_format)
@@ -319,7 +320,9 @@ def _domain_of_dates(texts: list[str], date_format: str) -> Domain:
             padded_days.append(text)
     padded = 2 * len(padded_days) >= len(all_days)
     days = padded_days if padded else all_days
-    return Domain("date", _spread(days), date_format=date_format, padded=padded, sample=texts)
+    return Domain(
+        "date", _sample_values(days), date_format=date_format, padded=padded, sample=texts
+    )
 
 
 def _invent_domain(column: Column) -> Domain:
@@ -327,14 +330,14 @@ def _invent_domain(column: Column) -> Domain:
     declared = fold(column.type)
     if "date" in declared or "time" in declared:
         days = [f"2020-01-{day:02}" for day in range(1, 31)]
-        return Domain("date", [*days], date_format=FORMATS[0])
+        return Domain("date", [*days], date_format=DATE_FORMATS[0])
     if column.numeric:
         return Domain("integer", list(range(1, 31)))
     texts = [f"{column.name} {number}" for number in range(1, 31)]
     return Domain("text", [*texts], sample=texts)
 
 
-def _spread(values: Iterable[Value]) -> list[Value]:
+def _sample_values(values: Iterable[Value]) -> list[Value]:
     """Return some values: the most frequent, the extremes, and others at equal distances."""
     by_frequency = list(values)
     if len(by_frequency) <= MAX_VALUES:

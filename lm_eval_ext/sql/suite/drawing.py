@@ -38,6 +38,8 @@ _UNREAD_ROWS = 6
 """Most rows of tables that no gold reads."""
 
 _ROW_TRIES = 6
+"""Attempts to draw a row that keeps to the table's rules."""
+
 _MAX_DEPTH = 6
 """Generations of parents that are added for one row."""
 
@@ -56,15 +58,15 @@ class Draws:
         """Return True in a share of all calls."""
         return self._random() < share
 
-    def below(self, number: int) -> int:
+    def integer_below(self, number: int) -> int:
         """Return an integer from 0 to below a number."""
         return int(self._random() * number)
 
     def pick(self, values: Sequence[T]) -> T:
         """Return one of the values."""
-        return values[self.below(len(values))]
+        return values[self.integer_below(len(values))]
 
-    def early(self, values: Sequence[T]) -> T:
+    def pick_early(self, values: Sequence[T]) -> T:
         """Return one of the values, the first ones more often."""
         return values[int(self._random() ** 2 * len(values))]
 
@@ -72,7 +74,7 @@ class Draws:
         """Return the values in a random order."""
         shuffled = list(values)
         for i in range(len(shuffled) - 1, 0, -1):
-            j = self.below(i + 1)
+            j = self.integer_below(i + 1)
             shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
         return shuffled
 
@@ -98,7 +100,7 @@ class _Drawing:
             self._linked_columns[table] = set()
             for link in source.links[table]:
                 self._linked_columns[table].update(map(fold, link.columns))
-        self._taken: dict[tuple[str, tuple[str, ...]], dict[tuple[Value, ...], Record]] = {}
+        self._rows_by_key: dict[tuple[str, tuple[str, ...]], dict[tuple[Value, ...], Record]] = {}
         """The rows by table, key and the key's values."""
         self._palettes: dict[ColumnName, list[Value]] = {}
         if gold_numbers:
@@ -140,14 +142,14 @@ class _Drawing:
                 self._plant(gold)
         for table, rows in self.rows.items():
             half = max_rows[table] // 2
-            row_count = half + self._draws.below(half + 1)
+            row_count = half + self._draws.integer_below(half + 1)
             for _ in range(row_count - len(rows)):
                 self.add_row(table, self._repeated_cells(table))
         for name in sorted(averaged):
             if self._draws.chance(0.4):
-                self._balance(name)
+                self._set_mean(name)
 
-    def _balance(self, name: ColumnName) -> None:
+    def _set_mean(self, name: ColumnName) -> None:
         """Give a column one number and the numbers on both sides of it, so that it is the mean."""
         rows = self.rows[name.table]
         is_bound = name.column in self._key_columns(name.table) | self._linked_columns[name.table]
@@ -181,7 +183,7 @@ class _Drawing:
         if gold.group_sizes:
             row_count = self._draws.pick(gold.group_sizes)
         else:
-            row_count = 1 + self._draws.below(3)
+            row_count = 1 + self._draws.integer_below(3)
         for _ in range(row_count):
             self._plant_row(gold, group)
 
@@ -200,7 +202,7 @@ class _Drawing:
                 value = values[0] if draws.chance(0.3) else draws.pick(values)
                 cells.update(self._cells_of_constant(name, value))
         if is_exact or draws.chance(0.8):
-            self._equate(gold, cells)
+            self._equate_compared(gold, cells)
         for table in sorted(gold.tables, key=self._order.index):
             table_cells = {name.column: cell for name, cell in cells.items() if name.table == table}
             self.add_row(table, table_cells)
@@ -231,7 +233,7 @@ class _Drawing:
                 return row
         return None
 
-    def _equate(self, gold: GoldRequirements, cells: dict[ColumnName, Value]) -> None:
+    def _equate_compared(self, gold: GoldRequirements, cells: dict[ColumnName, Value]) -> None:
         """Give compared columns the same value."""
         for column, partner in gold.compared:
             value = cells.get(column, cells.get(partner))
@@ -278,7 +280,7 @@ class _Drawing:
             self._fill_keys(table, record)
             self.rows[table].append(record)  # so that it may refer to itself, and its parents to it
             for link in self._source.links[table]:
-                self._link(table, record, link, depth)
+                self._fill_foreign_key(table, record, link, depth)
             for name in self.columns[table]:
                 if name.column not in record:
                     record[name.column] = self._spelled(self._value(name))
@@ -293,7 +295,7 @@ class _Drawing:
             if not cells.keys() >= set(key):
                 continue
             values = _values(cells, key)
-            row = self._taken.get((table, key), {}).get(values)
+            row = self._rows_by_key.get((table, key), {}).get(values)
             if row is not None:
                 return row
         return None
@@ -321,7 +323,7 @@ class _Drawing:
         new_keys = []
         for key in self._source.keys[table]:
             values = _values(record, key)
-            taken = self._taken.setdefault((table, key), {})
+            taken = self._rows_by_key.setdefault((table, key), {})
             if values in taken:
                 return False
             if None not in values:
@@ -330,7 +332,7 @@ class _Drawing:
             taken[values] = record
         return True
 
-    def _link(self, table: str, record: Record, link: ForeignKey, depth: int) -> None:
+    def _fill_foreign_key(self, table: str, record: Record, link: ForeignKey, depth: int) -> None:
         """Fill a foreign key from a parent, which is added if none has the values asked for."""
         parent = fold(link.parent)
         children = list(map(fold, link.columns))
@@ -344,7 +346,7 @@ class _Drawing:
             return
         parents = [row for row in self.rows[parent] if _can_be_parent(row, targets, target_values)]
         if parents:
-            row: Record | None = self._draws.early(parents)
+            row: Record | None = self._draws.pick_early(parents)
         else:
             row = self.add_row(parent, target_values, depth + 1)
         if row is not None:
@@ -356,7 +358,7 @@ class _Drawing:
     def _fresh_key(self, name: ColumnName) -> Value:
         """Return a value for a key, usually one that the original has."""
         domain = self._source.domains[name]
-        taken = self._taken.get((name.table, (name.column,)), {})
+        taken = self._rows_by_key.get((name.table, (name.column,)), {})
         free = [value for value in domain.vocabulary if (value,) not in taken]
         if domain.kind == "integer" and (not free or self._draws.chance(0.1)):
             highest = max((value for (value,) in taken if isinstance(value, int)), default=0)
@@ -377,7 +379,7 @@ class _Drawing:
             if free:
                 return self._draws.pick(free)
         palette = self._palette(name)
-        return self._draws.early(palette) if palette else None
+        return self._draws.pick_early(palette) if palette else None
 
     def _palette(self, name: ColumnName) -> list[Value]:
         """Return the values that a column has in this database: a few, in a random order."""

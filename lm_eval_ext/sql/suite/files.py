@@ -87,7 +87,7 @@ def _file_name(db_id: str, name: str) -> str:
     return f"{db_id}.sqlite" if name == COPY else f"{name}.sqlite"
 
 
-def read(folder: Path, db_id: str) -> Suite:
+def read_suite(folder: Path, db_id: str) -> Suite:
     """Read a suite.
 
     Raises:
@@ -212,10 +212,10 @@ def _read_databases(folder: Path | None, name: str) -> Mapping[str, Any]:
     return databases
 
 
-NOTHING = Shipped({}, {})
+NOTHING_SHIPPED = Shipped({}, {})
 
 
-def key_of(digest: str, golds: Sequence[str], rows: object) -> str:
+def suite_key(digest: str, golds: Sequence[str], rows: object) -> str:
     """Return a suite's key from the original's checksum, sorted golds and rows of a copy."""
     return sha256_of_json([SUITE_VERSION, digest, golds, rows])
 
@@ -228,7 +228,7 @@ def short_hashes(hashes: Mapping[str, str]) -> list[str]:
 def complete_suite(folder: Path, db_id: str, key: str, seeds: ShippedSeeds | None) -> Suite | None:
     """Return the suite that a folder has, None if it is not complete or another one."""
     try:
-        suite = read(folder, db_id)
+        suite = read_suite(folder, db_id)
     except DataError:
         return None
     if suite.key != key:
@@ -240,7 +240,7 @@ def complete_suite(folder: Path, db_id: str, key: str, seeds: ShippedSeeds | Non
     return suite
 
 
-def write(
+def write_suite(
     target: Path, databases: Mapping[str, sqlite3.Connection], record: Mapping[str, Any]
 ) -> None:
     """Write a suite's folder in one step, in the place of an earlier one."""

@@ -44,6 +44,7 @@ _WRAPPERS = (exp.Max, exp.Min, exp.Avg, exp.Paren, exp.Lower, exp.Upper)
 """Functions that may stand around a column that a constant is compared with."""
 
 _KEY_ENDINGS = ("id", "code", "no", "number", "key")
+"""Endings of the names of columns that may be keys without a declaration."""
 
 
 @dataclass

@@ -25,7 +25,7 @@ from lm_eval_ext.sql.suite.build import (
 from lm_eval_ext.sql.suite.checks import STEPS, Runner
 from lm_eval_ext.sql.suite.files import (
     COPY,
-    NOTHING,
+    NOTHING_SHIPPED,
     AddedRows,
     JsonValue,
     Shipped,
@@ -34,10 +34,10 @@ from lm_eval_ext.sql.suite.files import (
     complete_suite,
     content_hash,
     gold_id,
-    key_of,
-    read,
+    read_suite,
     short_hashes,
-    write,
+    suite_key,
+    write_suite,
 )
 from lm_eval_ext.sql.suite.original import in_memory
 from lm_eval_ext.sql.values import Value, quoted
@@ -50,7 +50,7 @@ _MAX_NAMED = 5
 
 
 @dataclass(frozen=True)
-class _Built:
+class _BuiltSuite:
     """A suite in memory.
 
     Attributes:
@@ -76,7 +76,7 @@ def populate(
     original: Path,
     golds: Sequence[str],
     folder: Path,
-    shipped: Shipped = NOTHING,
+    shipped: Shipped = NOTHING_SHIPPED,
 ) -> Suite:
     """Make the suite of a database, or find it complete in its folder.
 
@@ -97,7 +97,7 @@ def populate(
         raise DataError(f"cannot read the database {original}: {error.strerror}") from None
     rows = shipped.rows.get(digest)
     golds = sorted(set(golds))
-    key = key_of(digest, golds, rows)
+    key = suite_key(digest, golds, rows)
     seeds = shipped.seeds_of(key)
     complete = complete_suite(folder, db_id, key, seeds)
     if complete is not None:
@@ -106,11 +106,11 @@ def populate(
     with closing(source.connection):
         built = None
         if seeds is not None:
-            built = _rebuild(source, rows, seeds)
+            built = _rebuild_suite(source, rows, seeds)
             if built is None:
                 _log.info("%s: other rows than shipped ones; its checks run anew", db_id)
         if built is None:
-            built = _search(source, rows)
+            built = _search_suite(source, rows)
         record = {
             "version": SUITE_VERSION,
             "key": key,
@@ -121,17 +121,17 @@ def populate(
             "excluded": source.excluded,
         }
         with closing(built):
-            write(folder / db_id, built.databases, record)
-    return read(folder, db_id)
+            write_suite(folder / db_id, built.databases, record)
+    return read_suite(folder, db_id)
 
 
-def _search(source: Original, rows: AddedRows | None) -> _Built:
+def _search_suite(source: Original, rows: AddedRows | None) -> _BuiltSuite:
     """Search for seeds, and check which golds each database may judge."""
     cases = gold_cases(source)
     judges: dict[str, list[str]] = {gold_id(case.gold): [] for case in cases}
     databases = {}
     if rows is not None:
-        databases[COPY] = _copied(source, rows)
+        databases[COPY] = _populated_copy(source, rows)
         _, judged_by_copy = judgeable_golds(source, databases[COPY], cases, steps=STEPS)
         for gold in judged_by_copy:
             judges[gold_id(gold)].append(COPY)
@@ -142,21 +142,23 @@ def _search(source: Original, rows: AddedRows | None) -> _Built:
         seeds.append(small.seed)
         for gold in small.judges:
             judges[gold_id(gold)].append(name)
-    return _Built(databases, _hashes(source, databases), judges, seeds)
+    return _BuiltSuite(databases, _hashes(source, databases), judges, seeds)
 
 
-def _rebuild(source: Original, rows: AddedRows | None, shipped: ShippedSeeds) -> _Built | None:
+def _rebuild_suite(
+    source: Original, rows: AddedRows | None, shipped: ShippedSeeds
+) -> _BuiltSuite | None:
     """Draw the databases of shipped seeds; return None if they have other rows than shipped."""
     databases = {}
     if rows is not None:
-        databases[COPY] = _copied(source, rows)
+        databases[COPY] = _populated_copy(source, rows)
     for number, seed in enumerate(shipped.seeds):
         databases[_small_name(number)] = small_connection(source, seed)
     names = list(databases)
     judges = {}
     for gold, numbers in shipped.golds.items():
         judges[gold] = [names[number] for number in numbers]
-    built = _Built(databases, _hashes(source, databases), judges, shipped.seeds)
+    built = _BuiltSuite(databases, _hashes(source, databases), judges, shipped.seeds)
     if short_hashes(built.hashes) != list(shipped.hashes):
         built.close()
         return None
@@ -174,7 +176,7 @@ def _hashes(source: Original, databases: Mapping[str, sqlite3.Connection]) -> di
     return hashes
 
 
-def _copied(source: Original, rows: AddedRows) -> sqlite3.Connection:
+def _populated_copy(source: Original, rows: AddedRows) -> sqlite3.Connection:
     """Return the populated copy in memory: the original's rows, and then the added ones."""
     connection = in_memory(source.path)
     triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
@@ -234,7 +236,7 @@ def _populate_or_explain(
 def populate_all(
     jobs: Mapping[str, tuple[Path, Sequence[str]]],
     folder: Path,
-    shipped: Shipped = NOTHING,
+    shipped: Shipped = NOTHING_SHIPPED,
     *,
     workers: int = 1,
 ) -> dict[str, Suite]:

@@ -10,7 +10,7 @@ from support.databases import opened, written
 from lm_eval_ext.sql.schema import schema_of
 from lm_eval_ext.sql.suite import Original
 from lm_eval_ext.sql.suite.build import gold_cases, judgeable_golds
-from lm_eval_ext.sql.suite.checks import RULES, STEPS, Checks, Runner, checks
+from lm_eval_ext.sql.suite.checks import REWRITE_RULES, STEPS, Checks, Runner, checks_of
 
 SCRIPT = """
 CREATE TABLE towns (id INTEGER PRIMARY KEY, name TEXT NOT NULL, people INTEGER, founded DATE);
@@ -43,8 +43,8 @@ REWRITES = {
 }  # fmt: skip
 
 
-def checks_of(gold: str, original: Runner) -> Checks:
-    gold_checks = checks(gold, schema_of(original.connection), original)
+def checks(gold: str, original: Runner) -> Checks:
+    gold_checks = checks_of(gold, schema_of(original.connection), original)
     assert gold_checks is not None
     return gold_checks
 
@@ -52,7 +52,7 @@ def checks_of(gold: str, original: Runner) -> Checks:
 @pytest.mark.parametrize("case", REWRITES)
 def test_right_rewrites_agree_with_the_gold(original: Runner, case: str) -> None:
     gold, rewrite = REWRITES[case]
-    rewrites = checks_of(gold, original).rewrites
+    rewrites = checks(gold, original).rewrites
     assert rewrite in rewrites
     expected = original.expected(gold)
     assert expected is not None
@@ -60,13 +60,13 @@ def test_right_rewrites_agree_with_the_gold(original: Runner, case: str) -> None
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {rule.__name__ for rule in RULES} == set(REWRITES)
+    assert {rule.__name__ for rule in REWRITE_RULES} == set(REWRITES)
 
 
 def test_a_rewrite_that_is_wrong_on_the_original_is_no_right_one() -> None:
     gold, rewrite = REWRITES["without_nulls"]
     with opened(SCRIPT + "INSERT INTO towns VALUES (4, 'Kiel', NULL, '1500-01-01');") as null:
-        assert rewrite not in checks_of(gold, Runner(null)).rewrites
+        assert rewrite not in checks(gold, Runner(null)).rewrites
 
 
 SECOND = ("SELECT t.name FROM (SELECT name, people FROM towns ORDER BY people DESC LIMIT {}) AS t "

@@ -113,6 +113,6 @@ def test_texts_of_a_length_that_no_text_has() -> None:
 
 
 def test_no_run_of_letters_that_the_column_has_not() -> None:
-    assert domain_of("TEXT", ["Bonn"]).is_odd("Bonnnn")
-    assert not domain_of("TEXT", ["Bonn", "Zzz"]).is_odd("Bonnnn")
+    assert domain_of("TEXT", ["Bonn"]).has_new_letter_run("Bonnnn")
+    assert not domain_of("TEXT", ["Bonn", "Zzz"]).has_new_letter_run("Bonnnn")
     assert "aaa" not in domain_of("TEXT", ["Bonn"]).add_containing("aaa")
