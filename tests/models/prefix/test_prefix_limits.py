@@ -325,10 +325,10 @@ def test_a_dtype_that_the_processor_only_emulates_is_said_once_and_not_packed(
     is_supported: bool,
     is_slow: bool,
 ) -> None:
-    monkeypatch.setattr(packed.platform, "machine", lambda: machine)
+    monkeypatch.setattr(platform, "machine", lambda: machine)
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
     operations = SimpleNamespace(_is_mkldnn_bf16_supported=lambda: is_supported)
-    monkeypatch.setattr(packed.torch.ops, "mkldnn", operations)
+    monkeypatch.setattr(torch.ops, "mkldnn", operations)
     _, model = build("llama", tmp_path, dtype=dtype)
     line = "hf-prefix: this processor has no instructions for bfloat16, so prompts take"
     if not is_slow:
