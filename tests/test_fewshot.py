@@ -117,21 +117,20 @@ def test_random_ones_are_not_biased_towards_sharing() -> None:
     """The share of demonstrations with the sample's concept is what drawing blindly gives."""
     rng = random.Random(3)
     items = [Item(f"i{n}", f"k{n}", frozenset([rng.choice("abbbcc")])) for n in range(600)]
-    by_id = {item.id: item for item in items}
+    features = {item.id: item.features for item in items}
     chosen = at_random(Pool(items), items, 3, 11)
-    shared = [
-        bool(by_id[name].features & by_id[demonstration].features)
-        for name, choice in chosen.by_sample.items()
-        for demonstration in choice.ids
-    ]
+    uses = Counter[str]()
+    sharing = 0
+    for sample, choice in chosen.by_sample.items():
+        uses.update(choice.ids)
+        for demonstration in choice.ids:
+            sharing += not features[sample].isdisjoint(features[demonstration])
     sizes = Counter(next(iter(item.features)) for item in items)
     expected = sum(size * (size - 1) for size in sizes.values()) / (600 * 599)
-    deviation = (expected * (1 - expected) / len(shared)) ** 0.5
-    assert abs(sum(shared) / len(shared) - expected) < 4 * deviation
-    used = Counter(
-        demonstration for choice in chosen.by_sample.values() for demonstration in choice.ids
-    )
-    assert sum((used[i.id] - 3) ** 2 / 3 for i in items) < 745, "0.9999 of chi-squared, 599"
+    deviation = (expected * (1 - expected) / uses.total()) ** 0.5
+    assert abs(sharing / uses.total() - expected) < 4 * deviation
+    chi_squared = sum((uses[item.id] - 3) ** 2 / 3 for item in items)
+    assert chi_squared < 745, "0.9999 of chi-squared, 599"
 
 
 @given(items=pools(), k=st.integers(1, 3))

@@ -26,9 +26,12 @@ from lm_eval_ext.harness.missing import MissingLogprob, MissingText, is_allowed
 from lm_eval_ext.runs.tasks import our_task_manager
 from lm_eval_ext.task_folder import tasks_folder
 
-TASKS: dict[str, TaskFacts] = {
-    name: facts for card in cards().values() for name, facts in card.tasks.items()
-}
+TASKS: dict[str, TaskFacts] = {}
+GROUPS: dict[str, tuple[str, ...]] = {}
+for card in cards().values():
+    TASKS.update(card.tasks)
+    GROUPS.update(card.groups)
+
 MAX_DOCUMENTS = 5_000
 """Documents; all requests of a task that has more take seconds to build."""
 
@@ -49,9 +52,6 @@ def is_loaded(name: str) -> bool:
     """Whether the tests of all tasks load this one."""
     seldom = name.startswith(("cogs_icl_", "cogs_overestimation_"))
     return ALL or not (seldom and any(lexicon in name for lexicon in LIKE_ANOTHER))
-
-
-GROUPS = {name: members for card in cards().values() for name, members in card.groups.items()}
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import random
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any, get_args
@@ -147,7 +147,9 @@ def judge(
             return Failure("error", str(error))
 
     result = run_on(database, sql)
-    rows = [tuple(row) if isinstance(row, list) else (row,) for row in predicted]
+    rows: list[Row] = []
+    for row in predicted:
+        rows.append(tuple(row) if isinstance(row, list) else (row,))
     expected = SEMANTICS[semantics].prepare(Gold(sql, result, run))
     assert expected.matches(result)
     return expected.matches(Rows(result.columns, rows))
@@ -166,14 +168,14 @@ def test_a_golds_order_decides_which_predictions_are_right(
     sql, right, wrong = case["gold"], case["right"], case["wrong"]
     if "DISTINCT FROM" in sql and sqlite3.sqlite_version_info < (3, 39):
         pytest.skip("this SQLite is too old for IS DISTINCT FROM")
-    assert [rows for rows in right if not judge(database, sql, rows)] == []
-    assert [rows for rows in wrong if judge(database, sql, rows)] == []
     for rows in right:
+        assert judge(database, sql, rows), rows
         swapped = [row[::-1] if isinstance(row, list) else row for row in rows]
-        assert judge(database, sql, swapped, "sets")
+        assert judge(database, sql, swapped, "sets"), swapped
     for rows in wrong:
+        assert not judge(database, sql, rows), rows
         if not any(isinstance(row, list) for row in rows):
-            assert not judge(database, sql, rows, "sets")
+            assert not judge(database, sql, rows, "sets"), rows
 
 
 # --- laws ----------------------------------------------------------------------------------
@@ -200,7 +202,9 @@ def test_a_result_equals_itself_in_any_order_and_with_noise(
     rows: list[Row], rng: random.Random
 ) -> None:
     def noisy(value: Value) -> Value:
-        return value * (1 + rng.choice([-1, 0, 1]) * 2e-16) if isinstance(value, float) else value
+        if not isinstance(value, float):
+            return value
+        return value * (1 + rng.choice([-1, 0, 1]) * 2e-16)
 
     assert equal("reference", rows, rows)
     moved = [tuple(map(noisy, row)) for row in rng.sample(rows, len(rows))]
@@ -208,10 +212,15 @@ def test_a_result_equals_itself_in_any_order_and_with_noise(
     assert equal("strict", moved, rows)
 
 
+def as_texts(rows: list[Row]) -> list[tuple[str, ...]]:
+    """Return rows with texts in the place of all values."""
+    return [tuple(map(str, row)) for row in rows]
+
+
 @given(PAIRS)
 def test_strict_without_floats_is_the_multiset(pair: tuple[list[Row], list[Row]]) -> None:
-    gold, predicted = ([tuple(str(v) for v in row) for row in rows] for rows in pair)
-    assert equal("strict", list(gold), list(predicted)) == (sorted(gold) == sorted(predicted))
+    gold, predicted = map(as_texts, pair)
+    assert equal("strict", [*gold], [*predicted]) == (sorted(gold) == sorted(predicted))
 
 
 # --- Spider's and BIRD's rules -------------------------------------------------------------
@@ -273,6 +282,11 @@ SMALL_TABLES = st.integers(1, 4).flatmap(
 )
 
 
+def permuted(rows: list[Row], columns: Sequence[int]) -> list[Row]:
+    """Return rows with their columns in another order."""
+    return [tuple(row[column] for column in columns) for row in rows]
+
+
 @given(SMALL_TABLES, st.data(), st.booleans())
 def test_spider_finds_any_permutation(
     gold: list[Row],
@@ -282,7 +296,7 @@ def test_spider_finds_any_permutation(
     """The search agrees with trying all permutations of the columns."""
     width = len(gold[0])
     order = data.draw(st.permutations(range(width)))
-    predicted = [tuple(row[column] for column in order) for row in gold]
+    predicted = permuted(gold, order)
     changed_row = data.draw(st.integers(0, len(gold) - 1))
     changed_column = data.draw(st.integers(0, width - 1))
     new_value = data.draw(st.integers(0, 2))
@@ -292,8 +306,10 @@ def test_spider_finds_any_permutation(
     predicted = data.draw(st.permutations(predicted))
 
     def equals_gold(columns: tuple[int, ...]) -> bool:
-        permuted = [tuple(row[column] for column in columns) for row in predicted]
-        return permuted == gold if ordered else Counter(permuted) == Counter(gold)
+        rows = permuted(predicted, columns)
+        if ordered:
+            return rows == gold
+        return Counter(rows) == Counter(gold)
 
     sql = "SELECT * FROM t ORDER BY 1" if ordered else "SELECT * FROM t"
     expected = any(equals_gold(columns) for columns in permutations(range(width)))

@@ -44,28 +44,32 @@ def test_as_one_stream_they_change_nothing_and_stay_apart(tmp_path: Path) -> Non
     written(tmp_path / "people.sqlite", PEOPLE)
     before = state_of(tmp_path)
     quick = [case for case in CASES if not case.can_be_late]
-    rows = [("people", GOLD, sql) for case in quick for sql in (case.sql, "SELECT 6", "SELECT 5")]
+    rows = []
+    for case in quick:
+        rows += [("people", GOLD, sql) for sql in (case.sql, "SELECT 6", "SELECT 5")]
     with Executor(tmp_path, workers=2, limits=PATIENT) as executor:
         verdicts = list(executor.score(rows))
-    assert {v.status for v in verdicts[1::3]} == {"correct"}
-    assert {v.status for v in verdicts[2::3]} == {"wrong"}
-    for case, verdict in zip(quick, verdicts[::3], strict=True):
-        assert verdict.status in case.statuses, (case.name, verdict)
+    triples = zip(quick, verdicts[::3], verdicts[1::3], verdicts[2::3], strict=True)
+    for case, hostile, right, wrong in triples:
+        assert hostile.status in case.statuses, (case.name, hostile)
+        assert right.status == "correct", (case.name, right)
+        assert wrong.status == "wrong", (case.name, wrong)
     assert state_of(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    "case",
-    [c for c in [c for c in CASES if len(c.sql) < 5_000][::5] if c.name != LATE],
-    ids=lambda c: c.name,
-)
+SHORT_CASES = [case for case in CASES if len(case.sql) < 5_000]
+GOLD_CASES = [case for case in SHORT_CASES[::5] if case.name != LATE]
+"""Every fifth case with a short text."""
+
+STATUS_OF_GOLD = {"wrong": "wrong", "correct": "wrong"}
+"""The status of a wrong prediction where a gold runs; any other gold has an error."""
+
+
+@pytest.mark.parametrize("case", GOLD_CASES, ids=lambda case: case.name)
 def test_a_hostile_gold_is_a_gold_error(case: Case, fitting: Executor) -> None:
     """The gold is no more trusted than the prediction."""
     verdict = score_one(fitting, "people", case.sql, "SELECT 'no gold says this'")
-    runs = {"wrong", "correct"}
-    assert verdict.status in {
-        "wrong" if status in runs else "gold_error" for status in case.statuses
-    }
+    assert verdict.status in {STATUS_OF_GOLD.get(status, "gold_error") for status in case.statuses}
 
 
 def test_a_gold_that_kills_its_worker_does_so_once(

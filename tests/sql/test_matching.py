@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from itertools import permutations
 
 import pytest
@@ -106,21 +107,21 @@ LARGE_RESULTS = {
 }
 
 
+def with_floats_changed(row: Row, change: Callable[[float], float]) -> Row:
+    """Return a row whose floats are changed."""
+    return tuple(change(value) if isinstance(value, float) else value for value in row)
+
+
 @pytest.mark.parametrize("make_row", LARGE_RESULTS.values(), ids=LARGE_RESULTS)
 def test_many_floats_with_noise(make_row: object) -> None:
     """20,000 rows that differ in the last bit are paired; one that differs more is found."""
     assert callable(make_row)
     source = random.Random(0)
     rows: list[Row] = [make_row(index) for index in range(SIZE)]
-    partners = [
-        tuple(noisy(value, source) if isinstance(value, float) else value for value in row)
-        for row in rows
-    ]
+    partners = [with_floats_changed(row, lambda value: noisy(value, source)) for row in rows]
     source.shuffle(partners)
     assert can_pair_all(rows, partners)
-    changed = tuple(
-        value * (1 + 1e-3) if isinstance(value, float) else value for value in partners[0]
-    )
+    changed = with_floats_changed(partners[0], lambda value: value * (1 + 1e-3))
     assert not can_pair_all(rows, [changed, *partners[1:]])
 
 

@@ -111,8 +111,11 @@ def test_columns_know_whether_rows_hold_null_or_repeat() -> None:
     """
     with opened(script) as connection:
         schema = schema_of(connection)
-    held = {c.name: (c.holds_null, c.repeats) for table in schema.values() for c in table.columns}
-    assert held == {
+    holds_null_and_repeats = {}
+    for table in schema.values():
+        for column in table.columns:
+            holds_null_and_repeats[column.name] = (column.holds_null, column.repeats)
+    assert holds_null_and_repeats == {
         "id": (False, False), "jam": (True, False), "lid": (True, True), "a b": (False, False),
         "one": (False, False), "two": (False, False),
     }  # fmt: skip

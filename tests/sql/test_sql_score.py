@@ -6,7 +6,9 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,7 @@ ROWS = [
     ("people", "SELECT nix", "SELECT 1", "gold_error"),
     ("../people", GOLD, "SELECT 6", "database_missing"),
 ]
-COUNTS = {status: sum(row[3] == status for row in ROWS) for status in STATUSES}
+COUNTS = dict.fromkeys(STATUSES, 0) | Counter(status for *_, status in ROWS)
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(sql_score)
 
@@ -147,7 +149,7 @@ def test_one_line_for_what_is_wrong_and_nothing_written(
         "--databases": databases, "--predictions": predictions, "-o": tmp_path / "out.tsv",
         **{name: value.format(tmp=tmp_path) for name, value in options.items()},
     }  # fmt: skip
-    text, error = run(*(word for pair in arguments.items() for word in pair))
+    text, error = run(*chain.from_iterable(arguments.items()))
     assert text == ""
     assert message.format(tmp=tmp_path) in error
     assert "\n" not in error

@@ -20,11 +20,11 @@ class Case(NamedTuple):
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
-GROUPS = {
-    engine: groups
-    for name in ("hostile.yaml", "hostile_engines.yaml")
-    for engine, groups in yaml.safe_load((FIXTURES / name).read_text(encoding="utf-8")).items()
-}
+GROUPS: dict[str, Any] = {}
+"""Groups of queries with the same legal statuses, by engine."""
+
+for name in ("hostile.yaml", "hostile_engines.yaml"):
+    GROUPS.update(yaml.safe_load((FIXTURES / name).read_text(encoding="utf-8")))
 
 # Python 3.10 cannot set SQLite's limits; the process's own still hold.
 OLD = {"like pattern of 10 kB": ("wrong",), "printf with a width": ("prediction_too_large",)}
@@ -38,24 +38,25 @@ def text_of(pieces: str | list[Any]) -> str:
 def _repeated(repetition: str | dict[str, Any]) -> str:
     if isinstance(repetition, str):
         return repetition
-    piece, times = (
-        repetition["piece"],
-        range(repetition.get("from", 0), repetition.get("from", 0) + repetition["times"]),
-    )
+    piece: str = repetition["piece"]
+    times: int = repetition["times"]
     if "{i}" not in piece:
-        return str(piece * len(times))
-    return "".join(piece.replace("{i}", str(i)) for i in times)
+        return piece * times
+    first: int = repetition.get("from", 0)
+    return "".join(piece.replace("{i}", str(i)) for i in range(first, first + times))
 
 
 def cases(*engines: str) -> list[Case]:
-    return [
-        Case(name, text_of(sql), tuple(group["statuses"]))
-        if CAN_SET or name not in OLD
-        else Case(name, text_of(sql), OLD[name])
-        for engine in engines
-        for group in GROUPS[engine]
-        for name, sql in group["queries"].items()
-    ]
+    """Return the hostile queries of some engines."""
+    engine_cases = []
+    for engine in engines:
+        for group in GROUPS[engine]:
+            for name, pieces in group["queries"].items():
+                statuses = tuple(group["statuses"])
+                if not CAN_SET:
+                    statuses = OLD.get(name, statuses)
+                engine_cases.append(Case(name, text_of(pieces), statuses))
+    return engine_cases
 
 
 CASES = cases("sqlite")

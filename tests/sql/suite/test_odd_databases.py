@@ -1,7 +1,9 @@
 """Any file that SQLite reads gets a suite, or one line says what has none and why."""
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.odd_databases import ODD, write
@@ -19,10 +21,15 @@ def listing(folder: Path) -> list[str]:
 SLOW = ("wide", "many_tables")
 """Databases that take seconds."""
 
-NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in ODD]
+
+def odd_databases() -> Iterator[Any]:
+    """Yield the names of all databases; a slow one is marked."""
+    for name in ODD:
+        marks = [pytest.mark.slow] if name in SLOW else []
+        yield pytest.param(name, marks=marks, id=name)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", odd_databases())
 def test_a_database_with_one_odd_thing(name: str, tmp_path: Path) -> None:
     """The gold is judged by small databases, by the original alone, or the file is refused."""
     database = ODD[name]

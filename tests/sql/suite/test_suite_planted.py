@@ -63,12 +63,12 @@ RIGHT = {
 }
 
 
-# Golds that need the same lines, so that their rows exist before the golds above are planted.
-OTHER_GOLDS = [
-    f"SELECT {column} FROM lines WHERE line = '{line}'"
-    for line in ("Blue Funnel", "Red Star", "White Duck", "Green Isle")
-    for column in ("short", "country", "id")
-]
+OTHER_GOLDS: list[str] = []
+"""Golds that need the same lines, so that their rows exist before the golds above are planted."""
+
+for line in ("Blue Funnel", "Red Star", "White Duck", "Green Isle"):
+    for column in ("short", "country", "id"):
+        OTHER_GOLDS.append(f"SELECT {column} FROM lines WHERE line = '{line}'")
 
 
 @pytest.fixture(scope="module")
