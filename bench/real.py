@@ -109,8 +109,8 @@ def _warm_up(requests: Sequence[ModelRequest]) -> list[ModelRequest]:
     """Return two requests that begin alike, and otherwise than all others."""
     warm_up = []
     for request in requests[:2]:
-        text, *others = request.arguments
-        warm_up.append(ModelRequest(request.method, (f"Hello. {text}", *others)))
+        text, *arguments = request.arguments
+        warm_up.append(ModelRequest(request.method, (f"Hello. {text}", *arguments)))
     return warm_up
 
 
@@ -171,13 +171,13 @@ def _compare(title: str, peer: Peer, theirs: Sequence[Answer], ours: Sequence[An
             our_texts.append(str(our_answer))
         else:
             difference = max(difference, abs(their_answer[0] - our_answer[0]))
-    beside = f"({peer.name}, {title})"
+    compared_with = f"({peer.name}, {title})"
     if our_texts:
         identical = count_identical(their_texts, our_texts)
-        return f"{identical} of {len(our_texts)} texts identical {beside}"
+        return f"{identical} of {len(our_texts)} texts identical {compared_with}"
     if difference < NOISE:
-        return f"log-probabilities within {NOISE:g} {beside}"
-    return f"log-probabilities up to {difference:.2g} apart {beside}"
+        return f"log-probabilities within {NOISE:g} {compared_with}"
+    return f"log-probabilities up to {difference:.2g} apart {compared_with}"
 
 
 CONTINUOUS = "continuous batching"

@@ -238,10 +238,10 @@ class SqlJudge:
         remaining = iter(predictions)
         if not self._suites:
             # The executor reads ahead, so its verdicts come later than the predictions.
-            ahead, behind = tee(Prediction(*item) for item in remaining)
-            named = (self._on_database(prediction, ORIGINAL) for prediction in ahead)
+            to_judge, to_yield = tee(Prediction(*item) for item in remaining)
+            named = (self._on_database(prediction, ORIGINAL) for prediction in to_judge)
             verdicts = self.executor.score(named, semantics=self.semantics.name)
-            for prediction, verdict in zip(behind, verdicts, strict=True):
+            for prediction, verdict in zip(to_yield, verdicts, strict=True):
                 yield self._verdict(_Case(prediction, (ORIGINAL,), [verdict]))
             return
         batch = list(islice(remaining, _BATCH))

@@ -73,13 +73,16 @@ def test_a_sample_that_is_not_there_is_one_line(
 def test_an_id_that_is_the_number_of_another_sample_is_an_id(results: Path, tmp_path: Path) -> None:
     shutil.copytree(results, tmp_path, dirs_exist_ok=True)
     samples = logged(tmp_path)
-    samples[3]["doc"]["id"] = "0"
+    number = str(samples[0]["doc_id"])
+    samples[3]["doc"]["id"] = number
     (file,) = tmp_path.rglob("samples_*.jsonl")
     file.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
-    explanation = json.loads(explain("--results", tmp_path, "--doc", "0", "--json"))
-    assert explanation["title"].startswith("0 of magnifico_mini")
+    explanation = json.loads(explain("--results", tmp_path, "--doc", number, "--json"))
+    assert explanation["title"].startswith(f"{number} of magnifico_mini")
     assert explanation["status"] == samples[3]["verdict"]["status"]
-    by_number = json.loads(explain("--results", tmp_path, "--doc", "3", "--json"))
+    assert explanation["status"] != samples[0]["verdict"]["status"]
+    last_number = str(samples[3]["doc_id"])
+    by_number = json.loads(explain("--results", tmp_path, "--doc", last_number, "--json"))
     assert by_number["title"] == explanation["title"]
 
 

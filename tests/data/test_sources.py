@@ -73,12 +73,12 @@ def is_read_by_magnifico(path: str) -> bool:
 def test_manifests_have_what_magnifico_reads(shared_data: Path) -> None:
     folder = shared_data / "magnifico/magnifico_data"
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    wanted = {path for path in files if is_read_by_magnifico(path)}
+    needed = {path for path in files if is_read_by_magnifico(path)}
     texts = set(sources()["magnifico"].files)
     dialogues = set(sources()["magnifico_dialogues"].files)
-    assert texts == {path for path in wanted if path.endswith(".tsv")}
-    assert texts | dialogues == wanted
-    assert len(files - wanted) == 125, "one template per dialogue is left out"
+    assert texts == {path for path in needed if path.endswith(".tsv")}
+    assert texts | dialogues == needed
+    assert len(files - needed) == 125, "one template per dialogue is left out"
 
 
 def test_the_manifest_of_spider_has_every_database_and_script(shared_data: Path) -> None:
