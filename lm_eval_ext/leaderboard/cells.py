@@ -5,6 +5,7 @@ Values and their standing come from :mod:`lm_eval_ext.results.overview`.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
 from lm_eval_ext.cards import Card
 from lm_eval_ext.results.files import Run
@@ -15,6 +16,12 @@ from lm_eval_ext.results.query import question_of, reason_for, reference_run
 from lm_eval_ext.results.show import grouped_by_model, published_note
 from lm_eval_ext.stats.marks import Standing
 from lm_eval_ext.stats.measures import Measure
+
+Heading = Literal["benchmark", "task", "metric"]
+"""What heads a column of a table."""
+
+HEADINGS: tuple[Heading, ...] = get_args(Heading)
+"""All headings, the widest first."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +160,7 @@ def headline_table(
     models: Sequence[Model],
     cells: Cells,
     *,
-    level: int,
+    heading: Heading,
 ) -> Table:
     """Return models by the headlines of tasks.
 
@@ -165,11 +172,11 @@ def headline_table(
         tested: The headlines of the columns.
         models: The models of the rows.
         cells: All cells of the page.
-        level: What heads a column, as in :func:`column_for`.
+        heading: What heads a column.
     """
     columns = []
     for headline in tested:
-        columns.append(column_for(reference_run(headline.runs), headline.metric, level))
+        columns.append(column_for(reference_run(headline.runs), headline.metric, heading))
     rows = list(_rows(models, columns, with_standings(cells, tested)))
     rows.sort(key=lambda row: _rank(row.cells, columns))
     notes = [published_note(reference_run(headline.runs), headline.metric) for headline in tested]
@@ -197,14 +204,16 @@ def _rank(cells: Sequence[Cell], columns: Sequence[Column]) -> tuple[float, ...]
     return missing, -best, value if columns[0].measure.lower_is_better else -value
 
 
-def column_for(run: Run, metric: str, level: int) -> Column:
-    """Return a column headed by the benchmark (0), the task (1) or the metric (2)."""
-    card, task, title = run.card, run.task, run.title(metric)
-    names = [task, task, title]
+def column_for(run: Run, metric: str, heading: Heading) -> Column:
+    """Return a column; below its heading stand the narrower names, down to the metric's."""
+    card, task = run.card, run.task
+    names = {"benchmark": task, "task": task, "metric": run.title(metric)}
     if card:
-        names = [card.short_title, card.title_of_task(task), title]
-    # Where two levels have the same name, such as a benchmark of one task, it is written once.
-    head, *below = dict.fromkeys(names[level:])
+        names["benchmark"] = card.short_title
+        names["task"] = card.title_of_task(task)
+    shown_names = list(names.values())[HEADINGS.index(heading) :]
+    # Where two names are the same, as of a benchmark of one task, they are written once.
+    head, *below = dict.fromkeys(shown_names)
     return Column(
         task=task,
         metric=metric,
@@ -222,7 +231,7 @@ def task_table(
     columns: dict[str, Column] = {}
     for run in runs.values():
         for metric in run.scores:
-            columns.setdefault(metric, column_for(run, metric, 2))
+            columns.setdefault(metric, column_for(run, metric, "metric"))
     if tested:
         cells = with_standings(cells, [tested])
     listed_columns = list(columns.values())

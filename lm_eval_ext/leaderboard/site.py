@@ -199,7 +199,9 @@ def _render(
     column_of_task = {column.task: column for column in tested}
     benchmark_tasks = representatives(models).values()
     columns = [column_of_task[task] for task in benchmark_tasks if task in column_of_task]
-    matrix = headline_table("overview", "Models by benchmarks", columns, models, cells, level=0)
+    matrix = headline_table(
+        "overview", "Models by benchmarks", columns, models, cells, heading="benchmark"
+    )
     signatures = {}
     for task in tasks:
         runs = runs_by_model(models, task).items()
@@ -289,7 +291,7 @@ def _sections(
         if card is not None and len(members) > 1:
             columns = [tested[task] for task in members if task in tested]
             all_tasks = headline_table(
-                f"tasks-{name}", "all tasks", columns, models, cells, level=1
+                f"tasks-{name}", "all tasks", columns, models, cells, heading="task"
             )
             tables.insert(0, all_tasks)
         if tables:

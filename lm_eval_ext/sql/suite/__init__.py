@@ -22,6 +22,9 @@ from lm_eval_ext.sql.suite.files import (
 )
 from lm_eval_ext.sql.suite.store import SuiteRunners, populate, populate_all
 
+read = read_suite
+"""The former name of :func:`read_suite`, which users' programs may import."""
+
 __all__ = [
     "COPY",
     "SUITE_VERSION",
@@ -34,5 +37,6 @@ __all__ = [
     "populate",
     "populate_all",
     "read_shipped",
+    "read",
     "read_suite",
 ]
