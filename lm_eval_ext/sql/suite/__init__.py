@@ -36,7 +36,7 @@ __all__ = [
     "gold_id",
     "populate",
     "populate_all",
-    "read_shipped",
     "read",
+    "read_shipped",
     "read_suite",
 ]
