@@ -34,7 +34,12 @@ class Results:
 
     @property
     def _runs(self) -> list[tuple[str, Run]]:
-        return [(model.label, run) for model in self.models for run in model.runs.values()]
+        """The runs of all models, each after its model's label."""
+        runs = []
+        for model in self.models:
+            for run in model.runs.values():
+                runs.append((model.label, run))
+        return runs
 
     @property
     def tasks(self) -> list[str]:
