@@ -29,7 +29,7 @@ def odd_databases() -> Iterator[Any]:
         yield pytest.param(name, marks=marks, id=name)
 
 
-@pytest.mark.parametrize("name", odd_databases())
+@pytest.mark.parametrize("name", list(odd_databases()))
 def test_a_database_with_one_odd_thing(name: str, tmp_path: Path) -> None:
     """The gold is judged by small databases, by the original alone, or the file is refused."""
     database = ODD[name]
