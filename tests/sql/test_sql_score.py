@@ -104,6 +104,7 @@ def test_json_and_a_summary_as_json(databases: Path, predictions: Path) -> None:
     assert summary == {
         "rows": 8, "scored": 6, "correct": 1, "accuracy": 1 / 6, "counts": COUNTS, "low": None,
         "high": None, "databases": 1, "original_correct": None, "by": [], "remarks": [],
+        "judged_before": 0,
     }  # fmt: skip
     statuses_written = [json.loads(line)["status"] for line in out.read_text().splitlines()]
     assert statuses_written == [row[3] for row in ROWS]

@@ -21,7 +21,7 @@ def test_two_nouns_are_compared_in_each_order() -> None:
     assert [row[-1] for row in detail.table[1:]] == ["+nan", "-2.00", "+0.50", "+1.00"]
     assert detail.marked == (0, 1)
     rows = process_results(document, [(logprob, False) for logprob in logprobs])
-    assert sum(row.get("correct", 0.0) for row in rows) == 2
+    assert sum(row.get("correct") == 1 for row in rows) == 2
     (shown,) = view.documents([document], [[]])
     assert document["context"][0] in shown.title
 
