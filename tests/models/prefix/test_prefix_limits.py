@@ -22,8 +22,10 @@ from support.prefix_models import (
 )
 
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.models.prefix import model as prefix_model
 from lm_eval_ext.models.prefix import packed, sharing
 from lm_eval_ext.models.prefix.engine import Index, Slots
+from lm_eval_ext.models.prefix.tree import build_tree
 
 pytestmark = pytest.mark.slow
 
@@ -64,9 +66,13 @@ def only_message(caplog: pytest.LogCaptureFixture) -> str:
 
 @pytest.mark.parametrize("family", prefix_models.OTHERS)
 def test_other_models_are_left_to_hf_with_one_message(
-    family: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    family: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All their requests get hf's answers; noise of the dtype hides what they do otherwise."""
+    monkeypatch.setattr(prefix_model, "lacks_instructions", lambda _dtype: False)  # a message more
     both = build(family, tmp_path, dtype="bfloat16")
     same_texts(both, instances("generate_until", *[("A", SETTINGS)] * 3))
     assert only_message(caplog)
@@ -110,6 +116,20 @@ def test_an_empty_prompt_among_others_is_continued(tmp_path: Path) -> None:
     """Its text is hf's."""
     empty = instances("generate_until", ("", SETTINGS))
     same_texts(build("gpt2", tmp_path), generated(3) + empty)
+
+
+def test_texts_whose_prompts_share_nothing_are_generated_by_ourselves_on_a_processor(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights are packed, and texts that are complete cost nothing more; on a GPU hf is as fast."""
+    both = build("gpt2", tmp_path)
+    requests = text_requests([f"{number} dogs" for number in range(9)], SETTINGS)
+    same_texts(both, requests)
+    assert "hf-prefix" not in caplog.text
+    monkeypatch.setattr(both[1].sharing.engine, "device", torch.device("cuda"))
+    leaves = build_tree([(number, (number, 20 + number), 1) for number in range(9)])
+    assert not both[1].sharing.pays(leaves, LENGTH)
+    assert "too few" in only_message(caplog)
 
 
 def test_prompts_that_share_nothing_are_left_to_hf_with_one_message(
