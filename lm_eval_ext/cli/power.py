@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lm_eval_ext.cli.shared_options import JsonOption
+from lm_eval_ext.cli.shared_options import AcrossSettingsOption, JsonOption
 
 if TYPE_CHECKING:
     from lm_eval_ext.compare.power import PowerEstimate
@@ -57,6 +57,7 @@ def power(
     per_cluster: ClusterSizeOption = None,
     power: Annotated[float, typer.Option(help="Probability that the difference is found.")] = 0.8,
     models: ModelsOption = 2,
+    across_settings: AcrossSettingsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Estimate how many items show a difference between two models, and what items show."""
@@ -65,6 +66,7 @@ def power(
     options: dict[str, object] = {
         "task": task, "difference": difference, "items": items, "metric": metric, "power": power,
         "models": models, "rate": rate, "icc": icc, "per_cluster": per_cluster,
+        "across_settings": across_settings,
     }  # fmt: skip
     options = {name: value for name, value in options.items() if value is not None}
     estimate = needed(results or [], **options)

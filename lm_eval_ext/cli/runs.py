@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from lm_eval_ext.cli import resumable
-from lm_eval_ext.cli.shared_options import FacetOption, MetricOption, ValueOption, WhereOption
+from lm_eval_ext.cli.shared_options import (
+    AcrossSettingsOption,
+    FacetOption,
+    MetricOption,
+    ValueOption,
+    WhereOption,
+)
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.text import counted
 
@@ -54,13 +60,6 @@ BySeedOption = Annotated[
 ]
 BetweenOption = Annotated[
     str, typer.Option(metavar="TASK,TASK", help="Compare two tasks within each model.")
-]
-AcrossSettingsOption = Annotated[
-    bool,
-    typer.Option(
-        "--across-settings",
-        help="Also compare runs with different prompts, chat templates or generation settings.",
-    ),
 ]
 TableFormatOption = Annotated[
     Literal["text", "markdown", "csv", "json", "latex"],

@@ -44,3 +44,12 @@ def one_spelling(option: str) -> str:
 def shell_words(paths: Iterable[Path]) -> str:
     """Return paths as words of a command that a user can copy."""
     return shlex.join(map(str, paths))
+
+
+AcrossSettingsOption = Annotated[
+    bool,
+    typer.Option(
+        "--across-settings",
+        help="Also compare runs with different prompts, chat templates or generation settings.",
+    ),
+]

@@ -11,9 +11,10 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lm_eval_ext.cards import card_of, our_tasks
-from lm_eval_ext.compare.comparison import compare
+from lm_eval_ext.compare.comparison import Table, compare
 from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
 from lm_eval_ext.log import get_logger
+from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, choose_tasks, read_models, runs_by_model
 from lm_eval_ext.results.query import ScoreQuery, question_of, reference_run
 from lm_eval_ext.stats.intervals import ALPHA, LEAST_CLUSTERS
@@ -44,6 +45,7 @@ class PowerQuery(BaseModel):
         rate: The mean of two models' shares of right answers, where there is no pilot.
         icc: Intra-cluster correlation; with ``rate``.
         per_cluster: Documents per cluster; with ``rate``.
+        across_settings: Whether the pilot may have models with different prompts.
     """
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
@@ -57,6 +59,7 @@ class PowerQuery(BaseModel):
     rate: float | None = None
     icc: float = Field(0.0, ge=0, le=1)
     per_cluster: float = Field(1.0, ge=1)
+    across_settings: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,8 +152,8 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
     items = query.items or spread.available
     if items is None and query.difference is None:
         raise OptionError(
-            f"the number of items of {query.task} is not known; give --items for what they show, "
-            "or --difference for how many are needed"
+            f"the number of items of {query.task} is not known (a trial does not show it); give "
+            "--items for what they show, or --difference for how many are needed"
         )
     if items is not None and items < LEAST_CLUSTERS and query.difference is None:
         raise OptionError(
@@ -212,7 +215,7 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
         raise OptionError(
             f"--difference {difference:g} is not legal; {metric} goes from {low:g} to {high:g}"
         )
-    report = compare(models, [task], ScoreQuery((metric,)))
+    report = compare(models, [task], ScoreQuery((metric,)), across_settings=query.across_settings)
     if not report.tables:
         raise DataError(report.refused[0])
     for problem in report.refused:
@@ -232,7 +235,27 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
     if table.clusters < RELIABLE_CLUSTERS:
         source += f"; a pilot of {size} is small, and the number may be half or twice as large"
     variance = math.fsum(squared_errors) / len(squared_errors) * table.clusters
+    available = _clusters_of_task(run, table)
+    if available is None:
+        scored, total = run.documents
+        source += (
+            f"; a trial of {scored:,} of {total:,} documents, which does not show how many "
+            f"{table.cluster}s the task has"
+        )
     per_cluster = table.documents / table.clusters
-    _, total = run.documents
-    available = table.clusters if run.is_whole else round(total / per_cluster)
     return Spread(metric, table.cluster, variance, per_cluster, source, available)
+
+
+def _clusters_of_task(run: Run, table: Table) -> int | None:
+    """Return how many clusters a task has; None if its results do not show that.
+
+    A trial of our tasks takes its documents from as many clusters as possible, so the share of the
+    documents says nothing about that of the clusters.
+    """
+    if run.is_whole:
+        return table.clusters
+    if run.card is not None:
+        return None
+    # Without a card, each document is a cluster.
+    _, total = run.documents
+    return total

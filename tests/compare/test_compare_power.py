@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +119,39 @@ def test_a_difference_that_the_task_cannot_show_has_no_number_of_items(runs: Pat
     assert "this task cannot show it: it has too few generalization types" in output
     assert "the task has: 10 generalization types" in output
     assert "a pilot of 10 generalization types is small" in " ".join(output.split())
+
+
+def test_a_trial_does_not_show_how_many_items_a_task_has(runs: Path, tmp_path: Path) -> None:
+    """It takes documents from as many items as possible, so their shares differ."""
+    for name in ("good", "poor"):
+        shutil.copytree(runs / name, tmp_path / name)
+        for path in (tmp_path / name).rglob("results_*.json"):
+            content = json.loads(path.read_text())
+            counts = content["n-samples"].get("lieder_mini")
+            if counts:
+                counts["original"] = 2 * counts["effective"]
+                content["config"]["limit"] = counts["effective"]
+                path.write_text(json.dumps(content))
+    output = " ".join(power_command(tmp_path, "lieder_mini", "--difference", "0.2").split())
+    assert "needed: " in output
+    assert "the task has: " not in output
+    assert "a trial of 48 of 96 documents, which does not show how many items" in output
+    pilot = [str(tmp_path / "good"), str(tmp_path / "poor")]
+    refused = CliRunner().invoke(app, ["power", "lieder_mini", *pilot])
+    message = "the number of items of lieder_mini is not known (a trial does not show it)"
+    assert message in str(refused.exception)
+
+
+def test_a_pilot_may_have_two_prompts(changed: Callable[..., Path], runs: Path) -> None:
+    def change_prompt(_number: int, sample: dict[str, Any]) -> dict[str, Any]:
+        return {**sample, "prompt_hash": "another"}
+
+    other_prompts = changed(edit_row=change_prompt)
+    pilot = ["lieder_mini", str(other_prompts), str(runs / "poor"), "--difference", "0.2"]
+    refused = CliRunner().invoke(app, ["power", *pilot])
+    assert "--across-settings" in str(refused.exception), refused.output
+    done = CliRunner().invoke(app, ["power", *pilot, "--across-settings"])
+    assert "needed: " in done.output, done.exception
 
 
 def test_items_show_the_difference_that_needs_them() -> None:
