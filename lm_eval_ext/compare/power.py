@@ -151,9 +151,10 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
         documents = math.ceil(clusters * spread.per_cluster)
     items = query.items or spread.available
     if items is None and query.difference is None:
+        cause = " (a trial does not show it)" if paths else ""
         raise OptionError(
-            f"the number of items of {query.task} is not known (a trial does not show it); give "
-            "--items for what they show, or --difference for how many are needed"
+            f"the number of items of {query.task} is not known{cause}; give --items for what they "
+            "show, or --difference for how many are needed"
         )
     if items is not None and items < LEAST_CLUSTERS and query.difference is None:
         raise OptionError(
