@@ -23,7 +23,7 @@ from lm_eval_ext.results.inspection import (
 )
 from lm_eval_ext.results.models import Model, choose_tasks, runs_by_model
 from lm_eval_ext.results.query import ScoreQuery, check
-from lm_eval_ext.results.sample_scores import SampleScore, kind_of, values_for
+from lm_eval_ext.results.sample_scores import SampleScore, hint_for_differences, kind_of, values_for
 from lm_eval_ext.results.samples import Detail
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.statistics import number, split_question
@@ -251,7 +251,7 @@ def _explain_command(
     """
     model = models[0]
     if len(shlex.split(results)) > 1:
-        results = "RESULTS"
+        results = shlex.quote(str(model.run.file.path.parent))
     for part in shown_parts:
         for sample in part.samples:
             logged = model.samples.get(sample.key)
@@ -307,7 +307,9 @@ def _label(name: str, labels: Sequence[str]) -> str:
 def _shown_parts(models: Sequence[_ModelSamples], query: SampleQuery) -> Iterator[ShownPart]:
     """Yield the parts of the first metric that is asked for, with their samples."""
     has_samples = False
+    is_difference = False
     for part in _scored_parts(models, query.query):
+        is_difference = part.score.is_difference
         selected = part.select(query)
         has_samples = has_samples or bool(selected)
         limited = selected[: query.limit] if query.limit else selected
@@ -320,8 +322,11 @@ def _shown_parts(models: Sequence[_ModelSamples], query: SampleQuery) -> Iterato
         if query.is_different:
             conditions.append("--differ")
         conditions += [f"--id {id_}" for id_ in query.ids]
-        task = models[0].run.task
-        raise OptionError(f"no sample of {task} is like this: {', '.join(conditions)}")
+        run = models[0].run
+        problem = f"no sample of {run.task} is like this: {', '.join(conditions)}"
+        if query.is_wrong and is_difference:
+            problem += hint_for_differences(run)
+        raise OptionError(problem)
 
 
 def _scored_parts(models: Sequence[_ModelSamples], query: ScoreQuery) -> Iterator[_ScoredPart]:

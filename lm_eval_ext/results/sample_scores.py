@@ -96,3 +96,12 @@ def values_of(run: Run, table: "DataFrame", metric: str) -> Mapping[str, float]:
 def values_for(table: "DataFrame", question: Question) -> Mapping[str, float]:
     """Return the value of each document for a question, with three decimals."""
     return dict(values_by_document(table, question).dropna().round(3))
+
+
+def hint_for_differences(run: Run) -> str:
+    """Return what to ask instead where a score is a difference, of which few samples are lost."""
+    hint = "; this score is a difference, which is wrong only where it is lost"
+    for score in scores_of(run):
+        if not score.is_difference:
+            return f"{hint}: --metric {score.metrics[0]} --wrong shows wrong answers"
+    return hint
