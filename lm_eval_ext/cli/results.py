@@ -141,10 +141,7 @@ def samples(
         limit=limit,
         is_whole=whole,
     )
-    report = samples_report(
-        read_models(paths), task, sample_query, format_, results=shell_words(paths)
-    )
-    typer.echo(report, nl=False)
+    typer.echo(samples_report(read_models(paths), task, sample_query, format_), nl=False)
 
 
 def tasks(

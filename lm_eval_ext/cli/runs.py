@@ -160,7 +160,7 @@ def compare(
     from lm_eval_ext.compare.command import run as run_comparison
     from lm_eval_ext.results.query import ScoreQuery
 
-    text, problem = run_comparison(
+    text, refused = run_comparison(
         paths,
         ScoreQuery(tuple(metric or ()), value, tuple(where or ()), by),
         tasks=tasks,
@@ -171,7 +171,7 @@ def compare(
         out=out,
     )
     typer.echo(text, nl=False)
-    for reason in problem.splitlines():
+    for reason in refused:
         typer.echo(f"lm-eval-ext: not compared: {reason}", err=True)
 
 

@@ -31,6 +31,14 @@ WhereOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ValueOption = Annotated[str, typer.Option(help="Another column of the scores, such as accuracy.")]
 
+AcrossSettingsOption = Annotated[
+    bool,
+    typer.Option(
+        "--across-settings",
+        help="Also compare runs with different prompts, chat templates or generation settings.",
+    ),
+]
+
 
 def one_spelling(option: str) -> str:
     """Return ``task`` for ``tasks``, and other names as they are.
@@ -44,12 +52,3 @@ def one_spelling(option: str) -> str:
 def shell_words(paths: Iterable[Path]) -> str:
     """Return paths as words of a command that a user can copy."""
     return shlex.join(map(str, paths))
-
-
-AcrossSettingsOption = Annotated[
-    bool,
-    typer.Option(
-        "--across-settings",
-        help="Also compare runs with different prompts, chat templates or generation settings.",
-    ),
-]

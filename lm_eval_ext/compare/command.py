@@ -51,7 +51,7 @@ def run(
     across_settings: bool = False,
     format_: str = "text",
     out: Path | None = None,
-) -> tuple[str, str]:
+) -> tuple[str, list[str]]:
     """Compare, and write to the file ``out`` if it is named.
 
     Args:
@@ -66,7 +66,7 @@ def run(
         out: A file.
 
     Returns:
-        The text to print, and what could not be compared: a line for each reason, or "".
+        The text to print, and the reasons for which something could not be compared.
 
     Raises:
         OptionError: An option is invalid, or there is nothing to compare.
@@ -91,7 +91,7 @@ def run(
     if not report.tables:
         raise DataError("; ".join(refused))
     output = rendered_seeds(report, format_) if seeds else rendered(report, format_)
-    return _write(output, out), "\n".join(refused)
+    return _write(output, out), refused
 
 
 def _with_advice_once(reasons: Iterable[str]) -> list[str]:

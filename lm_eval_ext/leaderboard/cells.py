@@ -111,9 +111,7 @@ class Table:
                 if cell.why:
                     reasons.append((cell.why, row.label, self._column_name(column)))
         cell_count = len(self.rows) * len(self.columns)
-        for reason, concerned in grouped_by_model(reasons):
-            count = [cell_reason for cell_reason, _, _ in reasons].count(reason)
-            yield reason if count == cell_count else f"{concerned}: {reason}"
+        yield from grouped_by_model(reasons, cell_count)
 
     def _column_name(self, column: Column) -> str:
         """Return the head of a column, with its title if another column has the same head."""

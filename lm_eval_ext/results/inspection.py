@@ -262,7 +262,7 @@ def _reason(sample: LoggedSample, document: InspectedDocument, view: AnswerView)
     if "db_id" in sample.doc:
         return (
             "not known: these samples have no verdict, and the database is not available here; "
-            "lm-eval-ext data fetch magnifico gets those of the paper"
+            "lm-eval-ext data fetch spider_databases gets nearly all of the paper's"
         )
     if view.answer.strip() == document.gold.strip():
         return ""

@@ -212,8 +212,6 @@ def samples_report(
     task: str,
     query: SampleQuery,
     format_: Format = "text",
-    *,
-    results: str = "RESULTS",
 ) -> str:
     """Return the samples of a task as text, Markdown or JSON lines.
 
@@ -222,7 +220,6 @@ def samples_report(
         task: The task; "" if the results have only one.
         query: Which samples to show.
         format_: The format.
-        results: The folders of the results, as a command takes them.
 
     Raises:
         OptionError: No task, model, metric or facet has that name, or no sample is like this.
@@ -236,22 +233,15 @@ def samples_report(
         return "\n".join(_markdown(shown_parts, query)).rstrip() + "\n"
     width = max(WIDTH, get_terminal_size((WIDTH, 0)).columns)
     report = "\n".join(_text(shown_parts, query, width)).rstrip() + "\n"
-    command = _explain_command(chosen, shown_parts, results)
+    command = _explain_command(chosen[0], shown_parts)
     if command:
         report += f"\nthe smallest rows on which two queries differ: {command}\n"
     return report
 
 
-def _explain_command(
-    models: Sequence[_ModelSamples], shown_parts: Sequence[ShownPart], results: str
-) -> str:
-    """Return the command that explains the first shown sample whose SQL was judged; "" if none.
-
-    It takes one folder of results.
-    """
-    model = models[0]
-    if len(shlex.split(results)) > 1:
-        results = shlex.quote(str(model.run.file.path.parent))
+def _explain_command(model: _ModelSamples, shown_parts: Sequence[ShownPart]) -> str:
+    """Return the command that explains the first shown sample whose SQL was judged; "" if none."""
+    results = shlex.quote(str(model.run.file.path.parent))
     for part in shown_parts:
         for sample in part.samples:
             logged = model.samples.get(sample.key)

@@ -6,6 +6,8 @@ each document one per request, to an :class:`AnswerView` each. Both take many do
 that slow views (which run queries) can work in parallel.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -42,6 +44,49 @@ class AnswerView:
 
     answer: str
     details: tuple[Detail, ...] = ()
+
+
+@dataclass(frozen=True)
+class LogprobComparison:
+    """A comparison of log-probabilities, as it is shown.
+
+    Attributes:
+        texts: What is compared, in the columns of a table.
+        nats: By how much it is right. No number is wrong, as in the scores.
+        is_apart: Whether it is no part of the score that stands for the task.
+    """
+
+    texts: tuple[str, ...]
+    nats: float
+    is_apart: bool = False
+
+    @property
+    def is_right(self) -> bool:
+        """Whether what should be more probable is."""
+        return self.nats > 0
+
+
+def comparison_detail(columns: Sequence[str], comparisons: Sequence[LogprobComparison]) -> Detail:
+    """Return a table of comparisons, in which the wrong ones come first and are marked.
+
+    Args:
+        columns: The heads of the comparisons' texts.
+        comparisons: In any order.
+    """
+
+    def rank(comparison: LogprobComparison) -> tuple[bool, float, tuple[str, ...]]:
+        nats = -math.inf if math.isnan(comparison.nats) else comparison.nats
+        return comparison.is_right, nats, comparison.texts
+
+    rows = []
+    for comparison in sorted(comparisons, key=rank):
+        outcome = "right" if comparison.is_right else "wrong"
+        if comparison.is_apart:
+            outcome += ", apart"
+        rows.append((outcome, *comparison.texts, f"{comparison.nats:+.2f}"))
+    wrong = sum(not comparison.is_right for comparison in comparisons)
+    head = ("", *columns, "nats")
+    return Detail("Comparisons", table=(head, *rows), marked=tuple(range(wrong)))
 
 
 def log_probability(answer: str) -> float | None:

@@ -1,5 +1,6 @@
 """``lm-eval-ext show``: models by benchmarks, then on request a task's metrics, or a question."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -134,8 +135,7 @@ def missing_value_notes(rows: Sequence[OverviewRow]) -> Iterator[str]:
     for row in rows:
         if row.value is None:
             reasons.append((row.why, row.model, row.benchmark))
-    for reason, concerned in grouped_by_model(reasons):
-        yield f"{concerned}: {reason}"
+    yield from grouped_by_model(reasons)
 
 
 def untested_notes(rows: Sequence[OverviewRow]) -> Iterator[str]:
@@ -143,33 +143,37 @@ def untested_notes(rows: Sequence[OverviewRow]) -> Iterator[str]:
     reasons = []
     for row in rows:
         if row.untested:
-            reasons.append((row.untested, row.model, row.task))
+            reasons.append((f"not tested: {row.untested}", row.model, row.task))
     if len({reason for reason, _, _ in reasons}) == 1:
-        yield f"not tested: {reasons[0][0]}"  # the marks say which
+        yield reasons[0][0]  # the marks say which
         return
-    for reason, concerned in grouped_by_model(reasons):
-        yield f"{concerned}: not tested: {reason}"
+    yield from grouped_by_model(reasons)
 
 
-def grouped_by_model(reasons: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, str]]:
-    """Yield each reason once, with the models and columns that it is about in one text.
+def grouped_by_model(reasons: Sequence[tuple[str, str, str]], total: int = 0) -> Iterator[str]:
+    """Yield each reason once, after the models and columns that it is about, if not all are.
 
     Models with the reason in the same columns stand together, before these columns.
 
     Args:
         reasons: Each with a model and a column.
+        total: The number of values that there are; 0 if the models are always to be named.
     """
+    counts = Counter(reason for reason, _, _ in reasons)
     columns_of: dict[str, dict[str, list[str]]] = {}
     for reason, model, column in reasons:
         columns_of.setdefault(reason, {}).setdefault(model, []).append(column)
     for reason, columns_of_model in columns_of.items():
+        if counts[reason] == total:
+            yield reason
+            continue
         models_of: dict[tuple[str, ...], list[str]] = {}
         for model, columns in columns_of_model.items():
             models_of.setdefault(tuple(columns), []).append(model)
         concerned = []
         for shared_columns, models in models_of.items():
             concerned.append(f"{named_briefly(models)} ({named_briefly(shared_columns)})")
-        yield reason, "; ".join(concerned)
+        yield f"{'; '.join(concerned)}: {reason}"
 
 
 # One task.
@@ -303,9 +307,7 @@ class _TaskTable:
         for estimate in self.estimates:
             if estimate.reason:
                 reasons_of_models.append((estimate.reason, estimate.model, estimate.name))
-        for reason, concerned in grouped_by_model(reasons_of_models):
-            count = [of_model for of_model, _, _ in reasons_of_models].count(reason)
-            yield reason if count == len(self.estimates) else f"{concerned}: {reason}"
+        yield from grouped_by_model(reasons_of_models, len(self.estimates))
 
     def _published_notes(self) -> Iterator[str]:
         """Yield what others published on what is asked, or on the headline."""
@@ -358,11 +360,8 @@ def _excluded(run: Run) -> Iterator[str]:
         if len(ids) > _MAX_NAMES:
             shown_ids += ", ..."
         note = f"not scored: {counted(len(ids), 'example')}, {cause} ({shown_ids})"
-        if cause == "database_missing" and run.card:
-            if run.card.is_user_data(run.task):
-                note += "; put it among magnifico_databases, and run again"
-            else:
-                note += f"; lm-eval-ext data fetch {run.card.name} gets it, then run again"
+        if cause == "database_missing":
+            note += "; name a folder that has all databases: --metadata magnifico_databases=FOLDER"
         yield note
 
 

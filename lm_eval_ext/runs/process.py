@@ -54,12 +54,16 @@ class GrowingLog:
 
     Args:
         path: The file.
+
+    Attributes:
+        last_line: The newest line that is not blank, finished or not; "" before there is one.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
         self._unfinished_line = b""
+        self.last_line = ""
 
     def new_lines(self) -> list[str]:
         """Return the lines that have ended since the last call."""
@@ -68,6 +72,9 @@ class GrowingLog:
             content = file.read()
         self._offset += len(content)
         *lines, self._unfinished_line = re.split(rb"[\r\n]", self._unfinished_line + content)
+        for line in (*lines, self._unfinished_line):
+            if line.strip():
+                self.last_line = line.decode("utf-8", errors="replace")
         return [line.decode("utf-8", errors="replace") for line in lines]
 
 
@@ -112,8 +119,8 @@ def evaluate(
             while True:
                 with suppress(subprocess.TimeoutExpired):
                     return process.wait(_POLL_S)
-                on_progress(one_line(_last_lines(log)[-1], limit=100))
                 _report_warnings(growing_log, warnings, on_warning)
+                on_progress(one_line(growing_log.last_line, limit=100))
         finally:
             _end(process)
             _report_warnings(growing_log, warnings, on_warning)
@@ -171,11 +178,11 @@ def _last_error(lines: Sequence[str]) -> str:
 
 
 def _last_lines(log: Path) -> list[str]:
-    """Return the last lines of a log, progress bars included; at least one."""
+    """Return the last lines of a log, progress bars included."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
         text = file.read().decode("utf-8", errors="replace")
-    return re.findall(r"\S[^\r\n]*", text) or [""]
+    return re.findall(r"\S[^\r\n]*", text)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -101,7 +101,7 @@ def test_samples_of_sql_name_the_command_that_explains_them(tmp_path: Path) -> N
     samples.write_text("".join(json.dumps(sample) + "\n" for sample in logged))
     shown = run("samples", tmp_path, "--wrong").stdout
     document = logged[35]["doc"]["id"]
-    expected = f"sql explain --results {tmp_path} --task {TASK} --model a --doc {document}"
+    expected = f"sql explain --results {file.parent} --task {TASK} --model a --doc {document}"
     assert expected in shown
 
 
@@ -112,16 +112,15 @@ def test_a_missing_database_comes_with_its_remedy(tmp_path: Path) -> None:
     metadata[NOT_SCORABLE] = {"database_missing": ["x-1"]}
     file.write_text(json.dumps(content))
     shown = " ".join(run("show", tmp_path).stdout.split())
-    assert "not scored: 1 example, database_missing (x-1); lm-eval-ext data fetch mag" in shown
+    assert "not scored: 1 example, database_missing (x-1); name a folder that has all" in shown
 
 
 def test_a_reason_stands_once_with_its_models_and_columns() -> None:
     reasons = [("why", "a", "one"), ("why", "a", "two"), ("why", "b, chat", "one"),
                ("why", "c", "one"), ("other", "c", "two")]  # fmt: skip
-    assert list(grouped_by_model(reasons)) == [
-        ("why", "a (one, two); b, chat; c (one)"),
-        ("other", "c (two)"),
-    ]
+    notes = ["a (one, two); b, chat; c (one): why", "c (two): other"]
+    assert list(grouped_by_model(reasons)) == notes
+    assert list(grouped_by_model(reasons, total=4)) == ["why", notes[1]]
 
 
 def test_three_systems_have_their_differences_in_latex(tmp_path: Path) -> None:

@@ -1,12 +1,18 @@
 """Shows samples in reports: the sentences, and which comparisons failed by how many nats."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lm_eval_ext.benchmarks.lieder.score import comparisons_of
 from lm_eval_ext.cards import cards
-from lm_eval_ext.results.samples import AnswerView, Detail, DocumentView, log_probability
+from lm_eval_ext.results.samples import (
+    AnswerView,
+    Detail,
+    DocumentView,
+    LogprobComparison,
+    comparison_detail,
+    log_probability,
+)
 
 
 def documents(
@@ -49,35 +55,21 @@ def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
     counted_requirements = card.measures["direct"].where["requirement"]
     # The items are numbered, but for those of the mini task: "1_dog".
     noun = doc["item"].rpartition("_")[2]
-    rows = []
-    counted = right = wrong = 0
+    comparisons = []
     for comparison in comparisons_of(doc["experiment"]):
         better = logprobs.get(comparison.better)
         worse = logprobs.get(comparison.worse)
         if better is None or worse is None:
             continue
-        nats = better - worse
-        # The comparison with a log-probability that is no number is wrong, as in the score.
-        is_right = nats > 0
-        if not is_right:
-            wrong += 1
-        outcome = "right" if is_right else "wrong"
-        if comparison.requirement in counted_requirements:
-            counted += 1
-            if is_right:
-                right += 1
-        else:
-            outcome += ", apart"
         meaning = card.words[comparison.name].replace("dog", noun)
-        order = (is_right, -math.inf if math.isnan(nats) else nats)
-        rows.append((order, (outcome, meaning, f"{nats:+.2f}")))
-    if not rows:
+        is_apart = comparison.requirement not in counted_requirements
+        comparisons.append(LogprobComparison((meaning,), better - worse, is_apart))
+    if not comparisons:
         return AnswerView("(no log-probabilities)")
-    # The wrong ones come first.
-    table = [row for _, row in sorted(rows)]
-    head = ("", "more probable > less probable", "nats")
-    detail = Detail("Comparisons", table=(head, *table), marked=tuple(range(wrong)))
-    text = f"{right} of {counted} comparisons right"
-    if counted < len(rows):
-        text += f"; {len(rows) - counted} more, “apart”, are in other scores"
+    counted = [comparison for comparison in comparisons if not comparison.is_apart]
+    right = sum(comparison.is_right for comparison in counted)
+    text = f"{right} of {len(counted)} comparisons right"
+    if len(counted) < len(comparisons):
+        text += f"; {len(comparisons) - len(counted)} more, “apart”, are in other scores"
+    detail = comparison_detail(("more probable > less probable",), comparisons)
     return AnswerView(text, (detail,))

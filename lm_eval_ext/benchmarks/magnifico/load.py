@@ -62,7 +62,7 @@ def _report(chosen: DocumentSet, prepared_corpus: "PreparedCorpus", setting: Set
         DataError: No example can be scored.
     """
     problems = []
-    remedy = "check the databases (lm-eval-ext data fetch magnifico)"
+    remedy = "check the databases (lm-eval-ext data fetch spider_databases)"
     if setting.corpus == "own":
         gold_errors = prepared_corpus.scoring.gold_errors
         problems = own.problems(prepared_corpus.corpus, gold_errors, chosen.documents)
