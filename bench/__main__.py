@@ -12,7 +12,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from importlib.metadata import version
@@ -32,6 +32,8 @@ PARTS: dict[str, Callable[[int, float], Iterator[Row]]] = {
     "start": models.start,
     "page": page.rows,
 }
+BY_ROW = "real"
+"""A part that takes hours: it is kept row by row, and rows of other models stay."""
 LAST = Path(__file__).with_name("last.json")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "measurements.md"
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
@@ -58,18 +60,20 @@ def main() -> None:
         parser.error("--keep needs full sizes and 2 rounds or more")
     has_differed = False
     for name in options.only:
-        rows = []
+        rows: list[Row] = []
         try:
             for row in PARTS[name](options.rounds, options.share):
                 rows.append(row)
                 sys.stderr.write(f"{row.work}, {row.baseline}: {row.speedup or row.our_time}\n")
+                if options.keep and name == BY_ROW:
+                    keep_rows(about(options.rounds), rows)
         except (UnavailableError, DifferError) as error:
             sys.stderr.write(f"{name}: not measured: {error}\n")
             if isinstance(error, DifferError):
                 has_differed = True
             continue
         sys.stdout.write(f"\n## {TITLES[name]}\n\n{table(rows)}\n")
-        if options.keep:
+        if options.keep and name != BY_ROW:
             keep(name, {"about": about(options.rounds), "rows": [asdict(row) for row in rows]})
     sys.exit(has_differed)
 
@@ -106,6 +110,27 @@ def keep(name: str, results: dict[str, Any]) -> None:
     after = rest.partition(END)[2]
     with atomic_text(PAGE) as file:
         file.write(f"{before}{BEGIN}\n{render(record)}\n{END}{after}")
+
+
+def keep_rows(about_now: str, rows: Sequence[Row]) -> None:
+    """Add rows to the last results of :data:`BY_ROW`, or replace those of the same comparison.
+
+    Results of another machine or of other versions are replaced as a whole, since only times of
+    one machine belong in one table.
+    """
+    kept: dict[tuple[str, str], dict[str, Any]] = {}
+    last = json.loads(LAST.read_text(encoding="utf-8")).get(BY_ROW)
+    if last and _without_date(last["about"]) == _without_date(about_now):
+        for row in last["rows"]:
+            kept[row["work"], row["baseline"]] = row
+    for row in rows:
+        kept[row.work, row.baseline] = asdict(row)
+    keep(BY_ROW, {"about": about_now, "rows": list(kept.values())})
+
+
+def _without_date(text: str) -> str:
+    """Return what :func:`about` says besides the date."""
+    return text.partition(", ")[2]
 
 
 if __name__ == "__main__":

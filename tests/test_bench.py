@@ -85,6 +85,36 @@ def test_both_ways_take_turns_in_going_first() -> None:
     assert len(measured.ours) == 3
 
 
+@pytest.mark.parametrize(
+    ("about", "expected"),
+    [
+        ("2026-11-30, 2 rounds: a processor", [("other", [9.0]), ("work", [3.0]), ("new", [4.0])]),
+        ("2026-11-29, 2 rounds: another one", [("work", [3.0]), ("new", [4.0])]),
+    ],
+    ids=["the same machine, another day", "another machine"],
+)
+def test_rows_of_real_models_are_kept_one_by_one(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    about: str,
+    expected: list[tuple[str, list[float]]],
+) -> None:
+    """A comparison that is measured again is replaced; times of two machines are never mixed."""
+    monkeypatch.setattr(bench, "LAST", tmp_path / "last.json")
+    monkeypatch.setattr(bench, "PAGE", tmp_path / "page.md")
+    bench.LAST.write_text('{"sql": {"about": "", "rows": []}}')
+    bench.PAGE.write_text(f"before {bench.BEGIN} {bench.END} after")
+    before = [Row("other", 1, "hf", [9.0], [1.0]), Row("work", 1, "hf", [2.0], [1.0])]
+    bench.keep_rows("2026-11-29, 2 rounds: a processor", before)
+    bench.keep_rows(
+        about, [Row("work", 1, "hf", [3.0], [1.0]), Row("new", 1, "vLLM", [4.0], [1.0])]
+    )
+    record = json.loads(bench.LAST.read_text())
+    assert list(record) == ["real", "sql"]
+    assert [(row["work"], row["theirs"]) for row in record["real"]["rows"]] == expected
+    assert "| work |" in bench.PAGE.read_text()
+
+
 def test_the_page_shows_the_last_results() -> None:
     """All rows were measured in several rounds, both ways equally often."""
     record = json.loads(bench.LAST.read_text(encoding="utf-8"))
