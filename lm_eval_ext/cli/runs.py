@@ -1,6 +1,7 @@
 """``lm-eval-ext run``, ``compare`` and ``leaderboard``."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -20,6 +21,9 @@ from lm_eval_ext.text import counted
 
 if TYPE_CHECKING:
     from lm_eval_ext.runs.run import PlannedRun, Reporter
+
+_STATUS_EVERY_S = 60.0
+"""Seconds between status lines where there is no terminal."""
 
 ModelsOption = Annotated[
     list[Path],
@@ -104,16 +108,39 @@ def run(
 
 @contextmanager
 def reporting() -> Iterator["Reporter"]:
-    """Yield a reporter that writes lines and a status line to stderr."""
+    """Yield a reporter that writes to stderr.
+
+    On a terminal, the status is a line that is replaced; elsewhere, for instance in a job's log,
+    it is printed once a minute.
+    """
     from rich.console import Console
     from rich.text import Text
 
     from lm_eval_ext.runs.run import Reporter
 
     console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        with resumable():
+            yield Reporter(line=console.print, status=once_a_minute(console.print))
+        return
     status = console.status("")
     with resumable(), status:
         yield Reporter(line=console.print, status=lambda line: status.update(Text(line)))
+
+
+def once_a_minute(
+    show: Callable[[str], object], clock: Callable[[], float] = time.monotonic
+) -> Callable[[str], None]:
+    """Return a function that shows a text if a minute has passed since it last did, or began."""
+    shown_at = clock()
+
+    def show_if_due(text: str) -> None:
+        nonlocal shown_at
+        if clock() - shown_at >= _STATUS_EVERY_S:
+            shown_at = clock()
+            show(text)
+
+    return show_if_due
 
 
 def _print_plan(planned_runs: "Sequence[PlannedRun]", *, as_json: bool) -> None:

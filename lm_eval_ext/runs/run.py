@@ -242,7 +242,7 @@ class Job:
                 line = f"{label}: {', '.join(names)}"
                 if present:
                     line += f" ({progress})"
-                reporter.line(line)
+                reporter.line(f"{line}; output goes to {self._log(names)}")
                 problem = self._evaluate_all(names, label, reporter)
             return Outcome(problem, is_waiting=not problem and len(names) < len(missing))
 
@@ -289,10 +289,9 @@ class Job:
     def _evaluate(self, names: Sequence[str], label: str, reporter: Reporter) -> Failure | None:
         """Evaluate these tasks together, report the time, and return the failure, if any."""
         started = time.monotonic()
-        stem = _file_stem("+".join(names))
-        _merge_caches(self.folder / CACHE, self._cache_stem(stem), self.weights_digest)
-        log = self.folder / CACHE / f"{stem}.log"
-        part_folder = self.folder / f".part-{stem}"
+        log = self._log(names)
+        _merge_caches(self.folder / CACHE, self._cache_stem(log.stem), self.weights_digest)
+        part_folder = self.folder / f".part-{log.stem}"
         shutil.rmtree(part_folder, ignore_errors=True)  # of a run that was killed
 
         try:
@@ -345,6 +344,10 @@ class Job:
         if missing:
             return Failure(f"lm-eval wrote no results of {', '.join(missing)}")
         return None
+
+    def _log(self, names: Sequence[str]) -> Path:
+        """Return the file for the output of an evaluation of these tasks."""
+        return self.folder / CACHE / f"{_file_stem('+'.join(names))}.log"
 
     def _cache_stem(self, stem: str) -> str:
         """Return the name of a cache of responses, which other weights must not get."""
