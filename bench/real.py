@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -33,12 +33,12 @@ from bench.models import (
     served,
     server_commands,
 )
-from bench.rows import Row, in_turn
+from bench.rows import Row
 
 WORKS = (
     Work("magnifico_mini", "MAGNIFICo mini, 48 new tokens", 96, new_tokens=48),
-    Work("magnifico_fewshot_plausible", "MAGNIFICo, few-shot, 48 new tokens", 24, new_tokens=48),
     Work("lieder_mini", "LIEDER mini", 576),
+    Work("magnifico_fewshot_plausible", "MAGNIFICo, few-shot, 48 new tokens", 24, new_tokens=48),
 )
 BATCHES = (1, 4, 16)
 """Batch sizes of ``hf``; the one that is fastest on the first requests is measured."""
@@ -87,9 +87,9 @@ def _peers(folder: str, requests: Sequence[ModelRequest]) -> list[Peer]:
     """Return all that is measured beside hf-prefix."""
     batch = _fastest_batch(folder, requests)
     peers = [Peer(f"hf, batch size {batch}", partial(_process, "hf", folder, batch), scores=True)]
-    peers.append(Peer("generate_batch", partial(_process, CONTINUOUS, folder)))
     for name, command in server_commands():
         peers.append(Peer(name, partial(_server, command, folder)))
+    peers.append(Peer("generate_batch", partial(_process, CONTINUOUS, folder)))
     return peers
 
 
@@ -114,6 +114,34 @@ def _warm_up(requests: Sequence[ModelRequest]) -> list[ModelRequest]:
     return warm_up
 
 
+@dataclass
+class Side:
+    """What was measured of the peer, or of hf-prefix.
+
+    Attributes:
+        start: Starts it, and yields what answers.
+        starts: Seconds until it had answered two other requests, round by round.
+        seconds: Seconds of the work, round by round.
+        answers: Its last answers.
+    """
+
+    start: Callable[[], AbstractContextManager[Ask]]
+    starts: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    answers: Sequence[Answer] = ()
+
+    def measure(self, requests: Sequence[ModelRequest]) -> None:
+        """Start it, have it do the work, and end it: idle servers may keep a core busy."""
+        began = time.perf_counter()
+        with self.start() as ask:
+            ask(_warm_up(requests))
+            started = time.perf_counter()
+            self.answers = ask(requests)
+            ended = time.perf_counter()
+        self.starts.append(started - began)
+        self.seconds.append(ended - started)
+
+
 def _row(folder: str, work: Work, requests: list[ModelRequest], peer: Peer, rounds: int) -> Row:
     """Measure a peer and hf-prefix in turn; both start anew, since servers remember prompts."""
     title = f"{Path(folder).name}: {work.title}"
@@ -124,40 +152,21 @@ def _row(folder: str, work: Work, requests: list[ModelRequest], peer: Peer, roun
         requests = [
             ModelRequest("generate_until", (request.text, settings)) for request in requests
         ]
-    their_seconds: list[float] = []
-    our_seconds: list[float] = []
-    their_starts: list[float] = []
-    our_starts: list[float] = []
-    for _ in range(rounds):
-        with (
-            _started(peer.start, requests) as (theirs, their_start),
-            _started(partial(_process, "hf-prefix", folder), requests) as (ours, our_start),
-        ):
-            measured = in_turn(1, partial(theirs, requests), partial(ours, requests))
-        their_starts.append(their_start)
-        our_starts.append(our_start)
-        their_seconds += measured.theirs
-        our_seconds += measured.ours
+    theirs = Side(peer.start)
+    ours = Side(partial(_process, "hf-prefix", folder))
+    for number in range(rounds):
+        sides = [theirs, ours] if number % 2 == 0 else [ours, theirs]
+        for side in sides:
+            side.measure(requests)
     return Row(
         work=title,
         size=len(requests),
         baseline=peer.name,
-        theirs=their_seconds,
-        ours=our_seconds,
-        same=_compare(title, peer, measured.their_result, measured.our_result),
-        start=[median(their_starts), median(our_starts)],
+        theirs=theirs.seconds,
+        ours=ours.seconds,
+        same=_compare(title, peer, theirs.answers, ours.answers),
+        start=[median(theirs.starts), median(ours.starts)],
     )
-
-
-@contextmanager
-def _started(
-    start: Callable[[], AbstractContextManager[Ask]], requests: Sequence[ModelRequest]
-) -> Iterator[tuple[Ask, float]]:
-    """Start something and have it answer two requests; yield it with the seconds that took."""
-    began = time.perf_counter()
-    with start() as ask:
-        ask(_warm_up(requests))
-        yield ask, time.perf_counter() - began
 
 
 def _compare(title: str, peer: Peer, theirs: Sequence[Answer], ours: Sequence[Answer]) -> str:
