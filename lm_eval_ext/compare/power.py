@@ -213,8 +213,13 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
     low, high = question.measure.limits
     difference = query.difference or 0.0
     if low is not None and high is not None and difference >= high - low:
+        in_points = difference / 100
+        advice = ""
+        if in_points < high - low:
+            advice = f"; {difference:g} points are {in_points:g}"
         raise OptionError(
             f"--difference {difference:g} is not legal; {metric} goes from {low:g} to {high:g}"
+            f"{advice}"
         )
     report = compare(models, [task], ScoreQuery((metric,)), across_settings=query.across_settings)
     if not report.tables:

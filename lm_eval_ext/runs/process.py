@@ -43,10 +43,10 @@ _REMEDIES = {
 
 _WARNINGS = (
     re.compile(rf"({re.escape(_autoload.PROBLEM)}.*)"),
-    re.compile(r"WARNING +\[lm_eval_ext\.(?:models|harness)\.[\w.]+:\d+\] (.+)"),
+    re.compile(r"WARNING +\[lm_eval_ext\.(?:models\.[\w.]+|harness\.(?:chat|metrics)):\d+\] (.+)"),
 )
 """What this package says in a log about the model and the answers, which a user should see. What it
-says of data has been said before, when tasks were checked."""
+says of data is the same for each model, and most of it was said when tasks were checked."""
 
 
 class GrowingLog:

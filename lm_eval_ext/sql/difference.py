@@ -73,8 +73,10 @@ class Difference:
         if self.gold_rows == self.predicted_rows:
             return self._changes_as_text()
         sizes = f"{counted(self.predicted_rows, 'row')} instead of {self.gold_rows:,}"
-        if not self.compared or missing == self.gold_rows:
+        if not self.compared:
             return sizes
+        if missing == self.gold_rows:
+            return f"{sizes}: none right"
         counts = []
         if missing:
             counts.append(f"{missing:,} missing")

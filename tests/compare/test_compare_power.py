@@ -79,7 +79,10 @@ def test_a_pilot_needs_two_models(runs: Path) -> None:
         ({"task": "lieder_two"}, "no task lieder_two is in the results of two models"),
         ({"task": "cogs_mini_[gi]*"}, "is cogs_mini_gen, cogs_mini_id; name one of them"),
         ({"metric": "nope"}, "lieder_mini has no metric nope; available: direct"),
-        ({"difference": 5}, "--difference 5 is not legal; direct goes from 0 to 1"),
+        (
+            {"difference": 5},
+            "--difference 5 is not legal; direct goes from 0 to 1; 5 points are 0.05",
+        ),
         ({"metric": "undefined"}, "lieder_mini: nothing varies"),
         ({"per_cluster": 3}, "give results of a pilot run; or --rate"),
     ],

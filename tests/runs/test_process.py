@@ -163,6 +163,11 @@ BAR = "Running generate_until requests:  50%|#####     | 1/2 [00:01<00:01]"
             id="of data, which was said when tasks were checked",
         ),
         pytest.param(
+            "2026-11-29:19:21:53 WARNING  [lm_eval_ext.harness.fewshot:121] left out: 2\n",
+            [],
+            id="of demonstrations, the same for each model",
+        ),
+        pytest.param(
             "2026-11-29:19:21:50 WARNING  [config.evaluate_config:337] --limit\n",
             [],
             id="of lm-eval",

@@ -39,7 +39,7 @@ TEXTS = {
         [("Rome", 3), ("Rome", 4)],
         "2 rows instead of 3: 2 missing, 1 too many",
     ),
-    "none right": ("strict", CITIES, [("Rome", 9)], "1 row instead of 3"),
+    "none right": ("strict", CITIES, [("Rome", 9)], "1 row instead of 3: none right"),
     "no rows": ("strict", CITIES, [], "no rows instead of 3"),
     "no rows in the gold": ("strict", [], CITIES, "3 rows instead of none"),
     "changed rows": ("strict", CITIES, [*CITIES[:2], ("Bonn", 9)], "1 of 3 rows wrong"),

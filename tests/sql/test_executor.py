@@ -338,7 +338,7 @@ def test_the_bytes_of_all_values_are_limited(executor: Executor, value: str) -> 
         for size in (200, 300)
     ]
     too_large = Verdict("prediction_too_large", "the result has over 2,000,000 bytes")
-    assert verdicts == [Verdict("wrong", "200 rows instead of 1"), too_large]
+    assert verdicts == [Verdict("wrong", "200 rows instead of 1: none right"), too_large]
 
 
 STEPS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 20000)"

@@ -473,7 +473,9 @@ def test_json_holds_whatever_a_query_returns(folder: Path) -> None:
     [
         pytest.param("SELECT 4", "correct", "", id="correct"),
         pytest.param("DROP TABLE customer", "prediction_error", ".", id="error"),
-        pytest.param("SELECT name FROM customer", "wrong", "4 rows instead of 1", id="wrong"),
+        pytest.param(
+            "SELECT name FROM customer", "wrong", "4 rows instead of 1: none right", id="wrong"
+        ),
     ],
 )
 def test_texts_are_explained_without_a_file(
