@@ -244,8 +244,8 @@ def blocks() -> dict[str, list[str]]:
 def _queries(rng: random.Random) -> Iterator[Pair]:
     """Yield questions about magnifico_mini's databases with their queries, as its prompts do.
 
-    Meanings are of magnifico_mini's kinds, with other bounds; words are invented. No question and
-    no query is one of magnifico_mini's own, support examples included.
+    Meanings are of ten of magnifico_mini's kinds, with other bounds; words are invented. No
+    question and no query is one of magnifico_mini's own, support examples included.
     """
     content = magnifico.content()
     examples = (*content.examples, *content.combinations, *content.solved)

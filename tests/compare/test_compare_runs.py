@@ -123,7 +123,7 @@ def test_two_models_and_five_benchmarks_are_one_table(runs: Path, tmp_path: Path
     assert tasks == [
         "cogs_mini_gen", "conceptual_mini", "diner_mini_name", "lieder_mini", "magnifico_mini",
     ]  # fmt: skip
-    assert [line.split()[-1] for line in lines[2:7]] == ["500", "36", "24", "48", "192"]
+    assert [line.split()[-1] for line in lines[2:7]] == ["500", "36", "24", "48", "384"]
     short = make(tmp_path / "short", ["lieder_mini", "cogs_mini_gen"], seed=9, limit=21, name="s")
     text, _ = run([short, runs / "poor"], ScoreQuery())
     assert [line.split()[-1] for line in text.splitlines()[2:4]] == ["21/500", "21/48"]

@@ -14,6 +14,7 @@ from lm_eval_ext.benchmarks.magnifico import corpora, mini
 from lm_eval_ext.benchmarks.magnifico.records import BASE, NOVEL, Corpus, Example
 from lm_eval_ext.sql import Executor
 from lm_eval_ext.sql.mutants import mutants
+from lm_eval_ext.sql.values import Mutant
 
 CONTENT = mini.content()
 HELD_OUT = list(chain(*CONTENT.support.values()))
@@ -52,10 +53,10 @@ def count_of(word: str, text: str) -> int:
     return len(re.findall(pattern, text, re.IGNORECASE))
 
 
-def test_each_category_has_two_interpretations() -> None:
+def test_each_category_has_four_interpretations_and_phrases_have_two() -> None:
     """There are six combinations of them with four forms each, and no id comes twice."""
     categories = Counter(each.category for each in CONTENT.interpretations.values())
-    assert categories == dict.fromkeys(["basic", "subquery", "value", "column", "phrase"], 2)
+    assert categories == {"basic": 4, "subquery": 4, "value": 4, "column": 4, "phrase": 2}
     assert len(CONTENT.combinations) == 6 * 4
     assert len({example.id for example in ALL_EXAMPLES}) == len(ALL_EXAMPLES)
 
@@ -104,6 +105,11 @@ Miss = tuple[str, str, str]
 """A database, a gold query on it, and a query that must not be right."""
 
 
+def is_no_mistake(gold: str, mutant: Mutant) -> bool:
+    """Return whether a mutant means the same as its gold: a distance has no direction."""
+    return mutant.kind == "operands_reversed" and "ABS(" in gold
+
+
 @pytest.fixture(scope="module")
 def mutant_queries(corpus: Corpus) -> list[Miss]:
     """Return the mutants of all golds, but for the kinds that need rows of other databases."""
@@ -112,7 +118,7 @@ def mutant_queries(corpus: Corpus) -> list[Miss]:
         schema = read_schema(corpus.databases[db_id].path)
         for gold in golds:
             for mutant in mutants(gold, schema):
-                if mutant.kind not in OTHER_ROWS:
+                if mutant.kind not in OTHER_ROWS and not is_no_mistake(gold, mutant):
                     misses.append((db_id, gold, mutant.sql))
     return misses
 
@@ -146,7 +152,7 @@ def test_no_mutant_gives_the_gold_result(
 ) -> None:
     """All are wrong on the original databases already."""
     misses = [*mutant_queries, *queries_with_half_of_a_list()]
-    assert len(misses) > 400
+    assert len(misses) > 1_200
     folder = next(iter(corpus.databases.values())).path.parents[1]
     with Executor(folder, workers=1) as executor:
         verdicts = executor.score(misses, semantics=semantics)

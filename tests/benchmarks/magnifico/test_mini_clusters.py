@@ -1,6 +1,7 @@
 """magnifico_mini has intervals: clusters are its interpretations, not its four databases."""
 
 from collections import Counter
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -9,8 +10,16 @@ from support.tasks import load_task
 
 from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.stats.intervals import interval, mean_estimate
+from lm_eval_ext.stats.paired import paired_difference
 
 RUNS = 400
+"""Simulated comparisons of which intervals are counted that hold the truth."""
+
+POWER_RUNS = 200
+"""Simulated comparisons that are tested, which takes longer."""
+
+LEVEL = 0.05
+"""The level of significance."""
 
 
 @pytest.fixture(scope="module")
@@ -39,29 +48,63 @@ def numbers(documents: list[dict[str, str]], column: str) -> NDArray[np.int64]:
     return np.unique(names, return_inverse=True)[1]
 
 
-def coverage(documents: list[dict[str, str]], column: str) -> float:
-    """Return how often intervals hold the true difference of two models that are equally good.
+def answers(
+    documents: list[dict[str, str]],
+    generator: np.random.Generator,
+    deviations: dict[str, float],
+    share: float = 0.5,
+) -> NDArray[np.float64]:
+    """Draw which documents a model answers right (1), and which wrong (0).
 
-    Right and wrong depend on the interpretation (standard deviation .8 on the scale where noise has
-    1), which every run draws anew, and on the question (.5).
+    Args:
+        documents: The documents.
+        generator: The source of chance.
+        deviations: How much right and wrong depend on the interpretation and on the question, on
+            the scale where noise has 1. Both are drawn anew for each model.
+        share: The share of right answers over all models that could be drawn.
     """
+    variance = 1 + sum(deviation**2 for deviation in deviations.values())
+    mean = NormalDist(0, variance**0.5).inv_cdf(share)
+    ability = generator.normal(mean, 1, len(documents))
+    for level, deviation in deviations.items():
+        members = numbers(documents, level)
+        ability += generator.normal(0, deviation, members.max() + 1)[members]
+    return (ability > 0).astype(float)
+
+
+def coverage(documents: list[dict[str, str]], column: str) -> float:
+    """Return how often intervals hold the true difference of two models that are equally good."""
     generator = np.random.default_rng(0)
-    levels = {"interpretation": 0.8, "template": 0.5}
+    deviations = {"interpretation": 0.8, "template": 0.5}
     clusters = [str(number) for number in numbers(documents, column)]
     hits = 0
     for _ in range(RUNS):
-        answers = []
-        for _ in ("first model", "second model"):
-            ability = generator.normal(0, 1, len(documents))
-            for level, deviation in levels.items():
-                members = numbers(documents, level)
-                ability += generator.normal(0, deviation, members.max() + 1)[members]
-            answers.append((ability > 0).astype(float))
-        difference = interval(mean_estimate(answers[0] - answers[1], clusters))
+        first = answers(documents, generator, deviations)
+        second = answers(documents, generator, deviations)
+        difference = interval(mean_estimate(first - second, clusters))
         assert difference.low is not None
         assert difference.high is not None
         hits += difference.low <= 0 <= difference.high
     return hits / RUNS
+
+
+def power(documents: list[dict[str, str]], shares: tuple[float, float]) -> float:
+    """Return how often ``compare`` finds the difference of two models in novel words.
+
+    Questions vary as in the recorded answers of two models of 0.5 and 1.5 billion weights (0.9 and
+    1.4). Interpretations vary as much as these answers allow; they are likeliest to vary less.
+    """
+    novel = [document for document in documents if document["form"] != "base"]
+    generator = np.random.default_rng(0)
+    deviations = {"interpretation": 0.8, "template": 1.2}
+    clusters = [document["interpretation"] for document in novel]
+    hits = 0
+    for _ in range(POWER_RUNS):
+        first = answers(novel, generator, deviations, shares[0])
+        second = answers(novel, generator, deviations, shares[1])
+        p = paired_difference(first.tolist(), second.tolist(), clusters).p
+        hits += p is not None and p < LEVEL
+    return hits / POWER_RUNS
 
 
 @pytest.mark.parametrize(
@@ -76,7 +119,23 @@ def test_intervals_by_interpretation_cover_and_those_by_question_do_not(
     assert low <= coverage(documents, column) <= high
 
 
+@pytest.mark.slow
+def test_sixteen_interpretations_show_what_half_of_them_would_not(
+    documents: list[dict[str, str]],
+) -> None:
+    """A model that has 29 % of the novel forms right is better than one that has 11 %."""
+    names = list(dict.fromkeys(document["interpretation"] for document in documents))
+    half = [document for document in documents if document["interpretation"] in names[:8]]
+    assert power(half, (0.29, 0.11)) < 0.5
+    assert power(documents, (0.29, 0.11)) > 0.7
+
+
+@pytest.mark.slow
+def test_models_that_are_equally_good_seldom_differ(documents: list[dict[str, str]]) -> None:
+    assert power(documents, (0.2, 0.2)) <= 2 * LEVEL
+
+
 def test_interpretations_have_equally_many_documents(documents: list[dict[str, str]]) -> None:
-    """Otherwise, eight clusters would count as fewer."""
+    """Otherwise, sixteen clusters would count as fewer."""
     sizes = Counter(document["interpretation"] for document in documents)
-    assert list(sizes.values()) == [24] * 8
+    assert list(sizes.values()) == [24] * 16
