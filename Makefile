@@ -61,7 +61,8 @@ demo: $(VENV)/installed-demo ## Evaluate a real model beside recorded ones, make
 	$(BIN)/lm-eval-ext show $(DEMO)/results
 	@echo "== Two models: does the larger one use new words better?"
 	$(BIN)/lm-eval-ext compare $(DEMO)/results/qwen2.5-coder-0.5b-bare \
-	  $(DEMO)/results/qwen2.5-coder-1.5b-bare --tasks magnifico_mini
+	  $(DEMO)/results/qwen2.5-coder-1.5b-bare --tasks magnifico_mini \
+	  --metric relative_performance --metric sql_execution_accuracy/novel
 	@echo "== One sample on which they differ, and why"
 	$(BIN)/lm-eval-ext samples $(DEMO)/results/qwen2.5-coder-0.5b-bare \
 	  $(DEMO)/results/qwen2.5-coder-1.5b-bare --task magnifico_mini --differ \
