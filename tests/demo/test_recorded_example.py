@@ -14,10 +14,10 @@ EXAMPLE = ROOT / "examples" / "demo"
 FIGURES = {
     ("qwen2.5-coder-0.5b-bare", "lieder_mini", "direct,none"): 0.6528,
     ("qwen2.5-coder-0.5b-bare", "discourse_entities_mini", "accuracy,none"): 0.5625,
-    ("qwen2.5-coder-0.5b-bare", "magnifico_mini", "sql_execution_accuracy/base,query"): 0.1875,
-    ("qwen2.5-coder-0.5b-bare", "magnifico_mini", "sql_execution_accuracy/novel,query"): 0.0903,
-    ("qwen2.5-coder-1.5b-bare", "magnifico_mini", "sql_execution_accuracy/base,query"): 0.5625,
-    ("qwen2.5-coder-1.5b-bare", "magnifico_mini", "sql_execution_accuracy/novel,query"): 0.4306,
+    ("qwen2.5-coder-0.5b-bare", "magnifico_mini", "sql_execution_accuracy/base,query"): 0.2396,
+    ("qwen2.5-coder-0.5b-bare", "magnifico_mini", "sql_execution_accuracy/novel,query"): 0.1181,
+    ("qwen2.5-coder-1.5b-bare", "magnifico_mini", "sql_execution_accuracy/base,query"): 0.5208,
+    ("qwen2.5-coder-1.5b-bare", "magnifico_mini", "sql_execution_accuracy/novel,query"): 0.3785,
 }
 """Metrics of the recorded responses, as today's readers and suites score them."""
 
