@@ -1,7 +1,10 @@
 """The command line ``lm-eval-ext``: options and output only; the logic is in other modules."""
 
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 
@@ -37,11 +40,29 @@ def main() -> None:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Say after Ctrl-C that nothing is lost; the exit status is 130, as shells have it."""
+    """Say after Ctrl-C or SIGTERM that nothing is lost; the exit status is 130, or 143.
+
+    Shells have these statuses. A scheduler sends SIGTERM when the time of a job is up.
+    """
     import typer
 
+    before = None
+    if threading.current_thread() is threading.main_thread():  # no other may set it
+        before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         typer.echo("interrupted; the same command continues where this one ended", err=True)
-        raise typer.Exit(130) from None
+        signal_number = signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT
+        raise typer.Exit(128 + signal_number) from None
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came, which ends a command as Ctrl-C does."""
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise Terminated

@@ -206,7 +206,7 @@ def inspect_answers(
 ) -> list[InspectedAnswer]:
     """Return the answers of one model to these documents as people read them."""
     if views is None:
-        answer_views = [AnswerView("\n".join(sample.answers)) for sample in samples]
+        answer_views = [AnswerView(_numbered(sample.answers)) for sample in samples]
     else:
         docs = [sample.doc for sample in samples]
         answer_views = list(views.answers(docs, [sample.answers for sample in samples]))
@@ -228,10 +228,17 @@ def _response(sample: LoggedSample) -> str:
     """Return all that a model wrote; "" for log-probabilities, which the answer explains."""
     if not sample.is_generated:
         return ""
-    if len(sample.responses) < 2:  # noqa: PLR2004
-        return "".join(sample.responses)
-    numbered = enumerate(sample.responses, start=1)
-    return "\n".join(f"({number}) {response}" for number, response in numbered)
+    return _numbered(sample.responses)
+
+
+def _numbered(texts: Sequence[str]) -> str:
+    """Return the texts of a document's requests, with their numbers if there are several.
+
+    Without numbers, an empty text would not be seen among the others.
+    """
+    if len(texts) < 2:  # noqa: PLR2004
+        return "".join(texts)
+    return "\n".join(f"({number}) {text}" for number, text in enumerate(texts, start=1))
 
 
 def _rule(sample: LoggedSample) -> str:

@@ -286,7 +286,7 @@ def _check_parts(task: str, table: "DataFrame", question: Question) -> None:
         if not any(base in values and len(values) > 1 for values in values_by_part):
             raise OptionError(
                 f"{task}: {question.measure.name} compares {facet} {base} with others, and no part "
-                "has both; change --where or --by"
+                "has both; change --where or --by, or name another --metric"
             )
 
 

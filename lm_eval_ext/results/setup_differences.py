@@ -12,6 +12,7 @@ CHAT = "chat"
 _YES_OR_NO = {
     CHAT: "a chat template",
     "system": "a system prompt",
+    "multiturn": "demonstrations as turns of a chat template",
 }
 """Parts of a signature that a run has or has not, in words."""
 
@@ -24,7 +25,6 @@ _NAMES = {
     "samples": "samples",
     "shots": "demonstrations",
     "fewshot-seed": "seed of the demonstrations",
-    "multiturn": "demonstrations as turns",
     "instruction": "instruction for chat models",
     "stops": "stop strings",
     "config": "configuration of the task",

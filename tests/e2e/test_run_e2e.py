@@ -82,11 +82,13 @@ def start_and_wait(
     return process
 
 
-def check_interrupted(process: "subprocess.Popen[str]", output: Path) -> None:
-    """Interrupt a run as Ctrl-C does; assert that it says how to go on and leaves nothing half."""
-    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C reaches all of a terminal's processes
+def check_interrupted(
+    process: "subprocess.Popen[str]", output: Path, number: signal.Signals, status: int
+) -> None:
+    """Interrupt a run; assert that it says how to go on and leaves nothing half."""
+    os.killpg(process.pid, number)  # as Ctrl-C reaches all of a terminal's processes
     _, message = process.communicate(timeout=LONG_S)
-    assert process.returncode == 130
+    assert process.returncode == status
     *_, last_line = message.strip().splitlines()
     assert last_line.startswith("interrupted; the same command continues")
     assert "Traceback" not in message
@@ -130,15 +132,17 @@ def test_a_run_that_is_interrupted_and_killed_loses_and_repeats_nothing(
         served = model_file(server.url, tiny_models / "gpt2")
         (tmp_path / "served.yaml").write_text(served)
         process = start_and_wait(server, REQUESTS // 4, tmp_path, python_path)
-        check_interrupted(process, output)
+        check_interrupted(process, output, signal.SIGINT, 130)
+        process = start_and_wait(server, REQUESTS // 2, tmp_path, python_path)
+        check_interrupted(process, output, signal.SIGTERM, 143)
         process = start_and_wait(server, 3 * REQUESTS // 4, tmp_path, python_path)
         check_killed(process, server, output)
 
         run_warm("served.yaml", "lieder_mini")
         assert len(set(server.requests)) == REQUESTS
         # A request that was under way at an interruption was answered into the void: one request
-        # at a time, in two interruptions.
-        assert len(server.requests) <= REQUESTS + 2
+        # at a time, in three interruptions.
+        assert len(server.requests) <= REQUESTS + 3
         check_results(server, output)
         assert (output / "served" / "model.yaml").read_text() == served
 

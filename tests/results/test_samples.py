@@ -279,3 +279,18 @@ def test_a_prompt_without_a_known_template_stays_one_text(
 ) -> None:
     """A prompt without a known chat template stays one text."""
     assert turns_of(prompt) == expected
+
+
+def test_several_answers_have_numbers_so_that_an_empty_one_is_seen(tmp_path: Path) -> None:
+    """Joined without numbers, an empty answer and a right one look like the gold."""
+    samples = [{**row, "target": "x"} for row in answered_rows(8, 0)]
+    write_run(tmp_path / "a", "a", "plurals", samples)
+
+    def answer_twice(sample: dict[str, Any]) -> None:
+        sample["resps"] = [[""], ["x"]]
+        sample["filtered_resps"] = ["", "x"]
+
+    edit_samples(tmp_path / "a", answer_twice)
+    shown = lines_of(tmp_path, is_wrong=True)
+    assert shown[0]["models"][0]["answer"] == "(1) \n(2) x"
+    assert "the same as the gold" not in report(tmp_path, is_wrong=True)
