@@ -116,21 +116,26 @@ def keep_rows(about_now: str, rows: Sequence[Row]) -> None:
     """Add rows to the last results of :data:`BY_ROW`, or replace those of the same comparison.
 
     Results of another machine or of other versions are replaced as a whole, since only times of
-    one machine belong in one table.
+    one machine belong in one table. The batch size of ``hf`` is measured, and may be another one.
     """
     kept: dict[tuple[str, str], dict[str, Any]] = {}
     last = json.loads(LAST.read_text(encoding="utf-8")).get(BY_ROW)
     if last and _without_date(last["about"]) == _without_date(about_now):
         for row in last["rows"]:
-            kept[row["work"], row["baseline"]] = row
+            kept[row["work"], _without_batch(row["baseline"])] = row
     for row in rows:
-        kept[row.work, row.baseline] = asdict(row)
+        kept[row.work, _without_batch(row.baseline)] = asdict(row)
     keep(BY_ROW, {"about": about_now, "rows": list(kept.values())})
 
 
 def _without_date(text: str) -> str:
-    """Return what :func:`about` says besides the date."""
-    return text.partition(", ")[2]
+    """Return what :func:`about` says besides the date and the number of rounds."""
+    return text.partition(": ")[2]
+
+
+def _without_batch(baseline: str) -> str:
+    """Return the name of a baseline without its batch size."""
+    return baseline.partition(", batch size ")[0]
 
 
 if __name__ == "__main__":

@@ -65,4 +65,6 @@ class Terminated(KeyboardInterrupt):
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    # Schedulers and timeout send it twice; the second one must not break the cleaning up.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated

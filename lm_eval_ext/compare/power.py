@@ -215,7 +215,7 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
     if low is not None and high is not None and difference >= high - low:
         in_points = difference / 100
         advice = ""
-        if in_points < high - low:
+        if question.measure.unit in {"share", "points"} and in_points < high - low:
             advice = f"; {difference:g} points are {in_points:g}"
         raise OptionError(
             f"--difference {difference:g} is not legal; {metric} goes from {low:g} to {high:g}"

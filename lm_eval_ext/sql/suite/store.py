@@ -289,7 +289,9 @@ def _run_all(
     from concurrent.futures import ProcessPoolExecutor
 
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
-    return stack.enter_context(pool).map(_populate_or_explain, *zip(*work, strict=True))
+    # An interruption waits for what has begun, not for what is queued.
+    stack.callback(pool.shutdown, cancel_futures=True)
+    return pool.map(_populate_or_explain, *zip(*work, strict=True))
 
 
 def _listed(excluded: Mapping[str, str]) -> str:
