@@ -91,12 +91,12 @@ def coverage(documents: list[dict[str, str]], column: str) -> float:
 def power(documents: list[dict[str, str]], shares: tuple[float, float]) -> float:
     """Return how often ``compare`` finds the difference of two models in novel words.
 
-    Questions vary as in the recorded answers of two models of 0.5 and 1.5 billion weights (0.9 and
-    1.4). Interpretations vary as much as these answers allow; they are likeliest to vary less.
+    Right and wrong vary as in the recorded answers of two models of 0.5 and 1.5 billion weights: by
+    maximum likelihood, 1.2 and 1.1 between interpretations, 1.0 and 1.3 between questions.
     """
     novel = [document for document in documents if document["form"] != "base"]
     generator = np.random.default_rng(0)
-    deviations = {"interpretation": 0.8, "template": 1.2}
+    deviations = {"interpretation": 1.1, "template": 1.2}
     clusters = [document["interpretation"] for document in novel]
     hits = 0
     for _ in range(POWER_RUNS):
@@ -126,8 +126,8 @@ def test_sixteen_interpretations_show_what_half_of_them_would_not(
     """A model that has 29 % of the novel forms right is better than one that has 11 %."""
     names = list(dict.fromkeys(document["interpretation"] for document in documents))
     half = [document for document in documents if document["interpretation"] in names[:8]]
-    assert power(half, (0.29, 0.11)) < 0.5
-    assert power(documents, (0.29, 0.11)) > 0.7
+    assert power(half, (0.29, 0.11)) < 0.4
+    assert power(documents, (0.29, 0.11)) > 0.55
 
 
 @pytest.mark.slow
