@@ -120,7 +120,7 @@ def keep_rows(about_now: str, rows: Sequence[Row]) -> None:
     """
     kept: dict[tuple[str, str], dict[str, Any]] = {}
     last = json.loads(LAST.read_text(encoding="utf-8")).get(BY_ROW)
-    if last and _without_date(last["about"]) == _without_date(about_now):
+    if last and _machine_and_versions(last["about"]) == _machine_and_versions(about_now):
         for row in last["rows"]:
             kept[row["work"], _without_batch(row["baseline"])] = row
     for row in rows:
@@ -128,8 +128,8 @@ def keep_rows(about_now: str, rows: Sequence[Row]) -> None:
     keep(BY_ROW, {"about": about_now, "rows": list(kept.values())})
 
 
-def _without_date(text: str) -> str:
-    """Return what :func:`about` says besides the date and the number of rounds."""
+def _machine_and_versions(text: str) -> str:
+    """Return what :func:`about` says of them, without the date and the number of rounds."""
     return text.partition(": ")[2]
 
 
