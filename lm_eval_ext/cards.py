@@ -267,9 +267,10 @@ class Card(Exact):
         facets: The facets of the rows that scoring gives, in words.
         measures: What can be computed from the rows, by name.
         metrics: The metrics in lm-eval's results, by name: ``measure`` or ``measure/part``; if a
-            task file names none, they are the measures. They are in alphabetical order, in which
-            lm-eval prints them. The first that a task has is its headline.
-        headlines: Metrics that are preferred as headlines, where the first is not the right one.
+            task file names none, they are the measures. The card keeps them in alphabetical order,
+            in which lm-eval prints them. The first that a task file names is the headline.
+        headlines: Metrics that are preferred as headlines, where the first is not the right one; of
+            a task file with metrics in another order, all of them in that order.
         words: The meaning of facets' values, for readers, where the value does not say it.
         representative: Tasks; the first that results have stands for the benchmark.
         trial: The documents that ``--limit`` takes.
@@ -302,12 +303,20 @@ class Card(Exact):
                 raise ValueError(f"metric {name} is of no measure")
             for facet in self.question_of(name).filter.keys() - self.facets.keys():
                 raise ValueError(f"metric {name} is about {facet}, which is none of the facets")
-        if list(self.metrics) != sorted(self.metrics):
-            raise ValueError("metrics must be in alphabetical order, as lm-eval prints them")
         for name in self.headlines:
             if name not in self.metrics:
                 raise ValueError(f"headlines has {name}, which is none of the metrics")
         return self
+
+    @model_validator(mode="after")
+    def _sort_metrics(self) -> "Card":
+        """Sort the metrics as lm-eval prints them; the first one that was named stays preferred."""
+        names = sorted(self.metrics)
+        if names == list(self.metrics):
+            return self
+        metrics = {name: self.metrics[name] for name in names}
+        headlines = tuple(dict.fromkeys([*self.headlines, *self.metrics]))
+        return self.model_copy(update={"metrics": metrics, "headlines": headlines})
 
     def for_task(self, task: str) -> "Card":
         """Return the card as it holds for a task, which may have its own clusters."""
