@@ -22,8 +22,14 @@ from lm_eval_ext.results.inspection import (
     views_of,
 )
 from lm_eval_ext.results.models import Model, choose_tasks, runs_by_model
-from lm_eval_ext.results.query import ScoreQuery, check
-from lm_eval_ext.results.sample_scores import SampleScore, hint_for_differences, kind_of, values_for
+from lm_eval_ext.results.query import ScoreQuery
+from lm_eval_ext.results.sample_scores import (
+    SampleScore,
+    hint_for_differences,
+    kind_of,
+    question_about_samples,
+    values_for,
+)
 from lm_eval_ext.results.samples import Detail
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.statistics import number, split_question
@@ -45,6 +51,9 @@ _SIDE_BY_SIDE = 110
 
 _LABEL_WIDTH = 10
 """Columns of the labels at the left."""
+
+_INDENT = " " * _LABEL_WIDTH
+"""What stands in front of lines without a label."""
 
 _MAX_INDENT = 8
 """Spaces that a line of a text keeps in front."""
@@ -134,6 +143,7 @@ class _ScoredPart:
         score: What the samples are judged by.
         values: Of each model, the values of its samples by key.
         keys: The samples of the part.
+        remark: Which score was chosen instead of the headline; "" if it is that.
     """
 
     models: Sequence[_ModelSamples]
@@ -141,6 +151,7 @@ class _ScoredPart:
     score: SampleScore
     values: Sequence[Mapping[str, float]]
     keys: Sequence[str]
+    remark: str = ""
 
     def select(self, query: SampleQuery) -> list[str]:
         """Return the keys of the samples that are asked for."""
@@ -162,6 +173,8 @@ class _ScoredPart:
         lines = [" · ".join([task, *self.words, self.score.title])]
         for model, values in zip(self.models, self.values, strict=True):
             lines.append(self._model_heading(model, values))
+        if self.remark:
+            lines.append(self.remark)
         if limited < selected:
             lines.append(f"shown: {limited:,} of {selected:,}; --limit 0 shows all")
         return "\n".join(lines)
@@ -170,7 +183,11 @@ class _ScoredPart:
         """Return how many samples of a model are not right, and how many are missing."""
         scored = [value for key, value in values.items() if key in model.samples]
         wrong = sum(self.score.is_wrong(value) for value in scored)
-        outcome = "are lost" if self.score.is_difference else "are not right"
+        outcome = "are not right"
+        if self.score.is_difference:
+            outcome = "are lost"
+        elif any(self.score.outcome(value) == "partly" for value in scored):
+            outcome = "are not entirely right"
         line = f"{one_line(model.label)}: {wrong:,} of {len(scored):,} samples {outcome}"
         without_score = len(self.keys) - len(scored)
         if without_score > 0:
@@ -325,25 +342,23 @@ def _scored_parts(models: Sequence[_ModelSamples], query: ScoreQuery) -> Iterato
 
     reference = models[0]
     card = reference.run.card
-    metrics = query.metrics or (reference.run.headline,)
-    first_metric_query = ScoreQuery(metrics[:1], query.value, query.where, query.by)
-    title, question = first_metric_query.questions(reference.run)[0]
     joint_table = pd.concat([model.table for model in models])
-    check(reference.run.task, joint_table, question, query.filter)
-    measure = question.measure
+    chosen = question_about_samples(reference.run, joint_table, query)
+    measure = chosen.question.measure
+    title = chosen.title
     if measure.of_sample:
         title = title.replace(measure.title, measure.of_sample)
-    score = SampleScore(list(metrics[:1]), title, kind_of(measure))
-    for facet_values, part_question in split_question(joint_table, question):
+    score = SampleScore([chosen.metric], title, kind_of(measure))
+    for facet_values, part_question in split_question(joint_table, chosen.question):
         values = [dict(values_for(model.table, part_question)) for model in models]
         keys = list(reference.samples)
-        if facet_values:
+        if facet_values or query.where:
             keys_with_value = set().union(*values)
             keys = [key for key in keys if key in keys_with_value]
         words = list(facet_values.values())
         if card:
             words = list(map(card.word, words))
-        yield _ScoredPart(models, words, score, values, keys)
+        yield _ScoredPart(models, words, score, values, keys, chosen.remark)
 
 
 def _short(key: str) -> str:
@@ -410,7 +425,11 @@ def _answer_text(
     if inspected.reason:
         yield from _field("why", inspected.reason, query, width)
     for detail in inspected.details:
-        yield from _detail_text(detail, width)
+        if query.is_whole or not detail.is_extra:
+            yield from _detail_text(detail, width)
+        else:
+            hint = f"{detail.title}: --whole shows them"
+            yield from wrap(hint, width, initial_indent=_INDENT, subsequent_indent=_INDENT)
 
 
 def _field(label: str, content: str, query: SampleQuery, width: int) -> Iterator[str]:
@@ -437,15 +456,14 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 def _detail_text(detail: Detail, width: int) -> Iterator[str]:
     """Yield a detail's text or table below its title."""
-    indent = " " * _LABEL_WIDTH
     if not detail.table:
         content = f"{detail.title}: {one_line(detail.text)}"
-        yield from wrap(content, width, initial_indent=indent, subsequent_indent=indent)
+        yield from wrap(content, width, initial_indent=_INDENT, subsequent_indent=_INDENT)
         return
     heading, columns, lines = _section(detail)
-    yield from wrap(heading, width, initial_indent=indent, subsequent_indent=indent)
+    yield from wrap(heading, width, initial_indent=_INDENT, subsequent_indent=_INDENT)
     for line in _table_text([columns, *lines], width - _LABEL_WIDTH):
-        yield f"{indent}{line}".rstrip()
+        yield f"{_INDENT}{line}".rstrip()
 
 
 def _table_text(lines: Sequence[Sequence[str]], width: int) -> Iterator[str]:

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.query import question_of
+from lm_eval_ext.results.query import ScoreQuery, check, question_of
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import values_by_document
 
@@ -83,6 +83,70 @@ def scores_of(run: Run) -> list[SampleScore]:
         score = scores.setdefault(key, SampleScore([], title, kind_of(measure)))
         score.metrics.append(metric)
     return list(scores.values())
+
+
+@dataclass(frozen=True)
+class SampleQuestion:
+    """The question that samples are judged by.
+
+    Attributes:
+        metric: The metric or measure.
+        title: The question in words.
+        question: The question.
+        remark: Why it is not about the headline; "" if it is, or if a user named the metric.
+    """
+
+    metric: str
+    title: str
+    question: Question
+    remark: str = ""
+
+
+def question_about_samples(run: Run, joint_table: "DataFrame", query: ScoreQuery) -> SampleQuestion:
+    """Return the question about the first metric that is asked for, or about the headline.
+
+    If the headline has no value under the query's conditions, the measure is taken that says of
+    single samples what the headline says of all. Relative performance, for example, compares novel
+    words with existing ones, so it has none for novel words alone; the execution accuracy has.
+
+    Raises:
+        OptionError: The task has no such metric or facet, or no sample answers the question.
+    """
+    if query.metrics:
+        return _checked_question(run, joint_table, query, query.metrics[0])
+    headline = run.headline
+    try:
+        return _checked_question(run, joint_table, query, headline)
+    except OptionError:
+        for metric in _measures_behind(run, headline):
+            try:
+                chosen = _checked_question(run, joint_table, query, metric)
+            except OptionError:
+                continue
+            remark = f"score: --metric {metric}, because {headline} has no value for such samples"
+            return replace(chosen, remark=remark)
+        raise
+
+
+def _checked_question(
+    run: Run, joint_table: "DataFrame", query: ScoreQuery, metric: str
+) -> SampleQuestion:
+    """Return a query's question about one metric, which the samples can answer."""
+    title, question = replace(query, metrics=(metric,)).questions(run)[0]
+    check(run.task, joint_table, question, query.filter)
+    return SampleQuestion(metric, title, question)
+
+
+def _measures_behind(run: Run, metric: str) -> list[str]:
+    """Return the measures that are means of the values that a metric is made of."""
+    if run.card is None or not run.is_current:
+        return []
+    values = question_of(run, metric).measure.value
+    names = []
+    for name, measure in run.card.measures.items():
+        if measure.statistic == "mean" and measure.value == values:
+            names.append(name)
+    return names
 
 
 def values_of(run: Run, table: "DataFrame", metric: str) -> Mapping[str, float]:

@@ -15,8 +15,13 @@ from dataclasses import dataclass
 class Detail:
     """What a view shows beside an answer: a text, or a table with a head, under a title.
 
-    ``marked`` are numbers of rows, the first below the head being 0; what belongs to a document may
-    stand ``beside`` the details of the answers.
+    Attributes:
+        title: The title.
+        text: The text; "" where there is a table.
+        table: The rows, the head first.
+        marked: Numbers of rows that are marked, the first below the head being 0.
+        beside: Whether what belongs to a document stands beside the details of the answers.
+        is_extra: Whether a terminal shows it only with ``--whole``.
     """
 
     title: str
@@ -24,6 +29,7 @@ class Detail:
     table: tuple[tuple[str, ...], ...] = ()
     marked: tuple[int, ...] = ()
     beside: bool = False
+    is_extra: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,12 +59,10 @@ class LogprobComparison:
     Attributes:
         texts: What is compared, in the columns of a table.
         nats: By how much it is right. No number is wrong, as in the scores.
-        is_apart: Whether it is no part of the score that stands for the task.
     """
 
     texts: tuple[str, ...]
     nats: float
-    is_apart: bool = False
 
     @property
     def is_right(self) -> bool:
@@ -81,8 +85,6 @@ def comparison_detail(columns: Sequence[str], comparisons: Sequence[LogprobCompa
     rows = []
     for comparison in sorted(comparisons, key=rank):
         outcome = "right" if comparison.is_right else "wrong"
-        if comparison.is_apart:
-            outcome += ", apart"
         rows.append((outcome, *comparison.texts, f"{comparison.nats:+.2f}"))
     wrong = sum(not comparison.is_right for comparison in comparisons)
     head = ("", *columns, "nats")

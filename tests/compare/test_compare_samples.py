@@ -1,4 +1,4 @@
-"""Samples of a difference: which of them are wrong."""
+"""Samples of a difference, and of a comparison within a task: which score is behind them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,3 +34,30 @@ def test_where_all_answers_are_wrong_no_gain_is_lost_and_another_metric_is_named
     assert message.endswith("--metric score/concept --wrong shows wrong answers")
     query = SampleQuery(query=ScoreQuery(("score/concept",)), is_wrong=True)
     assert ": wrong" in samples_report(models, TASK, query)
+
+
+def test_conditions_that_the_headline_cannot_have_choose_the_score_behind_it(runs: Path) -> None:
+    """Relative performance compares novel words with existing ones, so one kind alone has none."""
+    models = read_models([runs / "good"])
+    query = SampleQuery(query=ScoreQuery(where=("word=novel",)), limit=0)
+    shown = samples_report(models, "magnifico_mini", query)
+    heading, _, samples = shown.partition("\n── 1 · ")
+    assert heading.startswith("magnifico_mini · Execution accuracy, novel\n")
+    remark = "score: --metric sql_execution_accuracy, because relative_performance has no value"
+    assert remark in " ".join(heading.split())
+    assert "/base ─" not in samples
+    assert "not scored" not in samples
+
+
+def test_a_metric_that_the_user_named_is_not_replaced(runs: Path) -> None:
+    models = read_models([runs / "good"])
+    query = SampleQuery(query=ScoreQuery(("relative_performance",), where=("word=novel",)))
+    with pytest.raises(OptionError, match="name another --metric"):
+        samples_report(models, "magnifico_mini", query)
+
+
+def test_an_unknown_value_of_a_facet_is_still_named(runs: Path) -> None:
+    models = read_models([runs / "good"])
+    query = SampleQuery(query=ScoreQuery(where=("word=old",)))
+    with pytest.raises(OptionError, match="no word old; available: base, novel"):
+        samples_report(models, "magnifico_mini", query)

@@ -123,7 +123,7 @@ def test_a_database_of_the_users_with_the_name_of_one_of_ours_shows_no_rows_of_o
     assert not shown_of_user.details
 
 
-def test_comparisons_that_failed_come_first_by_how_many_nats() -> None:
+def test_comparisons_that_failed_come_first_with_both_sides_and_their_difference() -> None:
     """All are right but a singular that is more probable after two goats than after one."""
     from lm_eval_ext.benchmarks.lieder import view
 
@@ -133,12 +133,21 @@ def test_comparisons_that_failed_come_first_by_how_many_nats() -> None:
     likely |= {"neg_pos_p": -8.0, "pos_pos_p": -1.0}
     responses = [f"[{likely.get(name, -9.0)}, False]" for name in doc["condition"]]
     shown, broken = view.answers([doc, doc], [responses, ["broken"]])
-    assert shown.answer == "14 of 15 comparisons right; 2 more, “apart”, are in other scores"
-    _, wrong_row, *right_rows = shown.details[0].table
-    item = doc["item"]
-    assert wrong_row == ("wrong", f"the {item}: a {item}, no {item} > a {item}, a {item}", "-0.50")
-    assert shown.details[0].marked == (0,)
-    assert {row[0] for row in right_rows} == {"right", "right, apart"}
+    assert shown.answer == "14 of 15 comparisons right"
+    wrong, right, uncounted = shown.details
+    continuation = doc["continuation"][0].strip()
+    assert wrong.table == (
+        ("should be", "after", "continuation", "log-probability"),
+        ("more likely", "A", continuation, "-3.00"),
+        ("less likely", "B", continuation, "-2.50"),
+        ("wrong", "", "difference in nats", "-0.50"),
+    )
+    assert [len(right.table), len(uncounted.table)] == [1 + 3 * 14, 1 + 3 * 2]
+    assert uncounted.title == "2 comparisons of distance, which other scores count"
+    (document,) = view.documents([doc], [[]])
+    contexts = {detail.title: detail.text for detail in document.details if detail.beside}
+    assert contexts["Context A"] == doc["context"][0]
+    assert len(contexts) == 4
     assert broken.answer == "(no log-probabilities)"
 
 
