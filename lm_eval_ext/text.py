@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterable
 
 
 def broken(text: str, width: int) -> str:
@@ -40,6 +41,20 @@ def counted(number: int, unit: str) -> str:
 
 
 _VOWELS = tuple("aeiou")
+
+
+MAX_NAMES = 3
+"""Names that a note has before it counts the rest."""
+
+
+def named_briefly(names: Iterable[str]) -> str:
+    """Return some of the names, and how many more there are."""
+    different = list(dict.fromkeys(names))
+    has_commas = any("," in name for name in different)
+    text = ("; " if has_commas else ", ").join(different[:MAX_NAMES])
+    if len(different) > MAX_NAMES:
+        text += f" and {len(different) - MAX_NAMES} more"
+    return text
 
 
 def names_in(text: str) -> list[str]:

@@ -1,6 +1,7 @@
 """``lm-eval-ext compare``: from its options to text, Markdown, CSV, JSON or LaTeX with booktabs."""
 
 import json
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, groupby
@@ -11,7 +12,7 @@ from statistics import fmean, stdev
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.compare.comparison import Report, Table, compare
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.align import ACROSS_SETTINGS
+from lm_eval_ext.results.align import ACROSS_SETTINGS, across_settings_command
 from lm_eval_ext.results.grid import (
     LOWER_LEGEND,
     Section,
@@ -32,13 +33,12 @@ from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.show import (
     TRIALS,
     grouped,
-    missing_value_notes,
+    overview_notes,
     overview_table,
-    published_notes,
-    untested_notes,
 )
+from lm_eval_ext.stats.intervals import ALPHA
 from lm_eval_ext.stats.statistics import NONE, Pair, number, probability
-from lm_eval_ext.text import names_in, one_line
+from lm_eval_ext.text import named_briefly, names_in, one_line
 
 
 def run(
@@ -87,15 +87,44 @@ def run(
     else:
         chosen = _tasks_to_compare(models, patterns, query)
         report = compare(models, chosen, query, across_settings=across_settings)
-    refused = _with_advice_once(dict.fromkeys(map(one_line, report.refused)))
+    command = across_settings_command(_arguments(paths, query, tasks, format_, out))
+    refused = _with_advice_once(dict.fromkeys(map(one_line, report.refused)), command)
     if not report.tables:
         raise DataError("; ".join(refused))
     output = rendered_seeds(report, format_) if seeds else rendered(report, format_)
     return _write(output, out), refused
 
 
-def _with_advice_once(reasons: Iterable[str]) -> list[str]:
-    """Return the reasons with the option that would help behind the last one only."""
+def _arguments(
+    paths: Sequence[Path], query: ScoreQuery, tasks: str, format_: str, out: Path | None
+) -> str:
+    """Return the folders and the options of a comparison as words of a command."""
+    words = list(map(str, paths))
+    if tasks:
+        words += ["--tasks", tasks]
+    for metric in query.metrics:
+        words += ["--metric", metric]
+    for condition in query.where:
+        words += ["--where", condition]
+    if query.by:
+        words += ["--by", query.by]
+    if query.value:
+        words += ["--value", query.value]
+    if format_ != "text":
+        words += ["--format", format_]
+    if out is not None:
+        words += ["--output", str(out)]
+    return shlex.join(words)
+
+
+def _with_advice_once(reasons: Iterable[str], command: str) -> list[str]:
+    """Return the reasons, and behind the last one the command that compares all the same.
+
+    Args:
+        reasons: Why something could not be compared; those that the command helps with end with
+            :data:`~lm_eval_ext.results.align.ACROSS_SETTINGS`.
+        command: The command.
+    """
     advice = f"; {ACROSS_SETTINGS}"
     shortened = []
     is_needed = False
@@ -103,7 +132,7 @@ def _with_advice_once(reasons: Iterable[str]) -> list[str]:
         is_needed = is_needed or reason.endswith(advice)
         shortened.append(reason.removesuffix(advice))
     if is_needed:
-        shortened[-1] += advice
+        shortened[-1] += f"; to compare models with their settings: {command}"
     return shortened
 
 
@@ -140,12 +169,7 @@ def leaderboard(paths: Sequence[Path], out: Path) -> str:
         lines,
         "; ".join(caption),
         label="overview",
-        explained=[
-            *legend(row.standing for row in rows),
-            *untested_notes(rows),
-            *published_notes(models, rows),
-            *missing_value_notes(rows),
-        ],
+        explained=list(overview_notes(models, rows)),
         comments=signatures,
     )
     return _write(table, out)
@@ -423,8 +447,7 @@ def _value_cell(table: Table, system: str, *, has_interval: bool) -> str:
 
 def _notes(report: Report, names: Sequence[str]) -> Iterator[str]:
     tables = report.tables
-    table_notes = [(name, table.note) for name, table in zip(names, tables, strict=True)]
-    yield from map(one_line, grouped(table_notes, len(tables)))
+    yield from _table_notes(tables, names)
     titles = {table.task: table.title for table in tables}
     if len(set(titles.values())) > 1:
         for task, title in titles.items():
@@ -432,6 +455,32 @@ def _notes(report: Report, names: Sequence[str]) -> Iterator[str]:
         if any(table.pairs for table in tables):
             yield "all pairs of a task, and published values: --tasks TASK"
     yield from _legend(tables)
+
+
+def _table_notes(tables: Sequence[Table], names: Sequence[str]) -> Iterator[str]:
+    """Yield why a table has no value, interval or test, and where two of them disagree."""
+    reasons = [(name, table.note) for name, table in zip(names, tables, strict=True)]
+    yield from map(one_line, grouped(reasons, len(tables)))
+    disagreeing = []
+    for name, table in zip(names, tables, strict=True):
+        has_pairs = len(tables) == 1 or len(table.figures) == 2  # noqa: PLR2004
+        for pair in table.pairs if has_pairs else ():
+            if _is_contradictory(pair):
+                concerned = f"{pair.first} less {pair.second}"
+                disagreeing.append(f"{name}, {concerned}" if len(tables) > 1 else concerned)
+    if disagreeing:
+        yield one_line(
+            f"{named_briefly(disagreeing)}: interval and p disagree at the border, because they "
+            "are different methods; p decides"
+        )
+
+
+def _is_contradictory(pair: Pair) -> bool:
+    """Return whether only one of the interval and the test shows a difference at 5 %."""
+    if pair.low is None or pair.high is None or pair.p is None:
+        return False
+    is_shown_by_interval = pair.low > 0 or pair.high < 0
+    return is_shown_by_interval != (pair.p < ALPHA)
 
 
 def _legend(tables: Sequence[Table]) -> Iterator[str]:
@@ -463,7 +512,7 @@ def _latex(report: Report) -> str:
         rows,
         caption,
         label=label,
-        explained=list(_legend(tables)),
+        explained=[*_legend(tables), *_table_notes(tables, names), *report.remarks],
         comments=list(chain.from_iterable(report.signatures.values())),
     )
     if len(tables) > 1 or len(tables[0].pairs) < 2:  # noqa: PLR2004

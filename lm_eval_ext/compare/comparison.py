@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
-from lm_eval_ext.results.align import align, align_tasks
+from lm_eval_ext.results.align import align, align_tasks, settings_remark
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, count_models, runs_by_model
 from lm_eval_ext.results.query import ScoreQuery, check, is_recomputable, reference_run
@@ -239,6 +239,10 @@ def _compare_case(
     total = None
     if any(scored < documents for scored, documents in counts):
         total = max(documents for _, documents in counts)
+    if options.across_settings:
+        remark = settings_remark(case.runs, table_by_system)
+        if remark:
+            report.remarks.append(remark)
     report.remarks += library_notes({system: case.runs[system] for system in table_by_system})
     for system in table_by_system:
         task_signatures = report.signatures.setdefault(case.runs[system].task, [])
@@ -323,6 +327,9 @@ class _Comparison:
         table_by_system = self._on_shared_documents(question)
         estimates = {name: estimate(table, question) for name, table in table_by_system.items()}
         values = {name: system_estimate.value for name, system_estimate in estimates.items()}
+        without_interval = [
+            name for name, system_estimate in estimates.items() if system_estimate.low is None
+        ]
         ranked = _best_first(values, lower_is_better=measure.lower_is_better)
         tested: list[Pair] = []
         if self.is_recomputable and not self.is_by_seed:
@@ -355,7 +362,14 @@ class _Comparison:
             published=published,
             note=self._note(estimates, question, cluster_word, tested, baseline),
             pooled=pooled(table_by_system, question) if self.is_by_seed else None,
-            tests=column_tests(values, table_by_system, question, tested, baseline),
+            tests=column_tests(
+                values,
+                table_by_system,
+                question,
+                tested,
+                baseline,
+                without_interval=without_interval,
+            ),
         )
 
     def _on_shared_documents(self, question: Question) -> "dict[str, DataFrame]":

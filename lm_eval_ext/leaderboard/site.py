@@ -35,10 +35,9 @@ from lm_eval_ext.results.overview import (
     table_of,
 )
 from lm_eval_ext.results.sample_scores import scores_of
-from lm_eval_ext.results.show import named_briefly
 from lm_eval_ext.results.table import NoSamplesError, rows
 from lm_eval_ext.stats.statistics import number
-from lm_eval_ext.text import one_line, size_text
+from lm_eval_ext.text import named_briefly, one_line, size_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -21,11 +21,10 @@ from lm_eval_ext.plots.declarations import Declared, declared
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, count_models, runs_by_model
 from lm_eval_ext.results.query import estimates, question_of, reference_run
-from lm_eval_ext.results.show import named_briefly
 from lm_eval_ext.results.table import NoSamplesError
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import NONE, number
-from lm_eval_ext.text import one_line
+from lm_eval_ext.text import named_briefly, one_line
 
 _log = get_logger(__name__)
 

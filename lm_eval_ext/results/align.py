@@ -10,6 +10,7 @@ from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.setup_differences import CHAT, differences_in_words
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import DOCUMENT
+from lm_eval_ext.text import named_briefly
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -29,8 +30,40 @@ ACROSS_SETTINGS = "--across-settings compares models with their settings"
 """What to do about settings that differ."""
 
 
+@dataclass(frozen=True)
+class SetupDifference:
+    """What differs between the runs of two models on a task.
+
+    Attributes:
+        models: The two models.
+        words: What differs, each with the value of the first and that of the second.
+        is_about_settings: Whether ``--across-settings`` compares the two all the same.
+    """
+
+    models: tuple[str, str]
+    words: str
+    is_about_settings: bool
+
+
 class RefusedError(DataError):
-    """Runs that cannot be compared."""
+    """Runs that cannot be compared.
+
+    Attributes:
+        difference: What differs between two of them; None where the documents cannot be matched.
+    """
+
+    def __init__(self, problem: str, difference: SetupDifference | None = None) -> None:
+        super().__init__(problem)
+        self.difference = difference
+
+
+def across_settings_command(arguments: str) -> str:
+    """Return the command that compares models with their settings, for a user to copy.
+
+    Args:
+        arguments: The folders of the results and the options, as words of a command.
+    """
+    return f"lm-eval-ext compare {arguments} --across-settings"
 
 
 def align(
@@ -109,13 +142,16 @@ class _RunPair:
     def problem(self) -> RefusedError | None:
         """Return why the two cannot be compared; None if they can."""
         free = FREE | SETTINGS if self.across_settings else FREE
-        different = self._different_parts(free)
+        different = _different_parts(*self.runs, free)
         if different:
+            is_about_settings = different.keys() <= SETTINGS
+            if is_about_settings:  # then the chat template may matter, too
+                different = _different_parts(*self.runs, free - {CHAT})
             words = differences_in_words(*self.runs, different)
             problem = f"{self._title} did not measure the same: {words}"
-            if different.keys() <= SETTINGS:
+            if is_about_settings:
                 problem += f"; {ACROSS_SETTINGS}"
-            return RefusedError(problem)
+            return RefusedError(problem, SetupDifference(self.names, words, is_about_settings))
         return self._document_problem()
 
     def _document_problem(self) -> RefusedError | None:
@@ -138,22 +174,72 @@ class _RunPair:
         if not document:
             return None
         problem = f"{self._title} had different prompts for the same document {document}"
-        chat = self._different_parts(frozenset()).get(CHAT)
+        words = "prompts"
+        chat = _different_parts(*self.runs, frozenset()).get(CHAT)
         if chat:
-            problem += f": {differences_in_words(*self.runs, {CHAT: chat})}"
-        return RefusedError(f"{problem}; {ACROSS_SETTINGS}")
+            words = differences_in_words(*self.runs, {CHAT: chat})
+            problem += f": {words}"
+        difference = SetupDifference(self.names, words, is_about_settings=True)
+        return RefusedError(f"{problem}; {ACROSS_SETTINGS}", difference)
 
-    def _different_parts(self, free: frozenset[str]) -> dict[str, tuple[str, str]]:
-        """Return the parts of the signatures that differ, each with both values."""
-        run, other_run = self.runs
-        values = parts_of(run.signature, free)
-        other_values = parts_of(other_run.signature, free)
-        different = {}
-        for name in dict.fromkeys([*values, *other_values]):
-            value, other_value = values.get(name, "none"), other_values.get(name, "none")
-            if value != other_value:
-                different[name] = (value, other_value)
-        return different
+
+def settings_remark(runs: Mapping[str, Run], tables: "Mapping[str, DataFrame]") -> str:
+    """Return how the settings of runs differ that were compared all the same; "" if they do not.
+
+    Args:
+        runs: By model.
+        tables: The long tables of those that were compared, by model.
+    """
+    reference, *other_models = tables
+    models_of: dict[str, list[str]] = {}
+    for name in other_models:
+        pair = _RunPair(
+            names=(reference, name),
+            runs=(runs[reference], runs[name]),
+            tables=(tables[reference], tables[name]),
+            across_settings=False,
+        )
+        problem = pair.problem()
+        if problem is not None and problem.difference is not None:
+            models_of.setdefault(problem.difference.words, []).append(name)
+    differences = []
+    for words, models in models_of.items():
+        differences.append(f"{reference} / {named_briefly(models)}: {words}")
+    if not differences:
+        return ""
+    task = runs[reference].task
+    return f"{task}: models are compared with their settings ({'; '.join(differences)})"
+
+
+def setup_difference(names: tuple[str, str], run: Run, other_run: Run) -> SetupDifference:
+    """Return what differs between the setups of two models on a task, as signatures say it.
+
+    A chat template is named, too, because it shows in the prompts.
+
+    Args:
+        names: The two models.
+        run: The run of the first.
+        other_run: The run of the second.
+    """
+    different = _different_parts(run, other_run, FREE - {CHAT})
+    words = differences_in_words(run, other_run, different)
+    is_about_settings = bool(different) and different.keys() <= SETTINGS | {CHAT}
+    if not words:
+        documents, other_documents = run.documents[1], other_run.documents[1]
+        words = f"documents {documents:,} / {other_documents:,}"
+    return SetupDifference(names, words, is_about_settings)
+
+
+def _different_parts(run: Run, other_run: Run, free: frozenset[str]) -> dict[str, tuple[str, str]]:
+    """Return the parts of the signatures that differ, each with both values."""
+    values = parts_of(run.signature, free)
+    other_values = parts_of(other_run.signature, free)
+    different = {}
+    for name in dict.fromkeys([*values, *other_values]):
+        value, other_value = values.get(name, "none"), other_values.get(name, "none")
+        if value != other_value:
+            different[name] = (value, other_value)
+    return different
 
 
 def _first_different(shared: "DataFrame", column: str) -> str:

@@ -32,6 +32,7 @@ MARKS: Mapping[Standing, str] = {
     "unproven": "°",
     "untested": "?",
     "beaten": " ",
+    "alone": " ",
     "": " ",
 }
 """What stands behind a value, by how it stands in its table."""
@@ -41,9 +42,13 @@ MEANINGS: Mapping[Standing, str] = {
     "unproven": "not significantly beaten, but not shown to be better than chance",
     "untested": "could not be tested",
     "beaten": "significantly beaten",
+    "alone": "the only model in its column, so not tested",
     "": "",
 }
 """The same in words: one rule for the terminal, Markdown, LaTeX, the page and frames."""
+
+_UNMARKED: tuple[Standing, ...] = ("beaten", "alone")
+"""How values without a mark stand."""
 
 CHANCE = (
     "chance is what guessing scores: 0 for a gain, and what a trivial answer scores where the "
@@ -59,6 +64,9 @@ _MAX_HEADING = 24
 _MIN_HEADING = 10
 """Characters of a line of a heading in a narrow table."""
 
+_PROGRAM = "lm-eval-ext "
+"""How a note begins that is a command."""
+
 _GAP = "  "
 """What stands between columns."""
 
@@ -70,14 +78,19 @@ The bracket must be here: an interval starts with it (:func:`interval_text`).
 
 
 def legend(standings: Iterable[Standing]) -> list[str]:
-    """Explain the marks of a table in which values stand like this; [] if there are none."""
+    """Explain the marks of a table in which values stand like this; [] if there are none.
+
+    A table of one model has no marks, which nobody misses.
+    """
     shown_standings = set(standings)
     lines = []
     for standing in ("best", "unproven", "untested"):
         if standing in shown_standings:
             lines.append(f"{MARKS[standing]} {MEANINGS[standing]}")
-    if "beaten" in shown_standings:
-        lines.append(f"no mark: {MEANINGS['beaten']}")
+    unmarked = [MEANINGS[standing] for standing in _UNMARKED if standing in shown_standings]
+    has_competitors = bool(shown_standings - {"alone", ""})
+    if unmarked and has_competitors:
+        lines.append(f"no mark: {', or '.join(unmarked)}")
     if shown_standings & {"best", "unproven"}:
         lines.append(CHANCE)
     return lines
@@ -131,12 +144,18 @@ def note_section(lines: Iterable[str]) -> Section:
 
 
 def text(sections: Iterable[Section], width: int = 0) -> str:
-    """Return sections for a terminal, of this width or of the terminal's."""
+    """Return sections for a terminal, of this width or of the terminal's.
+
+    A note that is a command stays on one line, so that it can be copied.
+    """
     width = width or max(WIDTH, get_terminal_size((WIDTH, 0)).columns)
     lines: list[str] = []
     for heading, columns, rows in sections:
         for line in heading.splitlines():
-            lines += wrap(line, width, break_long_words=False, break_on_hyphens=False)
+            if line.startswith(_PROGRAM):
+                lines.append(line)
+            else:
+                lines += wrap(line, width, break_long_words=False, break_on_hyphens=False)
         if columns:
             lines += _table_lines(columns, rows, width)
         if not lines or lines[-1]:

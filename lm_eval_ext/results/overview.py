@@ -4,19 +4,26 @@
 in which every value has its standing (:mod:`lm_eval_ext.stats.marks`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.cards import Card, cards
-from lm_eval_ext.results.align import RefusedError, align, majority_setup
+from lm_eval_ext.results.align import (
+    RefusedError,
+    SetupDifference,
+    align,
+    majority_setup,
+    setup_difference,
+)
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, count_models, runs_by_model
 from lm_eval_ext.results.query import is_recomputable, question_of, reason_for, reference_run
-from lm_eval_ext.results.table import rows
+from lm_eval_ext.results.table import rows, samples_file
 from lm_eval_ext.stats.marks import ColumnTests, Standing, column_tests, standings
 from lm_eval_ext.stats.measures import Measure, Question, Unit
 from lm_eval_ext.stats.statistics import Estimate, pairs
+from lm_eval_ext.text import named_briefly
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -24,15 +31,17 @@ if TYPE_CHECKING:
 ReadTable = Callable[[Run], "DataFrame"]
 """Reads the long table of a run."""
 
-OTHER_SETTINGS = "other settings, data or versions than most; lm-eval-ext compare says which"
 NO_SAMPLES = "no readable samples; --log_samples writes them"
-NO_LIKE = "no other model has its settings, data and version; lm-eval-ext compare says what differs"
+OTHER_DOCUMENTS = "other documents or right answers"
 NO_OTHER_SAMPLES = "no other model has readable samples"
 OTHER_MEAN = "samples that do not give the value"
 FEW_CLUSTERS = "too few clusters for a test"
 NO_BASELINE = "no chance level is known"
 NO_OTHER_VALUE = "no other model has a value to test against"
 """Reasons why a value is not tested."""
+
+_MAX_PAIRS = 3
+"""Pairs of models whose different settings a reason names before it counts the rest."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,8 @@ class OverviewRow:
         best: Whether the value is marked as best.
         standing: How the value stands: ``best``, ``unproven``, ``beaten`` or ``untested``.
         untested: Why it could not be tested, if it could not.
+        is_testable_across_settings: Whether only its settings are in the way of a test, so that
+            ``compare --across-settings`` has one.
         scored: The number of documents that were scored.
         total: The number of documents that the task has.
         signature: What was asked, and how it was scored.
@@ -71,9 +82,23 @@ class OverviewRow:
     best: bool
     standing: Standing
     untested: str
+    is_testable_across_settings: bool
     scored: int
     total: int
     signature: str
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why a model could not be tested on a task.
+
+    Attributes:
+        reason: The reason in words.
+        is_settings: Whether only settings are in the way, and samples are there for a test.
+    """
+
+    reason: str
+    is_settings: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,7 +119,7 @@ class OverviewColumn:
     title: str
     measure: Measure
     tests: ColumnTests
-    untested: Mapping[str, str]
+    untested: Mapping[str, Obstacle]
 
     @property
     def task(self) -> str:
@@ -112,6 +137,9 @@ class OverviewColumn:
             why = reason_for(run, self.measure, estimate)
         scored, total = run.documents
         reference = reference_run(self.runs)
+        obstacle = Obstacle("")
+        if standing == "untested":
+            obstacle = self.untested.get(model, obstacle)
         return OverviewRow(
             model=model,
             benchmark=reference.card.name if reference.card else self.task,
@@ -125,7 +153,8 @@ class OverviewColumn:
             why=why,
             best=standing == "best",
             standing=standing,
-            untested=self.untested.get(model, "") if standing == "untested" else "",
+            untested=obstacle.reason,
+            is_testable_across_settings=obstacle.is_settings,
             scored=scored,
             total=total,
             signature=run.signature,
@@ -170,7 +199,7 @@ def column_of(
     for name, run in runs.items():
         estimate = run.scores.get(metric)
         values[name] = estimate.value if estimate else None
-    tests, untested = _test(runs, question, values, read)
+    tests, untested = _test(runs, metric, question, values, read)
     title = reference.title(metric)
     if question.measure.lower_is_better:
         title += ", lower is better"
@@ -197,10 +226,11 @@ def frame_of(table: Sequence[OverviewRow]) -> "DataFrame":
 
 def _test(
     runs: Mapping[str, Run],
+    metric: str,
     question: Question,
     values: Mapping[str, float | None],
     read: ReadTable,
-) -> tuple[ColumnTests, dict[str, str]]:
+) -> tuple[ColumnTests, dict[str, Obstacle]]:
     """Test the models that measured what most did, and say why the others are not tested.
 
     If a trial were among them, only its documents could be compared. Where each model measured
@@ -212,49 +242,101 @@ def _test(
         if all(is_recomputable(runs[name], table, question) for name, table in tables.items()):
             compared = pairs(tables, question)
         if not compared:
-            untested |= dict.fromkeys(tables, OTHER_MEAN)
+            untested |= dict.fromkeys(tables, Obstacle(OTHER_MEAN))
     reference = reference_run(runs)
     baseline = question.measure.baseline
     if reference.card:
         baseline = reference.card.baseline(reference.task, question)
-    tests = column_tests(values, tables, question, compared, baseline)
+    no_interval = _reasons_without_interval(runs, metric, question.measure)
+    tests = column_tests(values, tables, question, compared, baseline, without_interval=no_interval)
     for name in tests.compared - tests.p_values.keys():
-        untested[name] = NO_BASELINE if baseline is None else FEW_CLUSTERS
+        reason = NO_BASELINE if baseline is None else no_interval.get(name, FEW_CLUSTERS)
+        untested[name] = Obstacle(reason)
+    if len(runs) == 1:
+        untested |= {name: Obstacle(reason) for name, reason in no_interval.items()}
     with_value = [name for name in tables if values.get(name) is not None]
     if len(with_value) == 1 and with_value[0] not in tests.compared:
-        untested.setdefault(with_value[0], NO_OTHER_VALUE)
+        untested.setdefault(with_value[0], Obstacle(NO_OTHER_VALUE))
     return tests, untested
+
+
+def _reasons_without_interval(
+    runs: Mapping[str, Run], metric: str, measure: Measure
+) -> dict[str, str]:
+    """Return by model why its value of a metric is refused an interval, where it is."""
+    reasons = {}
+    for name, run in runs.items():
+        value_estimate = run.scores.get(metric)
+        if value_estimate is None or value_estimate.value is None:
+            continue
+        reason = reason_for(run, measure, value_estimate)
+        if reason:
+            reasons[name] = reason
+    return reasons
 
 
 def _comparable(
     runs: Mapping[str, Run], read: ReadTable
-) -> "tuple[dict[str, DataFrame], dict[str, str]]":
+) -> "tuple[dict[str, DataFrame], dict[str, Obstacle]]":
     """Return the tables of the runs that can be compared, and why the others cannot."""
-    untested: dict[str, str] = {}
+    untested: dict[str, Obstacle] = {}
     majority = majority_setup(runs)
     if len(majority) > 1:
-        most_are_whole = runs[min(majority)].is_whole  # all of them are alike in this
         for name in runs.keys() - majority:
-            untested[name] = _other_setup(runs[name], most_are_whole=most_are_whole)
+            untested[name] = _other_setup(name, runs, majority)
         runs = {name: run for name, run in runs.items() if name in majority}
     if len(runs) < 2:  # noqa: PLR2004
         return {}, untested
     tables, refused = align(runs, read=read)
-    other_settings = OTHER_SETTINGS if len(tables) > 1 else NO_LIKE
+    differences = []
     for name, error in refused.items():
-        untested[name] = other_settings if isinstance(error, RefusedError) else NO_SAMPLES
+        if not isinstance(error, RefusedError):
+            untested[name] = Obstacle(NO_SAMPLES)
+        elif error.difference is None:
+            untested[name] = Obstacle(OTHER_DOCUMENTS)
+        else:
+            differences.append(error.difference)
+            untested[name] = _other_settings(error.difference, list(tables))
     if len(tables) == 1:
         (only,) = tables
-        has_others = other_settings in untested.values()
-        untested[only] = NO_LIKE if has_others else NO_OTHER_SAMPLES
+        untested[only] = Obstacle(NO_OTHER_SAMPLES)
+        if differences:
+            obstacle = _each_has_its_own(differences)
+            concerned = [only, *[difference.models[1] for difference in differences]]
+            untested |= dict.fromkeys(concerned, obstacle)
     return tables, untested
 
 
-def _other_setup(run: Run, *, most_are_whole: bool) -> str:
+def _other_setup(name: str, runs: Mapping[str, Run], majority: Collection[str]) -> Obstacle:
     """Return why a run is not among those with the most common setup."""
-    if run.is_whole == most_are_whole:
-        return OTHER_SETTINGS
-    return "whole runs among trials" if run.is_whole else "trials"
+    models = [model for model in runs if model in majority]
+    run, majority_run = runs[name], runs[models[0]]
+    if run.is_whole != majority_run.is_whole:
+        return Obstacle("whole runs among trials" if run.is_whole else "trials")
+    difference = setup_difference((models[0], name), majority_run, run)
+    has_samples = samples_file(run).is_file() and samples_file(majority_run).is_file()
+    if not has_samples:
+        difference = replace(difference, is_about_settings=False)
+    return _other_settings(difference, models)
+
+
+def _other_settings(difference: SetupDifference, models: Sequence[str]) -> Obstacle:
+    """Return the obstacle of a model whose setup is another one than that of some models."""
+    names = named_briefly(models)
+    reason = f"other settings, data or version than {names} (theirs / its own: {difference.words})"
+    return Obstacle(reason, difference.is_about_settings)
+
+
+def _each_has_its_own(differences: Sequence[SetupDifference]) -> Obstacle:
+    """Return the obstacle of models of which no two have the same setup."""
+    pairs = []
+    for difference in differences[:_MAX_PAIRS]:
+        pairs.append(f"{' / '.join(difference.models)}: {difference.words}")
+    if len(differences) > _MAX_PAIRS:
+        pairs.append(f"{len(differences) - _MAX_PAIRS} more")
+    is_settings = any(difference.is_about_settings for difference in differences)
+    reason = f"no other model has the same settings, data and version ({'; '.join(pairs)})"
+    return Obstacle(reason, is_settings)
 
 
 def representatives(models: Sequence[Model]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """``lm-eval-ext show``: models by benchmarks, then on request a task's metrics, or a question."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from functools import cached_property
 
 from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import DataError, OptionError
-from lm_eval_ext.results.align import parts_of
+from lm_eval_ext.results.align import across_settings_command, parts_of
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import (
     LOWER_LEGEND,
@@ -30,13 +31,10 @@ from lm_eval_ext.results.query import (
     reference_run,
 )
 from lm_eval_ext.stats.measures import Question
-from lm_eval_ext.text import counted, one_line
+from lm_eval_ext.text import MAX_NAMES, counted, named_briefly, one_line
 
 TRIALS = "below trials: documents asked, of all"
 """What the second line of a value means."""
-
-_MAX_NAMES = 3
-"""Names that a note has before it counts the rest."""
 
 
 def tables(
@@ -111,16 +109,26 @@ def _overview(models: Sequence[Model], tasks: Sequence[str], results: str) -> It
         f"{len(tasks)} tasks: a task's metrics with --tasks TASK, its parts with --by FACET, its "
         f"samples with lm-eval-ext samples {results} --task TASK"
     )
-    yield note_section([*titles, *_overview_notes(models, rows), advice])
+    notes = [*titles, *overview_notes(models, rows)]
+    missing = {model.label for model in models}.difference(row.model for row in rows)
+    if missing:
+        notes.append(f"without results of these: {', '.join(sorted(missing))}")
+    yield note_section([*notes, advice, *_settings_advice(rows, results)])
 
 
-def _overview_notes(models: Sequence[Model], rows: Sequence[OverviewRow]) -> Iterator[str]:
+def _settings_advice(rows: Sequence[OverviewRow], results: str) -> Iterator[str]:
+    """Yield the command that tests what only different settings keep from a test."""
+    tasks = dict.fromkeys(row.task for row in rows if row.is_testable_across_settings)
+    if tasks:
+        yield "to test models with their settings:"
+        names = shlex.quote(",".join(map(one_line, tasks)))
+        yield across_settings_command(f"{results} --tasks {names}")
+
+
+def overview_notes(models: Sequence[Model], rows: Sequence[OverviewRow]) -> Iterator[str]:
     """Yield what the marks mean, what was not tested, is missing or not comparable."""
     yield from legend(row.standing for row in rows)
     yield from untested_notes(rows)
-    missing = {model.label for model in models}.difference(row.model for row in rows)
-    if missing:
-        yield f"without results of these: {', '.join(sorted(missing))}"
     for task in dict.fromkeys(row.task for row in rows):
         runs = runs_by_model(models, task)
         yield from version_notes(runs)
@@ -356,8 +364,8 @@ def _estimates_of(model: str, run: Run, query: ScoreQuery) -> list[_NamedEstimat
 def _excluded(run: Run) -> Iterator[str]:
     """Yield why some documents of a run were not scored."""
     for cause, ids in run.excluded.items():
-        shown_ids = ", ".join(ids[:_MAX_NAMES])
-        if len(ids) > _MAX_NAMES:
+        shown_ids = ", ".join(ids[:MAX_NAMES])
+        if len(ids) > MAX_NAMES:
             shown_ids += ", ..."
         note = f"not scored: {counted(len(ids), 'example')}, {cause} ({shown_ids})"
         if cause == "database_missing":
@@ -418,16 +426,6 @@ def grouped(notes: Iterable[tuple[str, str]], total: int) -> Iterator[str]:
         if not note:
             continue
         yield f"{named_briefly(names)}: {note}" if len(names) < total else note
-
-
-def named_briefly(names: Iterable[str]) -> str:
-    """Return some of the names, and how many more there are."""
-    different = list(dict.fromkeys(names))
-    has_commas = any("," in name for name in different)
-    text = ("; " if has_commas else ", ").join(different[:_MAX_NAMES])
-    if len(different) > _MAX_NAMES:
-        text += f" and {len(different) - _MAX_NAMES} more"
-    return text
 
 
 def version_notes(runs: Mapping[str, Run]) -> list[str]:

@@ -9,7 +9,7 @@ Benjamini and Bogomolov (2014) propose: columns are selected by the method of Be
 is better than its baselines, at most 5 % of such tables have a mark.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -21,8 +21,9 @@ from lm_eval_ext.stats.statistics import Pair, better_than
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Standing = Literal["best", "unproven", "beaten", "untested", ""]
-"""How a value stands in its table; "" for one without a value or without a competitor."""
+Standing = Literal["best", "unproven", "beaten", "untested", "alone", ""]
+"""How a value stands in its table; ``alone`` in a column without a competitor, "" where there is no
+value."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -37,12 +38,14 @@ class ColumnTests:
             model is no better, adjusted over the models; only of those that can be tested.
         beaten: The models that another one is significantly better than.
         compared: The models that were compared with each other.
+        without_interval: The models whose value is refused an interval.
     """
 
     values: Mapping[str, float | None]
     p_values: Mapping[str, float]
     beaten: frozenset[str]
     compared: frozenset[str]
+    without_interval: frozenset[str] = frozenset()
 
     @property
     def p_of_column(self) -> float:
@@ -51,8 +54,10 @@ class ColumnTests:
 
     def standing(self, model: str, level: float) -> Standing:
         """Return how a model stands if its test against the baseline has this level."""
-        if self.values.get(model) is None or len(self.values) == 1:
+        if self.values.get(model) is None:
             return ""
+        if len(self.values) == 1:
+            return "untested" if model in self.without_interval else "alone"
         if model in self.beaten:
             return "beaten"
         if model not in self.compared or model not in self.p_values:
@@ -66,6 +71,8 @@ def column_tests(
     question: Question,
     pairs: Sequence[Pair],
     baseline: float | None,
+    *,
+    without_interval: Collection[str] = (),
 ) -> ColumnTests:
     """Test the models of a column against the baseline and against each other.
 
@@ -75,6 +82,7 @@ def column_tests(
         question: What the column is about.
         pairs: The comparisons of every two of these models; none if there is no test.
         baseline: What a model has to exceed; None if it is not known.
+        without_interval: The models whose value is refused an interval.
     """
     compared = set()
     beaten = set()
@@ -92,7 +100,13 @@ def column_tests(
         if p is not None:
             p_values[name] = p
     adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
-    return ColumnTests(values, adjusted, frozenset(beaten), frozenset(compared))
+    return ColumnTests(
+        values,
+        adjusted,
+        frozenset(beaten),
+        frozenset(compared),
+        frozenset(without_interval),
+    )
 
 
 def standings(columns: Mapping[_Key, ColumnTests]) -> dict[_Key, dict[str, Standing]]:

@@ -1,6 +1,8 @@
 """Reports lead on: what is refused or missing has its reason once, and hints can be copied."""
 
 import json
+import shlex
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from lm_eval_ext.harness.names import NOT_SCORABLE, VERDICT
 from lm_eval_ext.leaderboard.site import _arguments_text
 from lm_eval_ext.results.grid import markdown
 from lm_eval_ext.results.models import read_models
-from lm_eval_ext.results.overview import NO_LIKE, overview
+from lm_eval_ext.results.overview import overview
 from lm_eval_ext.results.show import grouped_by_model
 from lm_eval_ext.text import broken
 
@@ -66,13 +68,139 @@ def test_the_option_that_helps_stands_behind_all_reasons_once(tmp_path: Path) ->
     assert ["--across-settings" in line for line in lines] == [False, True]
 
 
+def test_the_hint_is_the_whole_command_which_then_compares(tmp_path: Path) -> None:
+    """A user pastes what stands behind the reason, with the options that were given."""
+    folder = tmp_path / "my results"
+    write(folder, "a", 35)
+    write(folder, "c", 20, prompt="Another prompt")
+    options = ("--tasks", TASK, "--by", "type", "--format", "csv")
+    refused = str(run("compare", folder, *options).exception)
+    command = refused.partition("to compare models with their settings: lm-eval-ext ")[2]
+    assert command == shlex.join(["compare", str(folder), *options, "--across-settings"])
+    result = run(*shlex.split(command))
+    assert result.exit_code == 0, result.output
+
+
 def test_two_models_of_different_prompts_have_the_same_reason(tmp_path: Path) -> None:
     """Neither of them is the one that differs from most."""
     write(tmp_path, "a", 35)
     write(tmp_path, "c", 20, prompt="Another prompt")
     scores = overview(read_models([tmp_path]))
     assert list(scores["standing"]) == ["untested", "untested"]
-    assert list(scores["untested"]) == [NO_LIKE, NO_LIKE]
+    reason = "no other model has the same settings, data and version (a / c: prompts)"
+    assert list(scores["untested"]) == [reason, reason]
+
+
+def test_where_each_model_has_its_own_settings_they_are_named_with_the_models(
+    tmp_path: Path,
+) -> None:
+    for name, length in (("a", 256), ("b", 128), ("c", 64)):
+        file = write(tmp_path, name, 35)
+        change_length(file, length)
+    scores = overview(read_models([tmp_path]))
+    (reason,) = set(scores["untested"])
+    assert "than most" not in reason
+    assert "(a / b: max_gen_toks 256 / 128; a / c: max_gen_toks 256 / 64)" in reason
+
+
+def test_a_model_with_other_settings_than_two_others_names_them(tmp_path: Path) -> None:
+    """The page, the terminal and LaTeX show this reason."""
+    for name, length in (("a", 256), ("b", 256), ("c", 64)):
+        change_length(write(tmp_path, name, 35), length)
+    scores = overview(read_models([tmp_path])).set_index("model")
+    reason = "other settings, data or version than a, b (theirs / its own: max_gen_toks 256 / 64)"
+    assert scores.loc["c", "untested"] == reason
+    assert scores.loc["c", "is_testable_across_settings"]
+    assert not scores.loc["a", "is_testable_across_settings"]
+
+
+def test_show_names_the_command_that_tests_models_with_their_settings(tmp_path: Path) -> None:
+    """It stands on one line, however long, so that it can be copied."""
+    folder = tmp_path / ("a long name " * 8).strip()
+    other_task = "cogs_mini_id"
+    for name, prompt in (("a", ""), ("c", "Another prompt")):
+        write(folder, name, 35, prompt=prompt)
+        write_run(folder / f"{name}-id", name, other_task, answered_rows(40, 30))
+    lines = run("show", folder).stdout.splitlines()
+    expected = shlex.join(["lm-eval-ext", "compare", str(folder), "--tasks", TASK])
+    assert f"{expected} --across-settings" in lines
+
+
+@pytest.mark.parametrize("format_", ["text", "markdown", "latex"])
+def test_every_format_says_that_settings_differ(tmp_path: Path, format_: str) -> None:
+    for name, length in (("a", 256), ("b", 64), ("c", 64)):
+        change_length(write(tmp_path, name, 35), length)
+    shown = run("compare", tmp_path, "--across-settings", "--format", format_).stdout
+    plain = " ".join(shown.replace("\\", "").split())
+    assert "models are compared with their settings (a / b, c: max_gen_toks 256 / 64)" in plain
+
+
+def test_the_table_of_all_models_in_latex_says_that_settings_differ(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    for name, length in (("a", 256), ("b", 64)):
+        change_length(write(results, name, 35), length)
+    run("leaderboard", results, "-o", tmp_path / "models.tex")
+    plain = (tmp_path / "models.tex").read_text().replace("\\", "")
+    assert "(a / b: max_gen_toks 256 / 64)" in plain
+
+
+def write_clustered(folder: Path, name: str, wrong: Collection[int]) -> None:
+    """Write results of a model on forty documents from eight clusters."""
+    samples: list[dict[str, Any]] = []
+    for number, row in enumerate(answered_rows(40, 40)):
+        doc = {**row["doc"], "type": f"t{number % 8}"}
+        samples.append({**row, "doc": doc, "score": float(number not in wrong)})
+    write_run(folder / name, name, TASK, samples)
+
+
+WRONG_OF_B = (12, 14, 22, 26, 31, 32, 35, 37)
+"""The interval of a less b, if a has 0 and 21 wrong, is above 0, but p is .0625."""
+
+
+@pytest.mark.parametrize("format_", ["text", "markdown", "latex"])
+def test_a_test_that_disagrees_with_the_interval_is_explained(tmp_path: Path, format_: str) -> None:
+    write_clustered(tmp_path, "a", (0, 21))
+    write_clustered(tmp_path, "b", WRONG_OF_B)
+    shown = " ".join(run("compare", tmp_path, "--format", format_).stdout.split())
+    assert "a less b: interval and p disagree at the border" in shown
+
+
+def test_a_test_that_agrees_with_the_interval_needs_no_note(tmp_path: Path) -> None:
+    write_clustered(tmp_path, "a", ())
+    write_clustered(tmp_path, "b", range(20))
+    assert "disagree" not in run("compare", tmp_path).stdout
+
+
+def test_the_legend_says_why_a_model_alone_in_its_column_has_no_mark(tmp_path: Path) -> None:
+    write(tmp_path, "a", 35)
+    write(tmp_path, "b", 5)
+    write_run(tmp_path / "a-lieder", "a", "lieder_mini", answered_rows(40, 30), metric="direct")
+    shown = " ".join(run("show", tmp_path).stdout.split())
+    assert "no mark: significantly beaten, or the only model in its column, so not tested" in shown
+
+
+def test_a_table_of_one_model_has_no_legend(tmp_path: Path) -> None:
+    write(tmp_path, "a", 35)
+    write_run(tmp_path / "a-lieder", "a", "lieder_mini", answered_rows(40, 30), metric="direct")
+    assert "no mark" not in run("show", tmp_path).stdout
+
+
+def test_a_value_that_is_refused_an_interval_is_marked_in_every_table(tmp_path: Path) -> None:
+    """Also that of a model alone: nothing else in the overview says how little it stands on."""
+    results = tmp_path / "results"
+    write_run(results, "a", TASK, answered_rows(5, 5))
+    (row,) = overview(read_models([results])).to_dict("records")
+    assert row["standing"] == "untested"
+    assert row["untested"] == row["why"] == "no interval from 5 generalization types, fewer than 6"
+    run("leaderboard", results, "-o", tmp_path / "models.tex")
+    assert "1.000\\rlap{$^{?}$}" in (tmp_path / "models.tex").read_text()
+
+
+def change_length(file: Path, length: int) -> None:
+    """Let a results file say how many tokens an answer could have."""
+    content = json.loads(file.read_text())
+    content["configs"][TASK]["generation_kwargs"] = {"max_gen_toks": length}
+    file.write_text(json.dumps(content))
 
 
 def test_printed_commands_name_the_folder_that_the_user_gave(tmp_path: Path) -> None:

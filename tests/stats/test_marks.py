@@ -54,7 +54,7 @@ def standing(measure: Measure, systems: dict[str, pd.DataFrame]) -> dict[str, St
         pytest.param(SHARE, (30, 29, 5), ("best", "best", "beaten"), id="above nothing"),
         pytest.param(SHARE, (0, 0), ("unproven", "unproven"), id="nothing right"),
         pytest.param(SHARE, (3, 2), ("unproven", "unproven"), id="right in three clusters"),
-        pytest.param(SHARE, (30,), ("",), id="one model alone"),
+        pytest.param(SHARE, (30,), ("alone",), id="one model alone"),
         pytest.param(
             SHARE.model_copy(update={"lower_is_better": True}),
             (30, 29, 5),
