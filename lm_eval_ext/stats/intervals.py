@@ -163,13 +163,21 @@ def level_of(names: Sequence[Sequence[str]]) -> int:
     return len(names) - 1
 
 
-def jackknife(totals: "Array", statistic: "Statistic", sizes: "Array") -> ClusteredValue | None:
+def jackknife(
+    totals: "Array",
+    statistic: "Statistic",
+    sizes: "Array",
+    counting: "NDArray[np.bool_] | None" = None,
+) -> ClusteredValue | None:
     """Return a statistic of sums over clusters, with the error of the delete-one jackknife.
 
     Args:
         totals: By cluster, the sums that the statistic needs.
         statistic: From sums over clusters, with one axis in front, to values (NaN: undefined).
         sizes: By cluster, the number of documents.
+        counting: By cluster, whether the statistic uses its sums; None if it uses all. Clusters
+            that it leaves out say nothing about the value, so they must not narrow its interval;
+            one whose removal changes the value counts all the same.
 
     Returns:
         None for fewer than two clusters, or if the statistic is undefined, with all clusters or
@@ -177,15 +185,22 @@ def jackknife(totals: "Array", statistic: "Statistic", sizes: "Array") -> Cluste
     """
     import numpy as np
 
-    total, count = totals.sum(axis=0), len(totals)
+    total = totals.sum(axis=0)
     # With all clusters, then without each of them.
     values = statistic(np.concatenate([total[None], total - totals]))
-    if count < 2 or not np.isfinite(values).all():  # noqa: PLR2004
+    if len(totals) < 2 or not np.isfinite(values).all():  # noqa: PLR2004
+        return None
+    left_out = values[1:]
+    if counting is not None:
+        counting = counting | (np.abs(left_out - values[0]) > _ROUNDING * max(abs(values[0]), 1.0))
+        left_out, sizes = left_out[counting], sizes[counting]
+    count = len(left_out)
+    if count < 2:  # noqa: PLR2004
         return None
     effective, _ = _effective_clusters(sizes)
     return ClusteredValue(
         value=float(values[0]),
-        stderr=math.sqrt((count - 1) * values[1:].var()),
+        stderr=math.sqrt((count - 1) * left_out.var()),
         documents=int(sizes.sum()),
         clusters=count,
         effective=effective,

@@ -115,6 +115,7 @@ def paired_statistic(
     statistic: "Statistic",
     sizes: "Array",
     *,
+    counting: "NDArray[np.bool_] | None" = None,
     limits: Limits = NO_LIMITS,
 ) -> Difference:
     """Compare two systems on a statistic of sums over clusters; :func:`swap_test` is the test.
@@ -126,6 +127,7 @@ def paired_statistic(
         sums_b: The same of system B, in the same order.
         statistic: From sums to values, as in :func:`swap_test`.
         sizes: By cluster, the number of documents.
+        counting: By cluster, whether either system's value uses it; None if all are used.
         limits: The limits of the difference.
 
     Returns:
@@ -138,7 +140,7 @@ def paired_statistic(
 
     sums = np.stack([sums_a, sums_b], axis=1)
     value = float(gap(sums.sum(axis=0)[None])[0])
-    estimate = jackknife(sums, gap, sizes)
+    estimate = jackknife(sums, gap, sizes, counting)
     p = swap_test(sums_a, sums_b, statistic)
     return _difference(value, estimate, limits, p, "swap")
 

@@ -30,6 +30,8 @@ from lm_eval_ext.stats.paired import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from pandas import DataFrame, Series
 
     from lm_eval_ext.stats.intervals import Array, Statistic
@@ -51,7 +53,8 @@ class Estimate:
         value: The value.
         stderr: The standard error, clustered.
         documents: The number of documents.
-        clusters: The number of clusters that the documents come from.
+        clusters: The number of clusters that the value stands on: those of the documents, without
+            those that relative performance leaves out.
         level: The level of these clusters; 0 is the coarsest.
         low: The lower end of the 95 % interval.
         high: The upper end.
@@ -178,7 +181,10 @@ def estimate(rows: "DataFrame", question: Question) -> Estimate:
     if statistic:
         sums = cluster_sums(rows, measure)
         value = float(statistic(sums.sum(axis=0)[None])[0])
-        clustered = jackknife(sums, statistic, cluster_sizes(rows))
+        counting = counting_clusters(sums, measure)
+        clustered = jackknife(sums, statistic, cluster_sizes(rows), counting)
+        if clustered is not None:
+            counts = replace(counts, clusters=clustered.clusters)
     else:
         scores = document_values(rows, measure)
         value = math.fsum(scores[measure.name]) / len(scores)
@@ -219,7 +225,9 @@ def better_than(rows: "DataFrame", question: Question, baseline: float) -> float
     p_flipped: float | None = 0.0
     statistic = STATISTICS.get(measure.statistic)
     if statistic:
-        clustered = jackknife(cluster_sums(rows, measure), statistic, cluster_sizes(rows))
+        sums = cluster_sums(rows, measure)
+        counting = counting_clusters(sums, measure)
+        clustered = jackknife(sums, statistic, cluster_sizes(rows), counting)
     else:
         scores = document_values(rows, measure)
         values = scores[measure.name].tolist()
@@ -333,6 +341,26 @@ def cluster_sums(rows: "DataFrame", measure: Measure) -> "Array":
     return _array(complete).reshape(len(levels[0]), -1, len(levels[-1]), 2)
 
 
+def counting_clusters(sums: "Array", measure: Measure) -> "NDArray[np.bool_] | None":
+    """Return by cluster whether it has documents that the statistic uses; None if it uses all.
+
+    Relative performance leaves out groups that have hardly a base question right. If 100 % come
+    from two of 16 interpretations, the other 14 say nothing about it.
+
+    Args:
+        sums: By cluster, as :func:`cluster_sums` returns them.
+        measure: Its statistic decides.
+    """
+    if measure.statistic != "relative":
+        return None
+    total = sums.sum(axis=0)
+    base_scores = _ratio(total[:, 0, 0], total[:, 0, 1])
+    used_groups = base_scores >= MIN_BASE
+    counts = sums[..., 1]
+    uses: NDArray[np.bool_] = (counts[:, used_groups] > 0).any(axis=(1, 2))
+    return uses
+
+
 def cluster_sizes(rows: "DataFrame") -> "Array":
     """Return by cluster, in the order of their names, the number of documents."""
     return _array(rows.groupby(CLUSTER)[DOCUMENT].nunique())
@@ -433,7 +461,17 @@ def _comparer(
         sums = {name: cluster_sums(rows, measure) for name, rows in systems.items()}
         sizes = cluster_sizes(next(iter(systems.values())))
         compare_sums = partial(paired_statistic, statistic=statistic, sizes=sizes, limits=limits)
-        return lambda name_a, name_b: compare_sums(sums[name_a], sums[name_b])
+
+        def compare_by_sums(name_a: str, name_b: str) -> Difference:
+            sums_a, sums_b = sums[name_a], sums[name_b]
+            counting_a = counting_clusters(sums_a, measure)
+            counting_b = counting_clusters(sums_b, measure)
+            counting = None
+            if counting_a is not None and counting_b is not None:
+                counting = counting_a | counting_b
+            return compare_sums(sums_a, sums_b, counting=counting)
+
+        return compare_by_sums
     tables = {name: document_values(rows, measure) for name, rows in systems.items()}
     clusters = next(iter(tables.values()))[CLUSTER]
     values = {name: table[measure.name].loc[clusters.index] for name, table in tables.items()}

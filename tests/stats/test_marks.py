@@ -218,3 +218,48 @@ def p_value_of_guesses(rng: random.Random, items: int, alike: float) -> float | 
             name = f"{item}-{number}"
             rows.append((name, name, (f"c{item}",), [{"v": value}]))
     return better_than(frame(rows), Question(HALF), 0.5)
+
+
+def relative_rows(answered: int, *, interpretations: int = 16) -> pd.DataFrame:
+    """Return rows of a model that gets a third right of the first interpretations, else nothing."""
+    documents = []
+    for interpretation in range(interpretations):
+        for number in range(12):
+            for form in ("base", "plausible"):
+                row = {
+                    "interpretation": f"i{interpretation}",
+                    "form": form,
+                    "database": "populated",
+                    "correct": float(interpretation < answered and number < 4),
+                }
+                name = f"{interpretation}-{number}-{form}"
+                documents.append((name, name, (f"i{interpretation}",), [row]))
+    return frame(documents)
+
+
+@pytest.mark.parametrize(
+    ("answered", "clusters", "has_interval"),
+    [
+        pytest.param(2, 2, False, id="two interpretations"),
+        pytest.param(4, 4, False, id="16 of 192 right base answers"),
+        pytest.param(6, 6, True, id="as many as an interval needs"),
+        pytest.param(16, 16, True, id="all"),
+    ],
+)
+def test_what_relative_performance_leaves_out_does_not_narrow_its_interval(
+    answered: int, clusters: int, *, has_interval: bool
+) -> None:
+    """100 % from a few interpretations is not 16 of 16."""
+    question = cards()["magnifico"].question_of("relative_performance")
+    shown = estimate(relative_rows(answered), question)
+    assert shown.value == 100
+    assert shown.clusters == clusters
+    assert (shown.low is not None) == has_interval
+
+
+def test_the_difference_of_two_relative_performances_stands_on_what_either_uses() -> None:
+    question = cards()["magnifico"].question_of("relative_performance")
+    few = {"a": relative_rows(4), "b": relative_rows(3)}
+    many = {"a": relative_rows(16), "b": relative_rows(3)}
+    assert pairs(few, question)[0].low is None
+    assert pairs(many, question)[0].low is not None
