@@ -357,7 +357,7 @@ def counting_clusters(sums: "Array", measure: Measure) -> "NDArray[np.bool_] | N
     base_scores = _ratio(total[:, 0, 0], total[:, 0, 1])
     used_groups = base_scores >= MIN_BASE
     counts = sums[..., 1]
-    uses: NDArray[np.bool_] = (counts[:, used_groups] > 0).any(axis=(1, 2))
+    uses: NDArray[np.bool_] = counts[:, used_groups].sum(axis=(1, 2)) > 0
     return uses
 
 

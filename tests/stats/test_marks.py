@@ -259,7 +259,7 @@ def test_what_relative_performance_leaves_out_does_not_narrow_its_interval(
 
 def test_the_difference_of_two_relative_performances_stands_on_what_either_uses() -> None:
     question = cards()["magnifico"].question_of("relative_performance")
-    few = {"a": relative_rows(4), "b": relative_rows(3)}
-    many = {"a": relative_rows(16), "b": relative_rows(3)}
-    assert pairs(few, question)[0].low is None
-    assert pairs(many, question)[0].low is not None
+    weak_models = {"a": relative_rows(4), "b": relative_rows(3)}
+    a_strong_one = {"a": relative_rows(16), "b": relative_rows(3)}
+    assert pairs(weak_models, question)[0].low is None
+    assert pairs(a_strong_one, question)[0].low is not None
