@@ -10,6 +10,7 @@ Importing this module or reading a card imports neither lm-eval nor a benchmark.
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
@@ -198,6 +199,10 @@ class TaskFacts(Exact):
         is_user_data: Whether the documents are the user's own. Task files and results of earlier
             versions call it ``asks_own``.
         cluster: The task's clusters, where the benchmark's are too few in it for an interval.
+        items_key: The metadata key that says how many clusters the task draws; "" if it cannot
+            draw any number of them.
+        more_items: The task that draws any number of clusters for the same questions; "" if there
+            is none.
     """
 
     title: str = ""
@@ -210,6 +215,8 @@ class TaskFacts(Exact):
         default=False, validation_alias=AliasChoices("is_user_data", "asks_own")
     )
     cluster: Cluster | None = None
+    items_key: str = ""
+    more_items: str = ""
 
     @property
     def available(self) -> bool:
@@ -254,6 +261,23 @@ class Reference(Exact):
     trivial: bool = False
 
 
+class TypicalSpread(Exact):
+    """How much real models differ from cluster to cluster, for planning without a pilot.
+
+    Attributes:
+        smallest: The smallest standard deviation of a cluster's mean difference, of all pairs of
+            models that were measured.
+        largest: The largest one.
+        pairs: The number of pairs.
+        documents: The number of documents in each cluster.
+    """
+
+    smallest: float = Field(gt=0)
+    largest: float = Field(gt=0)
+    pairs: int = Field(ge=1)
+    documents: float = Field(ge=1)
+
+
 class Card(Exact):
     """A benchmark.
 
@@ -275,6 +299,7 @@ class Card(Exact):
         representative: Tasks; the first that results have stands for the benchmark.
         trial: The documents that ``--limit`` takes.
         references: Published results, shown beside ours.
+        typical_spreads: How much real models differ from cluster to cluster, by metric.
         tasks: The facts of each task, by name.
         groups: lm-eval groups with their members, by name.
     """
@@ -292,6 +317,7 @@ class Card(Exact):
     representative: tuple[str, ...] = ()
     trial: Trial | None = None
     references: tuple[Reference, ...] = ()
+    typical_spreads: dict[str, TypicalSpread] = {}
     tasks: dict[str, TaskFacts]
     groups: dict[str, tuple[str, ...]] = {}
 
@@ -306,6 +332,9 @@ class Card(Exact):
         for name in self.headlines:
             if name not in self.metrics:
                 raise ValueError(f"headlines has {name}, which is none of the metrics")
+        for name in self.typical_spreads:
+            if name not in self.metrics:
+                raise ValueError(f"typical_spreads has {name}, which is none of the metrics")
         return self
 
     @model_validator(mode="after")
@@ -491,3 +520,45 @@ def card_of(task: str) -> Card | None:
         if task in card.tasks:
             return card.for_task(task)
     return None
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """What the file of a task that ships tells lm-eval about its answers and scores.
+
+    Attributes:
+        output_type: The kind of request, by lm-eval's name.
+        max_new_tokens: The most tokens that an answer has; 0 where nothing is generated.
+        metrics: The task's metrics.
+    """
+
+    output_type: str
+    max_new_tokens: int
+    metrics: tuple[str, ...]
+
+
+@cache
+def task_settings(task: str) -> TaskSettings:
+    """Return what the file of a task that ships says about its answers and scores.
+
+    Raises:
+        KeyError: No task that ships has the name.
+    """
+    card = card_of(task)
+    if card is None:
+        raise KeyError(task)
+    content = _task_file(card.name)
+    keys = {**content, **content["tasks"][task]}
+    metrics = []
+    for metric in keys.get("metric_list", card.metrics):
+        metrics.append(metric["metric"] if isinstance(metric, dict) else metric)
+    max_new_tokens = 0
+    if keys["output_type"] == "generate_until":
+        max_new_tokens = keys["generation_kwargs"]["max_gen_toks"]
+    return TaskSettings(keys["output_type"], max_new_tokens, tuple(metrics))
+
+
+@cache
+def _task_file(benchmark: str) -> TaskFileContent:
+    """Return the content of a benchmark's task file."""
+    return read_yaml(BENCHMARKS[benchmark].task_file, TypeAdapter(dict[str, Any]))

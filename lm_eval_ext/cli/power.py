@@ -1,6 +1,7 @@
 """``lm-eval-ext power``: how many items show a difference of two models."""
 
 import json
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lm_eval_ext.cli.shared_options import AcrossSettingsOption, JsonOption
+from lm_eval_ext.cli.shared_options import AcrossSettingsOption, JsonOption, shell_words
 
 if TYPE_CHECKING:
     from lm_eval_ext.compare.power import PowerEstimate
@@ -27,14 +28,30 @@ ItemsOption = Annotated[
     ),
 ]
 RateOption = Annotated[
-    float | None, typer.Option(help="Without a pilot: the mean of the two models' rates.")
+    float | None,
+    typer.Option(
+        help="Without a pilot: the mean of the two models' rates. Without it, too, the spread of "
+        "published models is used, where one was measured (LIEDER)."
+    ),
 ]
 CorrelationOption = Annotated[
-    float | None, typer.Option(help="With --rate: intra-cluster correlation; default: 0.")
+    float | None,
+    typer.Option(
+        help="With --rate: intra-cluster correlation, which power prints for a pilot; default: "
+        "0 to 0.3, where most measured ones are."
+    ),
 ]
 ClusterSizeOption = Annotated[
     float | None,
     typer.Option(help="With --rate: documents per cluster (in lieder_base 3 per item)."),
+]
+PilotOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TASK",
+        help="The pilot's task, if it is another one of the same benchmark, for a TASK that draws "
+        "any number of items: --pilot lieder_mini for lieder_fresh_base.",
+    ),
 ]
 ModelsOption = Annotated[
     int,
@@ -58,15 +75,20 @@ def power(
     power: Annotated[float, typer.Option(help="Probability that the difference is found.")] = 0.8,
     models: ModelsOption = 2,
     across_settings: AcrossSettingsOption = False,
+    pilot: PilotOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Estimate how many items show a difference between two models, and what items show."""
+    """Estimate how many items show a difference between two models, and what items show.
+
+    The spread comes from a pilot run of two models (PATH), from --rate, or, without either, from
+    what was measured of published models.
+    """
     from lm_eval_ext.compare.power import needed
 
     options: dict[str, object] = {
         "task": task, "difference": difference, "items": items, "metric": metric, "power": power,
         "models": models, "rate": rate, "icc": icc, "per_cluster": per_cluster,
-        "across_settings": across_settings,
+        "across_settings": across_settings, "pilot": pilot,
     }  # fmt: skip
     options = {name: value for name, value in options.items() if value is not None}
     estimate = needed(results or [], **options)
@@ -76,6 +98,9 @@ def power(
     settings = f"power {power:g}, level 0.05, {models} models"
     for line in _report(task, estimate, difference, settings):
         typer.echo(line)
+    if difference is not None:
+        for line in _advice(task, results or [], estimate, options):
+            typer.echo(line)
 
 
 def _report(
@@ -90,32 +115,98 @@ def _report(
         yield f"{subject}: {settings}"
     else:
         yield f"{subject}: two models that differ by {difference:g}"
-        can_grow = "fresh" in task
-        yield f"{_needed_items(estimate, can_grow=can_grow)}; {settings}"
+        yield f"{_needed_items(estimate)}; {settings}"
     if estimate.available is not None:
-        yield f"the task has: {counted(estimate.available, estimate.unit)}"
+        has = f"the task has: {counted(estimate.available, estimate.unit)}"
+        if estimate.items_key:
+            has += f", or as many as {estimate.items_key} says"
+        yield has
     if estimate.shows is not None and estimate.items is not None:
         size = counted(estimate.items, estimate.unit)
         yield f"{size} show: a difference of {estimate.shows:.3g} or more"
-    spread = f"spread: {estimate.spread:.3g} per {estimate.unit}; {estimate.source}"
-    yield fill(spread, WIDTH, subsequent_indent="  ", break_long_words=False)
+    spread = f"{estimate.spread:.3g}"
+    if estimate.least_spread is not None:
+        spread = f"{estimate.least_spread:.3g} to {spread}"
+    if estimate.least_spread is not None and estimate.shows is not None:
+        spread += " (what items show is by the largest)"
+    line = f"spread: {spread} per {estimate.unit}; {estimate.source}"
+    yield fill(line, WIDTH, subsequent_indent="  ", break_long_words=False)
+    if estimate.icc is not None:
+        yield f"intra-cluster correlation: {estimate.icc:.2f} (for --icc)"
 
 
-def _needed_items(estimate: "PowerEstimate", *, can_grow: bool) -> str:
-    """Return how many items show the difference, or that the task has too few.
-
-    Args:
-        estimate: The estimate.
-        can_grow: Whether the task draws as many items as are needed.
-    """
+def _needed_items(estimate: "PowerEstimate") -> str:
+    """Return how many items show the difference, or that the task has too few."""
     from lm_eval_ext.text import counted
 
     units = counted(0, estimate.unit).removeprefix("0 ")
-    if not estimate.is_enough and not can_grow:
+    if not estimate.is_enough:
         return f"this task cannot show it: it has too few {units}"
     count = f"more than a billion {units}"
     if estimate.clusters is not None:
         count = counted(estimate.clusters, estimate.unit)
+    if estimate.least_clusters is not None:
+        count = f"{estimate.least_clusters:,} to {count}"
     if estimate.documents is not None:
-        count += f", {estimate.documents:,} documents"
+        words = "up to " if estimate.least_clusters is not None else ""
+        count += f", {words}{estimate.documents:,} documents"
     return f"needed: {count}"
+
+
+def _advice(
+    task: str, paths: list[Path], estimate: "PowerEstimate", options: dict[str, object]
+) -> Iterator[str]:
+    """Yield what to do next: run so many items, or ask about a task that can have them.
+
+    Args:
+        task: The task.
+        paths: The pilot's results.
+        estimate: The estimate.
+        options: The options of the question that were given, by their Python names.
+    """
+    from lm_eval_ext.cards import card_of
+    from lm_eval_ext.text import counted
+
+    if estimate.items_key and estimate.clusters is not None:
+        metadata = json.dumps({estimate.items_key: estimate.clusters})
+        yield f"to evaluate a model on {counted(estimate.clusters, estimate.unit)}:"
+        yield f"  lm_eval --tasks {task} --metadata '{metadata}' \\"
+        yield "    --model hf-prefix --model_args pretrained=MODEL \\"
+        yield "    --output_path results/MY_MODEL --log_samples"
+    if estimate.is_enough or estimate.available is None:
+        return
+    card = card_of(task)
+    more_items = card.tasks[task].more_items if card else ""
+    units = counted(0, estimate.unit).removeprefix("0 ")
+    if more_items:
+        changes: dict[str, object] = {"task": more_items}
+        if paths:
+            changes["pilot"] = options.get("pilot") or task
+        yield f"{more_items} has as many {units} as you want; this tells how many:"
+        yield f"  {_command(paths, {**options, **changes})}"
+        return
+    yield f"its {units} are fixed, so only a larger difference can be shown"
+    yield f"what twice as many {units} would show, such as in data of your own:"
+    yield f"  {_command(paths, {**options, 'items': 2 * estimate.available})}"
+
+
+def _command(paths: list[Path], options: dict[str, object]) -> str:
+    """Return the command that asks a question about results.
+
+    Args:
+        paths: The pilot's results.
+        options: The options by their Python names, with the task.
+    """
+    words = ["lm-eval-ext power", shlex.quote(str(options["task"]))]
+    if paths:
+        words.append(shell_words(paths))
+    for name, value in options.items():
+        if name == "task" or not value or (name, value) in _DEFAULTS:
+            continue
+        option = f"--{name.replace('_', '-')}"
+        words.append(option if value is True else f"{option} {shlex.quote(str(value))}")
+    return " ".join(words)
+
+
+_DEFAULTS = (("power", 0.8), ("models", 2))
+"""Options of the question that a command need not repeat."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +13,11 @@ from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.compare.comparison import compare
-from lm_eval_ext.compare.power import needed
+from lm_eval_ext.compare.power import items_key, needed
 from lm_eval_ext.errors import LmEvalExtError
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.query import ScoreQuery
-from lm_eval_ext.stats.power import clusters_needed
+from lm_eval_ext.stats.power import clusters_needed, stated_variance
 
 QUESTION: dict[str, Any] = {"task": "lieder_mini", "difference": 0.05}
 
@@ -178,3 +179,152 @@ def test_without_a_number_of_items_power_takes_those_of_the_task(runs: Path) -> 
         needed([], task="my_task", rate=0.8)
     with pytest.raises(LmEvalExtError, match=r"has 4 items, fewer than 6, .* give --items"):
         needed([], task="lieder_base", rate=0.8, per_cluster=12)
+
+
+COGS_PILOT = "cogs_mini_gen"
+
+
+def power_without_pilot(*words: str) -> str:
+    """Return the output of ``lm-eval-ext power`` without results, or its error."""
+    result = CliRunner().invoke(app, ["power", *words])
+    return result.output + str(result.exception or "")
+
+
+def commands_in(output: str) -> list[list[str]]:
+    """Return the words of the ``power`` commands that an output tells users to copy."""
+    commands = []
+    for line in output.splitlines():
+        command = line.strip()
+        if command.startswith("lm-eval-ext power "):
+            commands.append(shlex.split(command)[1:])
+    return commands
+
+
+def test_a_task_with_too_few_items_names_the_command_that_gives_the_number(runs: Path) -> None:
+    """The command can be pasted, and its output has the number and how to evaluate so many."""
+    output = power_command(runs, "lieder_mini", "--difference", "0.05")
+    assert "this task cannot show it: it has too few items" in output
+    (command,) = commands_in(output)
+    assert command[1] == "lieder_fresh_base"
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.exception
+    match = re.search(r"needed: (\d+) items", result.output)
+    assert match, result.output
+    assert f"""--metadata '{{"lieder_items": {match[1]}}}'""" in result.output
+    assert "on lieder_mini: another task with items of the same kind" in unwrapped(result.output)
+
+
+def unwrapped(output: str) -> str:
+    """Return an output with its line breaks as spaces."""
+    return " ".join(output.split())
+
+
+def test_a_task_with_fixed_clusters_names_no_number_but_a_command(runs: Path) -> None:
+    output = power_command(runs, COGS_PILOT, "--difference", "0.01")
+    assert "its generalization types are fixed" in output
+    (command,) = commands_in(output)
+    assert command[-2:] == ["--items", "20"]
+    result = CliRunner().invoke(app, command)
+    assert "20 generalization types show: a difference of" in result.output, result.exception
+
+
+@pytest.mark.parametrize("task", ["cogs_fresh_gen", "cogs_mini_fresh_gen"])
+def test_a_fresh_lexicon_does_not_add_types(task: str) -> None:
+    """COGS's fresh tasks draw words; only LIEDER's draw items."""
+    assert items_key(task) == ""
+    stated = ["--rate", "0.5", "--per-cluster", "1000", "--icc", "0.2", "--difference", "0.01"]
+    assert "needed" not in power_without_pilot(task, *stated)
+
+
+@pytest.mark.parametrize("pilot", ["", "lieder_mini"])
+def test_a_pilot_may_be_another_task_of_the_same_items(runs: Path, pilot: str) -> None:
+    """The numbers are those of the pilot's own task, for a task that draws its items."""
+    other_task = needed([runs], task="lieder_fresh_base", difference=0.05, pilot=pilot)
+    same_task = needed([runs], **QUESTION)
+    assert (other_task.clusters, other_task.spread) == (same_task.clusters, same_task.spread)
+    assert (other_task.available, other_task.items_key) == (200, "lieder_items")
+    assert other_task.is_enough
+    assert not same_task.is_enough
+
+
+@pytest.mark.parametrize(
+    ("task", "pilot", "message"),
+    [
+        ("lieder_base", "lieder_mini", "lieder_base does not draw its items, so its pilot is"),
+        ("cogs_gen", "cogs_mini_gen", "cogs_gen does not draw its items"),
+        ("lieder_fresh_base", "cogs_mini_gen", "it has other clusters than the items"),
+        ("lieder_fresh_two", "lieder_mini", "it has no metric comparisons_with_two"),
+        ("lieder_fresh_base", "lieder_diff", "no task lieder_diff is in the results"),
+    ],
+)
+def test_a_pilot_of_another_kind_is_refused(
+    runs: Path, task: str, pilot: str, message: str
+) -> None:
+    with pytest.raises(LmEvalExtError, match=re.escape(message)):
+        needed([runs], task=task, difference=0.05, pilot=pilot)
+
+
+def test_of_two_possible_pilots_the_user_chooses(runs: Path, tmp_path: Path) -> None:
+    for name in ("good", "poor"):
+        shutil.copytree(runs / name, tmp_path / name)
+        for path in (runs / name).rglob("results_*.json"):
+            copy = tmp_path / name / path.relative_to(runs / name)
+            text = path.read_text().replace("lieder_mini", "lieder_base")
+            copy.with_name(copy.name.replace("results_2", "results_3")).write_text(text)
+    with pytest.raises(LmEvalExtError, match=r"give --pilot lieder_(mini|base) or --pilot lieder_"):
+        needed([tmp_path], task="lieder_fresh_base", difference=0.05)
+
+
+def test_a_pilot_of_one_model_says_what_to_do(runs: Path) -> None:
+    with pytest.raises(LmEvalExtError, match=r"needs two models on one task; without PATH, power"):
+        needed([runs / "good"], task="lieder_fresh_base", difference=0.05)
+
+
+def test_without_a_pilot_the_spread_is_that_of_published_models() -> None:
+    """Nobody has to know a rate or a correlation to plan a comparison on LIEDER."""
+    output = power_without_pilot("lieder_fresh_base", "--difference", "0.05")
+    match = re.search(r"needed: (\d+) to (\d+) items, up to (\d+) documents", output)
+    assert match, output
+    least, most, documents = map(int, match.groups())
+    assert least == clusters_needed(0.05, 0.077**2)
+    assert most == clusters_needed(0.05, 0.125**2)
+    assert documents == 3 * most
+    assert f"""--metadata '{{"lieder_items": {most}}}'""" in output
+    assert "measured: 6 pairs of published models" in unwrapped(output)
+    (command,) = commands_in(power_without_pilot("lieder_base", "--difference", "0.05"))
+    assert command == ["power", "lieder_fresh_base", "--difference", "0.05"]
+
+
+def test_without_a_measured_spread_the_error_names_the_steps_of_a_pilot() -> None:
+    output = power_without_pilot("magnifico_desc", "--difference", "10")
+    assert "magnifico_desc, relative_performance: give results of a pilot run" in output
+    assert "lm_eval --tasks magnifico_desc --limit 96 --log_samples" in output
+    assert "lm-eval-ext power magnifico_desc results" in output
+
+
+def test_a_rate_without_a_correlation_takes_the_documented_range() -> None:
+    stated: dict[str, Any] = {"task": "mmlu", "difference": 0.05, "rate": 0.8, "per_cluster": 3}
+    both = needed([], **stated)
+    assert both.least_clusters == needed([], **stated, icc=0).clusters
+    assert both.clusters == needed([], **stated, icc=0.3).clusters
+    assert "intra-cluster correlation 0 to 0.3" in both.source
+    assert needed([], **stated, icc=0.2).least_clusters is None
+
+
+def test_a_rate_for_documents_of_many_scores_is_called_too_cautious() -> None:
+    estimate = needed([], task="lieder_base", difference=0.05, rate=0.8, per_cluster=3)
+    assert "Real models differ less: 0.077 to 0.125 per item" in estimate.source
+
+
+def test_a_pilot_prints_the_correlation_that_gives_its_spread(runs: Path) -> None:
+    """With --rate, --per-cluster and this --icc the spread is that of the pilot."""
+    pilot = [runs / "good", runs / "poor"]
+    from_pilot = needed(pilot, task=COGS_PILOT, difference=0.1)
+    assert from_pilot.icc is not None
+    (table,) = compare(read_models(pilot), [COGS_PILOT], ScoreQuery()).tables
+    values = [figure.value or 0.0 for figure in table.figures.values()]
+    variance = stated_variance((values[0], values[1]), from_pilot.icc, 50)
+    assert variance == pytest.approx(from_pilot.spread**2)
+    output = power_command(runs, COGS_PILOT, "--difference", "0.1")
+    assert f"intra-cluster correlation: {from_pilot.icc:.2f} (for --icc)" in output
+    assert needed(pilot, **QUESTION).icc is None, "documents are means of 15 comparisons"
