@@ -80,8 +80,7 @@ def power(
 ) -> None:
     """Estimate how many items show a difference between two models, and what items show.
 
-    The spread comes from a pilot run of two models (PATH), from --rate, or, without either, from
-    what was measured of published models.
+    The spread comes from a pilot of two models (PATH), from --rate, or from published models.
     """
     from lm_eval_ext.compare.power import needed
 
@@ -173,11 +172,14 @@ def _advice(
         yield f"  lm_eval --tasks {task} --metadata '{metadata}' \\"
         yield "    --model hf-prefix --model_args pretrained=MODEL \\"
         yield "    --output_path results/MY_MODEL --log_samples"
-    if estimate.is_enough or estimate.available is None:
-        return
     card = card_of(task)
     more_items = card.tasks[task].more_items if card else ""
     units = counted(0, estimate.unit).removeprefix("0 ")
+    if paths and estimate.available is None and not more_items and not estimate.items_key:
+        yield f"if the task has fewer {units}: evaluate more documents of each (a larger --limit),"
+        yield "  which makes the spread smaller, and ask again"
+    if estimate.is_enough or estimate.available is None:
+        return
     if more_items:
         changes: dict[str, object] = {"task": more_items}
         if paths:

@@ -137,7 +137,7 @@ def cost(row: TaskRow) -> str:
     gpu = duration(row.cpu_minutes / GPU_FACTOR)
     if cpu == gpu:
         return f"{kind}: {cpu}"
-    return f"{kind}: about {cpu} on a CPU, {gpu} on a GPU"
+    return f"{kind}: {cpu} on a CPU, {gpu} on a GPU"
 
 
 def _data_state(facts: list[TaskFacts]) -> str:

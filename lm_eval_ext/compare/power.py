@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lm_eval_ext.cards import TypicalSpread, card_of, our_tasks, task_settings
+from lm_eval_ext.cards import TypicalSpread, card_of, cards, our_tasks, task_settings
 from lm_eval_ext.compare.comparison import Table, compare
 from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
 from lm_eval_ext.log import get_logger
@@ -243,7 +243,10 @@ def _spread(query: PowerQuery, paths: Sequence[Path]) -> Spread:
 
 
 def _check_name(task: str) -> None:
-    """Check that a name is no misspelt name of a task that ships."""
+    """Check that a name is no group of ours, and no misspelt name of a task that ships."""
+    for card in cards().values():
+        if task in card.groups:
+            raise OptionError(f"{task} is {', '.join(card.groups[task])}; name one of them")
     if card_of(task) is None:
         hint = nearest(task, our_tasks(), cutoff=0.8)
         if hint:
@@ -369,7 +372,12 @@ def _pilot_task(query: PowerQuery, models: Sequence[Model]) -> str:
     try:
         tasks = choose_tasks(models, [name])
     except OptionError as error:
+        _check_name(name)
         advice = ". A pilot needs two models on one task"
+        card = card_of(query.task)
+        more_items = card.tasks[query.task].more_items if card else ""
+        if more_items:
+            advice += f"; {more_items} takes that of another task with items of its kind"
         if _typical_spread(query) is not None:
             advice += "; without PATH, power takes the spread of published models"
         raise OptionError(f"{error}{advice}") from None

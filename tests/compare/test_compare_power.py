@@ -140,6 +140,7 @@ def test_a_trial_does_not_show_how_many_items_a_task_has(runs: Path, tmp_path: P
     assert "needed: " in output
     assert "the task has: " not in output
     assert "a trial of 48 of 96 documents, which does not show how many items" in output
+    assert "a larger --limit" not in output, "LIEDER's items can be drawn"
     pilot = [str(tmp_path / "good"), str(tmp_path / "poor")]
     refused = CliRunner().invoke(app, ["power", "lieder_mini", *pilot])
     message = "the number of items of lieder_mini is not known (a trial does not show it)"
@@ -228,6 +229,23 @@ def test_a_task_with_fixed_clusters_names_no_number_but_a_command(runs: Path) ->
     assert "20 generalization types show: a difference of" in result.output, result.exception
 
 
+def test_a_trial_of_fixed_clusters_says_that_more_documents_help(
+    runs: Path, tmp_path: Path
+) -> None:
+    """A number of types that do not exist does not stand there without a word."""
+    for name in ("good", "poor"):
+        shutil.copytree(runs / name, tmp_path / name)
+        for path in (tmp_path / name).rglob("results_*.json"):
+            content = json.loads(path.read_text())
+            counts = content["n-samples"].get(COGS_PILOT)
+            if counts:
+                counts["original"] = 2 * counts["effective"]
+                content["config"]["limit"] = counts["effective"]
+                path.write_text(json.dumps(content))
+    output = unwrapped(power_command(tmp_path, COGS_PILOT, "--difference", "0.01"))
+    assert "if the task has fewer generalization types: evaluate more documents of each" in output
+
+
 @pytest.mark.parametrize("task", ["cogs_fresh_gen", "cogs_mini_fresh_gen"])
 def test_a_fresh_lexicon_does_not_add_types(task: str) -> None:
     """COGS's fresh tasks draw words; only LIEDER's draw items."""
@@ -278,6 +296,20 @@ def test_of_two_possible_pilots_the_user_chooses(runs: Path, tmp_path: Path) -> 
 def test_a_pilot_of_one_model_says_what_to_do(runs: Path) -> None:
     with pytest.raises(LmEvalExtError, match=r"needs two models on one task; without PATH, power"):
         needed([runs / "good"], task="lieder_fresh_base", difference=0.05)
+
+
+def test_a_pilot_of_another_task_is_pointed_to_the_task_that_takes_it(runs: Path) -> None:
+    message = "lieder_fresh_diff takes that of another task with items of its kind"
+    with pytest.raises(LmEvalExtError, match=message):
+        needed([runs], task="lieder_diff", difference=0.05)
+
+
+@pytest.mark.parametrize("group", ["lieder", "lieder_fresh", "magnifico"])
+@pytest.mark.parametrize("has_pilot", [True, False])
+def test_a_group_is_named_with_its_tasks(runs: Path, group: str, *, has_pilot: bool) -> None:
+    paths = [runs / "good", runs / "poor"] if has_pilot else []
+    with pytest.raises(LmEvalExtError, match=f"{group} is {group}_.*, .*; name one of them"):
+        needed(paths, task=group, difference=0.05)
 
 
 def test_without_a_pilot_the_spread_is_that_of_published_models() -> None:
