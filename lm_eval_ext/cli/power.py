@@ -188,6 +188,8 @@ def _advice(
         yield f"  {_command(paths, {**options, **changes})}"
         return
     yield f"its {units} are fixed, so only a larger difference can be shown"
+    if card is not None and len(card.tasks) > 1:
+        yield f"other tasks may have more: lm-eval-ext tasks {card.name}"
     yield f"what twice as many {units} would show, such as in data of your own:"
     yield f"  {_command(paths, {**options, 'items': 2 * estimate.available})}"
 

@@ -223,6 +223,7 @@ def unwrapped(output: str) -> str:
 def test_a_task_with_fixed_clusters_names_no_number_but_a_command(runs: Path) -> None:
     output = power_command(runs, COGS_PILOT, "--difference", "0.01")
     assert "its generalization types are fixed" in output
+    assert "other tasks may have more: lm-eval-ext tasks cogs" in output
     (command,) = commands_in(output)
     assert command[-2:] == ["--items", "20"]
     result = CliRunner().invoke(app, command)
