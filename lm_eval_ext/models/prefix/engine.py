@@ -17,6 +17,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from lm_eval_ext.models.prefix.packed import PackedLinears
+from lm_eval_ext.models.prefix.progress import Report, report_nothing
 from lm_eval_ext.models.prefix.tree import IntArray, Pack
 
 if TYPE_CHECKING:
@@ -221,6 +222,7 @@ class Engine:
 
     Attributes:
         packed: The layers whose weights are packed while texts are generated.
+        report: Called with what is about to be computed.
     """
 
     def __init__(
@@ -230,6 +232,7 @@ class Engine:
         self.device = device
         self.autocast = autocast
         self.packed = PackedLinears()
+        self.report: Report = report_nothing
         self.current_pass = Pass((), (), (), np.arange(0))
 
     @contextmanager
@@ -251,19 +254,25 @@ class Engine:
         finally:
             self.model.set_attn_implementation(implementation)
 
-    def read(self, slots: Slots, pack: Pack, needed: IntArray) -> Iterator[torch.Tensor]:
+    def read(
+        self, slots: Slots, pack: Pack, needed: IntArray, activity: str = ""
+    ) -> Iterator[torch.Tensor]:
         """Compute a pack's tokens.
 
         Args:
             slots: Its kept ones are computed.
             pack: The tokens.
             needed: The slots whose logits are needed, in ascending order, each once.
+            activity: What to report, with the number of tokens; "" reports nothing.
 
         Yields:
             The logits of each part of the needed slots.
         """
         for begin in range(pack.kept, len(pack.tokens), PASS):
             end = min(begin + PASS, len(pack.tokens))
+            if activity:
+                total = len(pack.tokens) - pack.kept
+                self.report(f"{activity}, {begin - pack.kept:,} of {total:,} tokens")
             needed_here = needed[(needed >= begin) & (needed < end)]
             new_slots = slice(begin, end)
             logits = self.forward(

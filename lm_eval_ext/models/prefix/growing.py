@@ -14,6 +14,7 @@ import torch
 from lm_eval_ext.models.prefix.engine import Blocks, Engine, Pass, Slots, Write
 from lm_eval_ext.models.prefix.stops import Stops
 from lm_eval_ext.models.prefix.tree import Leaf, Pack
+from lm_eval_ext.text import counted
 
 ENOUGH_TEXTS = 128
 """While so many texts grow, the next group waits: matrix products gain little by more rows."""
@@ -140,7 +141,7 @@ class GrowingTexts:
         """
         last_slots = np.array([path[-1] for path in pack.paths])  # ascending: leaves differ
         tokens: list[int] = []
-        for logits in self._engine.read(slots, pack, last_slots):
+        for logits in self._engine.read(slots, pack, last_slots, "Reading prompts"):
             tokens += logits.argmax(-1).tolist()
         texts = []
         for leaf, token in zip(leaves, tokens, strict=True):
@@ -156,6 +157,9 @@ class GrowingTexts:
     def step(self) -> Iterator[tuple[int, list[int]]]:
         """Append a token to each text; yield those that are complete then."""
         texts = [text for run in self.runs for text in run.texts]
+        longest = max(len(text.tokens) for text in texts)
+        answers = counted(len(texts), "answer")
+        self._engine.report(f"Writing {answers}, {longest:,} of at most {self._length:,} tokens")
         writes = []
         blocks = []
         first_query = 0

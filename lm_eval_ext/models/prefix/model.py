@@ -5,7 +5,8 @@ honour (:func:`settings_obstacle`), and for encoder-decoder models, ``hf`` does 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from lm_eval.api.instance import Instance
@@ -15,11 +16,11 @@ from lm_eval.models.utils import (
     normalize_gen_kwargs,
     postprocess_generated_text,
 )
-from tqdm import tqdm
 
 from lm_eval_ext.models.prefix.engine import Engine
 from lm_eval_ext.models.prefix.packed import lacks_instructions
 from lm_eval_ext.models.prefix.passes import Answer, generate, score
+from lm_eval_ext.models.prefix.progress import RequestsBar, report_nothing
 from lm_eval_ext.models.prefix.sharing import Sharing, bound_bytes
 from lm_eval_ext.models.prefix.stops import Stops
 from lm_eval_ext.models.prefix.tree import Leaf, build_tree
@@ -82,8 +83,6 @@ TEXTS = 256
 
 TokenRequest: TypeAlias = "tuple[object, list[int], list[int]]"
 """The key of lm-eval's cache (or None), and the tokens of a context and of its continuation."""
-
-AnswerT = TypeVar("AnswerT")
 
 
 class PrefixHFLM(HFLM):
@@ -175,11 +174,19 @@ class PrefixHFLM(HFLM):
         # nothing.
         if self.backend == "causal" and override_bs is None:
             leaves = self._scored_leaves(requests)
-        if not leaves or not self.sharing.pays(leaves):
-            hf_answers: list[Answer] = super()._loglikelihood_tokens(
-                requests, disable_tqdm=disable_tqdm, override_bs=override_bs
-            )
-            return hf_answers
+        if leaves:
+            with self._progress_bar("loglikelihood", len(requests), disable_tqdm) as bar:
+                if self.sharing.pays(leaves):
+                    return self._score_tree(requests, leaves, bar)
+        hf_answers: list[Answer] = super()._loglikelihood_tokens(
+            requests, disable_tqdm=disable_tqdm, override_bs=override_bs
+        )
+        return hf_answers
+
+    def _score_tree(
+        self, requests: list[TokenRequest], leaves: list[Leaf], bar: RequestsBar
+    ) -> list[Answer]:
+        """Return the answers to requests, computed over their tree."""
         scored = score(
             self.sharing.engine,
             leaves,
@@ -188,11 +195,12 @@ class PrefixHFLM(HFLM):
             self.softmax_dtype,
         )
         answers: dict[int, Answer] = {}
-        for number, answer in self._compute(scored, len(requests), "loglikelihood", disable_tqdm):
-            answers[number] = answer
-            cache_key = requests[number][0]
-            if cache_key is not None:
-                self.cache_hook.add_partial("loglikelihood", cache_key, answer)
+        with self.sharing.engine.attention():
+            for number, answer in bar.track(scored):
+                answers[number] = answer
+                cache_key = requests[number][0]
+                if cache_key is not None:
+                    self.cache_hook.add_partial("loglikelihood", cache_key, answer)
         return [answers[number] for number in range(len(requests))]
 
     def _scored_leaves(self, requests: list[TokenRequest]) -> list[Leaf]:
@@ -243,8 +251,21 @@ class PrefixHFLM(HFLM):
         if not 0 < length < self.max_length:
             return {}  # hf says what is wrong
         leaves = self._prompt_leaves(requests, self.max_length - length)
-        if not leaves or not self.sharing.pays(leaves, length):
+        if not leaves:
             return {}
+        with self._progress_bar("generate_until", len(requests), disable_tqdm) as bar:
+            if not self.sharing.pays(leaves, length):
+                return {}
+            return self._generate_tree(requests, leaves, settings, bar)
+
+    def _generate_tree(
+        self,
+        requests: dict[int, Instance],
+        leaves: list[Leaf],
+        settings: Mapping[str, Any],
+        bar: RequestsBar,
+    ) -> dict[int, str]:
+        """Return the texts of requests, generated over the tree of their prompts."""
         eos = self.tok_decode(self.eot_token_id, skip_special_tokens=False)
         stop_sequences = handle_stop_sequences(settings["until"], eos=eos)
         end_tokens = self.model.generation_config.eos_token_id
@@ -256,14 +277,15 @@ class PrefixHFLM(HFLM):
             leaves,
             self.sharing.group_tokens,
             self.sharing.max_slots,
-            length=length,
+            length=settings["max_gen_toks"],
             stops=stops,
         )
         texts: dict[int, str] = {}
-        for number, ids in self._compute(generated, len(requests), "generate_until", disable_tqdm):
-            text = postprocess_generated_text(self.tok_decode(ids), stop_sequences, None)
-            texts[number] = text
-            self.cache_hook.add_partial("generate_until", requests[number].args, text)
+        with self.sharing.engine.attention():
+            for number, ids in bar.track(generated):
+                text = postprocess_generated_text(self.tok_decode(ids), stop_sequences, None)
+                texts[number] = text
+                self.cache_hook.add_partial("generate_until", requests[number].args, text)
         return texts
 
     def _generation_obstacle(self, settings: Mapping[str, object]) -> str:
@@ -303,15 +325,18 @@ class PrefixHFLM(HFLM):
             )
         return [text[-max_tokens:] for text in texts]
 
-    def _compute(
+    @contextmanager
+    def _progress_bar(
         self,
-        answers: Iterator[tuple[int, AnswerT]],
-        total: int,
         request_type: str,
+        total: int,
         disable_tqdm: bool,  # noqa: FBT001
-    ) -> Iterator[tuple[int, AnswerT]]:
-        """Yield the answers as they are computed with our attention, with a progress bar."""
-        is_hidden = disable_tqdm or self.rank != 0
-        description = f"Running {request_type} requests"
-        with self.sharing.engine.attention():
-            yield from tqdm(answers, total=total, desc=description, disable=is_hidden)
+    ) -> Iterator[RequestsBar]:
+        """Yield a progress bar, which shows what the engine computes while the block runs."""
+        bar = RequestsBar(request_type, total, is_hidden=disable_tqdm or self.rank != 0)
+        self.sharing.engine.report = bar.describe
+        try:
+            yield bar
+        finally:
+            self.sharing.engine.report = report_nothing
+            bar.close()

@@ -72,7 +72,7 @@ def score(
         tokens = np.concatenate([np.asarray(continuations[key]) for key in keys])
         needed, rows = np.unique(np.concatenate(predicting_slots), return_inverse=True)
         logprobs, is_greedy = _score_tokens(
-            engine.read(slots, pack, needed), rows, tokens, softmax_dtype
+            engine.read(slots, pack, needed, "Scoring texts"), rows, tokens, softmax_dtype
         )
         begin = 0
         for key in keys:

@@ -220,6 +220,7 @@ class Sharing:
 
     def _find_obstacle(self, text: Tokens) -> str:
         """Return why the model cannot share prefixes; "" if it can."""
+        self.engine.report("Checking that prefixes can be shared")
         try:
             self._slot_bytes = check_model(self.engine, text)
         except torch.OutOfMemoryError:
@@ -234,6 +235,7 @@ class Sharing:
         if self._is_packing_tried or engine.autocast is not None:
             return
         self._is_packing_tried = True
+        self.engine.report("Packing the weights")
         plain = _log_probabilities(engine.run(text)[:-1], text[1:])
         # Smaller groups would cost more than packed weights gain.
         cache_bytes = GROUP * COPIES * self._slot_bytes

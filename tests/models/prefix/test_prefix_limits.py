@@ -23,7 +23,7 @@ from support.prefix_models import (
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.models.prefix import model as prefix_model
-from lm_eval_ext.models.prefix import packed, sharing
+from lm_eval_ext.models.prefix import packed, progress, sharing
 from lm_eval_ext.models.prefix.engine import Index, Slots
 from lm_eval_ext.models.prefix.tree import build_tree
 
@@ -188,6 +188,58 @@ def test_an_encoder_decoder_and_rolling_log_likelihood_are_hfs(
     plain, sharing_model = build("gpt2", tmp_path, max_length=64)
     expected = plain.loglikelihood_rolling(rolling)
     assert sharing_model.loglikelihood_rolling(rolling) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("method", "activities"),
+    [
+        pytest.param("loglikelihood", ["Scoring texts, 0 of "], id="scoring"),
+        pytest.param(
+            "generate_until",
+            [
+                "Packing the weights: ",
+                "Reading prompts, 0 of ",
+                f"Writing 3 answers, 1 of at most {LENGTH} tokens: ",
+            ],
+            id="generating",
+        ),
+    ],
+)
+def test_the_progress_bar_says_what_is_computed_before_the_first_answer(
+    method: str,
+    activities: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What requests share is computed first, while the number of answers stays at 0."""
+    monkeypatch.setattr(progress, "DESCRIBE_S", -1.0)
+    _, model = build("llama", tmp_path)
+    requests = scored() if method == "loglikelihood" else generated(3, ENDLESS)
+    capsys.readouterr()
+    getattr(model, method)(requests)
+    bars = capsys.readouterr().err.split("\r")
+    before_first_answer = [bar for bar in bars if f" 0/{len(requests)} " in bar]
+    for activity in ["Checking that prefixes can be shared: ", *activities]:
+        assert any(bar.startswith(activity) for bar in before_first_answer), activity
+    assert bars[-1].startswith(f"Running {method} requests: 100%")
+
+
+def test_requests_that_are_left_to_hf_leave_no_bar_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """hf shows a bar of its own; ours would stay at 0 %."""
+
+    def generate_as_hf(*_: object, **__: object) -> list[str]:
+        return ["hf's"] * 3
+
+    monkeypatch.setattr(HFLM, "generate_until", generate_as_hf)
+    _, model = build("llama", tmp_path)
+    model.sharing = sharing.Sharing(model.sharing.engine, 1, "an obstacle")
+    capsys.readouterr()
+    assert model.generate_until(generated(3)) == ["hf's"] * 3
+    *_, last_text = capsys.readouterr().err.strip("\r\n").split("\r")
+    assert not last_text.strip(), "the bar is cleared"
 
 
 class Hook:

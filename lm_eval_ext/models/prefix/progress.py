@@ -1,0 +1,56 @@
+"""A progress bar that also says what the model computes while no request is answered yet."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias, TypeVar
+
+from tqdm import tqdm
+
+DESCRIBE_S = 0.5
+"""The least seconds between descriptions: on a GPU there are many steps a second."""
+
+Report: TypeAlias = Callable[[str], None]
+"""A function that is called with what is about to be computed."""
+
+AnswerT = TypeVar("AnswerT")
+
+
+def report_nothing(_activity: str) -> None:
+    """Ignore what is computed."""
+
+
+class RequestsBar:
+    """lm-eval's progress bar of requests, whose description is the present activity.
+
+    What requests share is computed before the first of them is answered, which can take minutes:
+    a bar with the number of answers alone would look as if nothing went on.
+
+    Args:
+        request_type: As lm-eval names it, such as ``generate_until``.
+        total: The number of requests.
+        is_hidden: Whether nothing is shown.
+    """
+
+    def __init__(self, request_type: str, total: int, *, is_hidden: bool) -> None:
+        self._description = f"Running {request_type} requests"
+        self._bar = tqdm(total=total, desc=self._description, disable=is_hidden)
+        self._described_at = time.monotonic() - DESCRIBE_S
+
+    def describe(self, activity: str) -> None:
+        """Show what is computed from now on, such as "Reading prompts, 0 of 2,048 tokens"."""
+        now = time.monotonic()
+        if now - self._described_at >= DESCRIBE_S:
+            self._described_at = now
+            self._bar.set_description(activity)
+
+    def track(self, answers: Iterable[AnswerT]) -> Iterator[AnswerT]:
+        """Yield the answers, and count them."""
+        for answer in answers:
+            yield answer
+            self._bar.update()
+
+    def close(self) -> None:
+        """End the bar; it does not stay if no request was answered, since ``hf`` has its own."""
+        self._bar.set_description(self._description, refresh=False)
+        self._bar.leave = self._bar.n > 0
+        self._bar.close()
