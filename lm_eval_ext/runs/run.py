@@ -22,7 +22,7 @@ from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, writing
 from lm_eval_ext.harness.lm_eval_types import Metadata
 from lm_eval_ext.harness.model_path import check_model_path
 from lm_eval_ext.harness.signature import digest
-from lm_eval_ext.log import get_logger
+from lm_eval_ext.log import get_logger, no_repeated_messages
 from lm_eval_ext.models.recorded_files import find_files
 from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.results.files import (
@@ -460,7 +460,11 @@ def prepare(work: Work) -> list[Job]:
     def select_tasks(include_path: str) -> Selection:
         return select(work.tasks, include_path)
 
-    return [_prepare_job(model_file, metadata, select_tasks, work) for model_file in model_files]
+    # Every model's tasks are loaded, and what is left out of their data is mostly the same.
+    with no_repeated_messages():
+        return [
+            _prepare_job(model_file, metadata, select_tasks, work) for model_file in model_files
+        ]
 
 
 def _check_limit(limit: float | None) -> None:
