@@ -12,6 +12,7 @@
 import _thread
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -63,9 +64,22 @@ def _end_with_parent() -> None:
     """Wait for the end of stdin, a pipe that is closed when the parent process ends."""
     while os.read(0, 1024):
         pass
-    _thread.interrupt_main()
+    interrupt_main_thread()
     time.sleep(GRACE_S)
     os._exit(130)
+
+
+def interrupt_main_thread() -> None:
+    """Let the main thread end as after Ctrl-C, at once even while it waits for a server.
+
+    Python's own ``interrupt_main`` only takes effect when the system call under way returns, which
+    may be minutes later. A signal ends the call.
+    """
+    main_thread = threading.main_thread().ident
+    if main_thread is not None and hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(main_thread, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
 
 
 def index_only_needed(build: BuildIndex, names: Collection[str]) -> BuildIndex:

@@ -2,7 +2,9 @@
 
 import json
 import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,36 @@ from lm_eval_ext.runs import process
 
 def ignore(_text: str) -> None:
     """Print nothing."""
+
+
+WAITING_EVALUATION = """
+import socket, threading
+from lm_eval_ext.runs import child
+child.GRACE_S = 3600
+threading.Thread(target=child._end_with_parent, daemon=True).start()
+server, client = socket.socketpair()
+print("waits", flush=True)
+client.recv(1)
+"""
+"""A process that waits for a server's answer, which never comes."""
+
+
+def test_an_evaluation_that_waits_for_a_server_ends_at_once_with_its_parent() -> None:
+    """Long before it is ended by force, which here takes an hour."""
+    evaluation = subprocess.Popen(
+        [sys.executable, "-c", WAITING_EVALUATION],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert evaluation.stdout is not None
+    assert evaluation.stdout.readline() == b"waits\n"
+    time.sleep(0.5)  # so that it has begun to wait
+    try:
+        _, errors = evaluation.communicate(timeout=300)  # closes stdin, as the parent's end does
+    finally:
+        evaluation.kill()
+    assert b"KeyboardInterrupt" in errors
 
 
 VARIABLES_OF_A_RANK = (
