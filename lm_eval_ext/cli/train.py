@@ -1,5 +1,6 @@
 """``lm-eval-ext train``: models by recipe."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from lm_eval_ext.training.command import Trained
     from lm_eval_ext.training.recipe import Recipe
 
+_TRIAL_DOCUMENTS = 4
+"""The documents of the evaluation that is suggested first: a model that was trained for a few steps
+writes every answer to the limit of its length."""
 
 RecipeArgument = Annotated[
     str,
@@ -34,6 +38,14 @@ StartOption = Annotated[
 SeedsOption = Annotated[
     str, typer.Option(help="Train a model for each seed, such as 0,1,2; default: the recipe's.")
 ]
+DevLimitOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Evaluate on the way with the first N examples of the development set, for a trial.",
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the recipe."),
@@ -52,6 +64,7 @@ def train(
     out: OutputOption = None,
     start: StartOption = "",
     seeds: SeedsOption = "",
+    dev_limit: DevLimitOption = None,
     set_: SetOption = None,
     list_: Annotated[bool, typer.Option("--list", help="List the package's recipes.")] = False,
     dry_run: DryRunOption = False,
@@ -69,6 +82,8 @@ def train(
         settings["model.start"] = start
     if seeds:
         settings["seeds"] = _parse_seeds(seeds)
+    if dev_limit is not None:
+        settings["training.dev_limit"] = dev_limit
     require_extra("train", "training", "accelerate", "torch", "transformers")
     from lm_eval_ext.training import command
 
@@ -151,5 +166,39 @@ def _print_trained(trained_models: "Sequence[Trained]", tasks: str, out: Path) -
             f"{len(failed)} of {len(trained_models)} models did not learn (gates in "
             f"{command.RECORD}); reports leave them out"
         )
-    options = f"--models {out / command.MODELS} --tasks {tasks or '...'} --output results"
-    typer.echo(f"evaluate with: lm-eval-ext run {options}")
+    for line in _evaluation_hints(out / command.MODELS, tasks):
+        typer.echo(line)
+
+
+def _evaluation_hints(models_folder: Path, tasks: str) -> list[str]:
+    """Return lines with commands that evaluate the models, which can be pasted as they are."""
+    if not tasks:
+        return [
+            f"the recipe names no tasks; model files for lm-eval-ext run are in {models_folder}"
+        ]
+    command = ["lm-eval-ext", "run", "--models", str(models_folder)]
+    evaluation = [*command, "--tasks", tasks, "--output", "results"]
+    trial = [*command, "--tasks", _first_task(tasks), "--limit", str(_TRIAL_DOCUMENTS)]
+    trial += ["--output", "trial_results"]
+    return [
+        f"try {_TRIAL_DOCUMENTS} documents with: {shlex.join(trial)}",
+        f"evaluate with: {shlex.join(evaluation)}",
+    ]
+
+
+def _first_task(tasks: str) -> str:
+    """Return the first task of a list, and of a group the first of its tasks.
+
+    The groups of benchmarks that models are trained for begin with the test set whose examples are
+    like those of the training set.
+    """
+    from lm_eval_ext.cards import cards
+    from lm_eval_ext.runs.tasks import select
+
+    first_name = select(tasks).names[0]
+    members: dict[str, tuple[str, ...]] = {}
+    for card in cards().values():
+        members.update(card.groups)
+    while first_name in members:
+        first_name = members[first_name][0]
+    return first_name

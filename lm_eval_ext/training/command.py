@@ -360,6 +360,7 @@ def _encode_material(
             training.spans,
             training.batch * (training.max_steps or 1),
             recipe.seed,
+            dev_limit=training.dev_limit,
         )
     problems = _tokenizer_problems(material, tokenizer, model_folder)
     facts["not_kept"] = {"texts": len(problems), "such as": problems[:1]}
@@ -367,7 +368,10 @@ def _encode_material(
         material.train, tokenizer, training, is_encoder_decoder=is_encoder_decoder
     )
     dev_examples, _ = encode_pairs(
-        material.dev, tokenizer, training, is_encoder_decoder=is_encoder_decoder
+        material.dev[: training.dev_limit],
+        tokenizer,
+        training,
+        is_encoder_decoder=is_encoder_decoder,
     )
     if facts["cut"]:
         tell(
@@ -419,7 +423,11 @@ def _score_gates(
 
 def training_key(recipe: Recipe, **inputs: object) -> dict[str, object]:
     """Return all that decides about the weights: the recipe, and digests of its inputs."""
-    return {"recipe": recipe.model_dump(exclude=_NO_WEIGHT_KEYS), **inputs}
+    recipe_keys = recipe.model_dump(exclude=_NO_WEIGHT_KEYS)
+    # Records that were written before this key existed lack it, and are of the whole set.
+    if recipe.training.dev_limit is None:
+        del recipe_keys["training"]["dev_limit"]
+    return {"recipe": recipe_keys, **inputs}
 
 
 def check_same(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         PreTrainedModel,
         PreTrainedTokenizerBase,
         Trainer,
+        TrainerState,
         TrainingArguments,
     )
 
@@ -37,7 +38,7 @@ class Fit:
 
     Attributes:
         curve: A record for each point at which a loss was computed.
-        signal: The signal that came in the last step, after which the process is to end.
+        signal: The signal that came when all was done, after which the process is to end.
     """
 
     curve: list[dict[str, float]] = field(default_factory=list)
@@ -68,11 +69,12 @@ def fit(
 
     Raises:
         OptionError: The batch cannot be shared out, or the disk is full.
-        SystemExit: SIGTERM or SIGINT came before the last step; there is a checkpoint.
+        SystemExit: SIGTERM or SIGINT came before the last step was evaluated; there is a
+            checkpoint.
     """
     from transformers.trainer_utils import get_last_checkpoint
 
-    from lm_eval_ext.training.monitor import TrainingMonitor
+    from lm_eval_ext.training.monitor import TrainingMonitor, lacks_last_evaluation
 
     if not examples:
         return Fit()
@@ -95,7 +97,13 @@ def fit(
         )
         try:
             with monitor.signals():
-                trainer.train(resume_from_checkpoint=newest)
+                if newest and _is_last_step(newest):
+                    _load_checkpoint(trainer, newest)
+                else:
+                    trainer.train(resume_from_checkpoint=newest)
+                if lacks_last_evaluation(arguments, trainer.state):
+                    monitor.end_after_signal(trainer.state)
+                    trainer.evaluate()
         except (OSError, RuntimeError):  # torch says in its own words that the disk is full
             _check_space(folder, model)
             raise
@@ -103,8 +111,36 @@ def fit(
     if monitor.signal is not None and state.global_step < state.max_steps:
         tell(f"stopped at step {state.global_step:,}; the same command continues there")
         raise SystemExit(128 + monitor.signal)
-    curve = state.log_history[:-1]  # the last entry says how fast it was
+    # The Trainer also logs how fast it was, which is no point of the curve.
+    curve = [entry for entry in state.log_history if "train_runtime" not in entry]
     return Fit(curve, monitor.signal)
+
+
+def _is_last_step(checkpoint: str) -> bool:
+    """Return whether a checkpoint is of a training's last step."""
+    state = _checkpoint_state(checkpoint)
+    is_last: bool = state.global_step >= state.max_steps
+    return is_last
+
+
+def _checkpoint_state(checkpoint: str) -> "TrainerState":
+    """Return how far the training of a checkpoint is."""
+    from transformers import TrainerState
+    from transformers.trainer import TRAINER_STATE_NAME
+
+    return TrainerState.load_from_json(str(Path(checkpoint, TRAINER_STATE_NAME)))
+
+
+def _load_checkpoint(trainer: "Trainer", checkpoint: str) -> None:
+    """Load the weights and the state of a training whose steps are done.
+
+    The Trainer itself would take one more step, unless the last one ended a pass.
+    """
+    trainer.state = _checkpoint_state(checkpoint)
+    best_checkpoint = trainer.state.best_model_checkpoint
+    if trainer.args.load_best_model_at_end and best_checkpoint is not None:
+        checkpoint = best_checkpoint
+    trainer._load_from_checkpoint(checkpoint)
 
 
 def _remove_incomplete_checkpoints(folder: Path) -> None:

@@ -44,7 +44,9 @@ class TrainingMonitor(TrainerCallback):  # type: ignore[misc]
     at the start of the pass is kept with each checkpoint.
 
     After a signal, the step under way is ended and saved. An evaluation is not: it is repeated
-    after the step before it, whose checkpoint is there.
+    from the checkpoint before it. That is one of the step before, since the Trainer saves a step
+    only when it is evaluated; but of the last step itself, which is evaluated after the Trainer
+    has ended (:func:`lacks_last_evaluation`).
 
     Attributes:
         signal: The signal that came; None if none did.
@@ -66,10 +68,10 @@ class TrainingMonitor(TrainerCallback):  # type: ignore[misc]
         self._checkpoint = checkpoint
         self._eval_steps = eval_steps
         self._first_step = int(checkpoint.rpartition("-")[2]) if checkpoint else 0
+        self._saved_step = self._first_step if checkpoint else None
         self._started_at = time.monotonic()
         self._logged_at = 0.0
         self._saved_at = self._started_at
-        self._has_checkpoint = checkpoint is not None
         self._pass_state: torch.Tensor | None = None
         self._evaluated_batches = 0
 
@@ -124,12 +126,13 @@ class TrainingMonitor(TrainerCallback):  # type: ignore[misc]
         now = time.monotonic()
         age = now - self._saved_at
         must_save = age > CHECKPOINT_S + model.num_parameters() / 1e6
-        next_step = state.global_step + 1
-        is_before_evaluation = self._eval_steps is not None and (
-            next_step % self._eval_steps == 0 or next_step == state.max_steps
-        )
-        if is_before_evaluation and (age > CHECKPOINT_S or not self._has_checkpoint):
+        if self._is_before_evaluation(arguments, state) and (
+            age > CHECKPOINT_S or self._saved_step is None
+        ):
             must_save = True
+        if lacks_last_evaluation(arguments, state):
+            must_save = True
+            control.should_evaluate = False
         # All processes must do the same.
         self.signal, must_save = broadcast_object_list([self.signal, must_save])
         if self.signal is not None:
@@ -145,6 +148,15 @@ class TrainingMonitor(TrainerCallback):  # type: ignore[misc]
         if control.should_save:
             self._activity.change(f"writing the checkpoint of step {state.global_step:,}")
 
+    def _is_before_evaluation(self, arguments: "TrainingArguments", state: "TrainerState") -> bool:
+        """Return whether the Trainer evaluates the next step before it saves it."""
+        if self._eval_steps is None:
+            return False
+        next_step: int = state.global_step + 1
+        if next_step == state.max_steps:
+            return bool(arguments.load_best_model_at_end)
+        return next_step % self._eval_steps == 0
+
     def on_prediction_step(
         self,
         arguments: "TrainingArguments",
@@ -158,20 +170,31 @@ class TrainingMonitor(TrainerCallback):  # type: ignore[misc]
         Raises:
             SystemExit: A signal came.
         """
-        (self.signal,) = broadcast_object_list([self.signal])
-        if self.signal is not None:
-            self._end_before_evaluation(state)
+        self.end_after_signal(state)
         self._evaluated_batches += 1
         self._activity.change(
             f"evaluating after step {state.global_step:,}: {self._evaluated_batches:,} of "
             f"{len(eval_dataloader):,} batches"
         )
 
+    def end_after_signal(self, state: "TrainerState") -> None:
+        """End before or within an evaluation if a signal came to any of the processes.
+
+        Raises:
+            SystemExit: A signal came.
+        """
+        (self.signal,) = broadcast_object_list([self.signal])
+        if self.signal is not None:
+            self._end_before_evaluation(state)
+
     def _end_before_evaluation(self, state: "TrainerState") -> NoReturn:
-        """End without a checkpoint of this step, which would have to have been evaluated."""
+        """End without an evaluation of this step, and say where the training continues."""
+        checkpoint = "at the start"
+        if self._saved_step is not None:
+            checkpoint = f"at the checkpoint of step {self._saved_step:,}"
         progress.tell(
             f"stopped at the evaluation after step {state.global_step:,}; the same command "
-            "continues at the last checkpoint"
+            f"continues {checkpoint}"
         )
         raise SystemExit(128 + (self.signal or 0))
 
@@ -209,4 +232,23 @@ class TrainingMonitor(TrainerCallback):  # type: ignore[misc]
             with atomic_path(checkpoint / COMPLETE) as unfinished:
                 torch.save(random_state, unfinished)
         self._saved_at = time.monotonic()
-        self._has_checkpoint = True
+        self._saved_step = state.global_step
+
+
+def lacks_last_evaluation(arguments: "TrainingArguments", state: "TrainerState") -> bool:
+    """Return whether the last step is done, and is still to be evaluated after the Trainer.
+
+    Where the best weights of all evaluations are kept, the Trainer has to evaluate the last step
+    itself, before it chooses.
+    """
+    is_due = (
+        arguments.eval_strategy == "steps"
+        and arguments.eval_delay <= state.global_step
+        and not arguments.load_best_model_at_end
+    )
+    if not is_due or state.global_step < state.max_steps:
+        return False
+    for entry in state.log_history:
+        if entry.get("step") == state.global_step and "eval_loss" in entry:
+            return False
+    return True

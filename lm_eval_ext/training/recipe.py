@@ -109,6 +109,8 @@ class Training(BaseModel, extra="allow", frozen=True):
         max_source_length: Most tokens of a prompt, the special ones included.
         max_target_length: Most tokens of an answer.
         eval_steps: Steps between evaluations, each with a checkpoint.
+        dev_limit: Examples of the development set whose loss is computed, the first ones; None:
+            all of them.
         max_steps: Optimizer steps, instead of transformers' ``num_train_epochs``.
         spans: For pretraining, instead of examples with answers; without ``max_steps``, the
             passes are corrupted alike.
@@ -121,6 +123,7 @@ class Training(BaseModel, extra="allow", frozen=True):
     max_target_length: int = Field(default=1024, ge=8)
     learning_rate: PositiveFloat
     eval_steps: PositiveInt
+    dev_limit: PositiveInt | None = None
     max_steps: PositiveInt | None = None
     per_device_train_batch_size: PositiveInt = 8
     gradient_accumulation_steps: PositiveInt = 1

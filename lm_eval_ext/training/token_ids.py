@@ -71,6 +71,8 @@ def corrupt_text(
     spans: Spans,
     block_count: int,
     seed: int,
+    *,
+    dev_limit: int | None = None,
 ) -> tuple["CorruptedBlocks", "CorruptedBlocks"]:
     """Cut running text into blocks, and corrupt them: to train on, and held out.
 
@@ -80,6 +82,7 @@ def corrupt_text(
         spans: Says how much of the text is used.
         block_count: How many blocks are trained on; one that comes again is corrupted anew.
         seed: Decides what is corrupted.
+        dev_limit: The most blocks that are held out and used; None for no limit.
 
     Raises:
         OptionError: There is less text than asked for, or the tokenizer lacks sentinels.
@@ -108,7 +111,7 @@ def corrupt_text(
     end = tokenizer.eos_token_id
     return (
         CorruptedBlocks(train_blocks * passes, sentinels, end, seed),
-        CorruptedBlocks(blocks[:held_out], sentinels, end, seed),
+        CorruptedBlocks(blocks[:held_out][:dev_limit], sentinels, end, seed),
     )
 
 

@@ -185,16 +185,8 @@ def test_a_disk_that_fills_up_is_named(
         command.train(write_recipe(training={"eval_steps": 100}), tmp_path / "out")
 
 
-@END_SIGNALS
-def test_a_signal_in_an_evaluation_ends_it_and_changes_nothing(
-    write_recipe: WriteRecipe,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    end_signal: signal.Signals,
-) -> None:
-    """The step before the evaluation is saved; it and the evaluation are repeated."""
-    name = write_recipe(training={"eval_steps": 4})
-    (uninterrupted,) = command.train(name, tmp_path / "uninterrupted")
+def train_until_evaluation(name: str, folder: Path, end_signal: signal.Signals) -> None:
+    """Train in a process that gets a signal in its first evaluation."""
     evaluate = monitor.TrainingMonitor.on_prediction_step
 
     def evaluate_after_signal(
@@ -206,10 +198,24 @@ def test_a_signal_in_an_evaluation_ends_it_and_changes_nothing(
     def train() -> None:
         patch = pytest.MonkeyPatch()
         patch.setattr(monitor.TrainingMonitor, "on_prediction_step", evaluate_after_signal)
-        command.train(name, tmp_path / "stopped")
+        command.train(name, folder)
 
     assert in_a_process(train) == 128 + end_signal
-    assert "stopped at the evaluation after step 4; the same command" in capfd.readouterr().err
+
+
+@END_SIGNALS
+def test_a_signal_in_an_evaluation_ends_it_and_changes_nothing(
+    write_recipe: WriteRecipe,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    end_signal: signal.Signals,
+) -> None:
+    """The step before the evaluation is saved; it and the evaluation are repeated."""
+    name = write_recipe(training={"eval_steps": 4})
+    (uninterrupted,) = command.train(name, tmp_path / "uninterrupted")
+    train_until_evaluation(name, tmp_path / "stopped", end_signal)
+    line = "stopped at the evaluation after step 4; the same command continues at the checkpoint of"
+    assert f"{line} step 3" in capfd.readouterr().err
     assert checkpoint_in(tmp_path / "stopped").name == "checkpoint-3"
     (resumed,) = command.train(name, tmp_path / "stopped")
     assert have_same_weights(uninterrupted.folder, resumed.folder)
@@ -218,11 +224,56 @@ def test_a_signal_in_an_evaluation_ends_it_and_changes_nothing(
     assert len(losses) == 2, "after step 4 and at the end"
 
 
-def test_a_training_that_is_killed_in_its_last_evaluation_repeats_one_step(
+@pytest.mark.parametrize("max_steps", [4, 5], ids=["within a pass", "at the end of a pass"])
+def test_a_signal_in_the_last_evaluation_repeats_no_step(
+    write_recipe: WriteRecipe, tmp_path: Path, capfd: pytest.CaptureFixture[str], max_steps: int
+) -> None:
+    """36 examples are 5 steps a pass; the last step is saved before it is evaluated."""
+    name = write_recipe(
+        training={
+            "max_steps": max_steps,
+            "eval_steps": max_steps,
+            "lr_scheduler_type": "constant",  # a further step would change the weights
+        }
+    )
+    (uninterrupted,) = command.train(name, tmp_path / "uninterrupted")
+    train_until_evaluation(name, tmp_path / "stopped", signal.SIGTERM)
+    line = f"stopped at the evaluation after step {max_steps}; the same command continues at the"
+    assert f"{line} checkpoint of step {max_steps}" in capfd.readouterr().err
+    assert checkpoint_in(tmp_path / "stopped").name == f"checkpoint-{max_steps}"
+    (resumed,) = command.train(name, tmp_path / "stopped")
+    assert f"working on step {max_steps + 1}" not in capfd.readouterr().err
+    assert have_same_weights(uninterrupted.folder, resumed.folder)
+    losses = evaluation_losses(resumed.record)
+    assert losses == evaluation_losses(uninterrupted.record)
+    assert len(losses) == 1
+
+
+def test_a_training_that_is_killed_after_its_last_checkpoint_takes_no_further_step(
     write_recipe: WriteRecipe, tmp_path: Path
 ) -> None:
-    """There is a checkpoint even if the last step is none of those that are evaluated anyway."""
-    name = write_recipe(training={"eval_steps": 100, "max_steps": 5})
+    """The Trainer would take one more if the last step did not end a pass."""
+    name = write_recipe(training={"max_steps": 6, "lr_scheduler_type": "constant"})
+    (uninterrupted,) = command.train(name, tmp_path / "uninterrupted")
+
+    def train() -> None:
+        patch = pytest.MonkeyPatch()
+        patch.setattr(command, "version", kill_this_process)
+        command.train(name, tmp_path / "killed")
+
+    assert in_a_process(train) == -signal.SIGKILL
+    (resumed,) = command.train(name, tmp_path / "killed")
+    assert have_same_weights(uninterrupted.folder, resumed.folder)
+    assert evaluation_losses(resumed.record) == evaluation_losses(uninterrupted.record)
+    assert len(evaluation_losses(resumed.record)) == 3
+
+
+def test_a_training_that_keeps_the_best_weights_saves_the_step_before_its_last_evaluation(
+    write_recipe: WriteRecipe, tmp_path: Path
+) -> None:
+    """The Trainer chooses after it; there is a checkpoint even if no step before was evaluated."""
+    best = {"load_best_model_at_end": True, "save_steps": 5}
+    name = write_recipe(training={"eval_steps": 5, "max_steps": 5, **best})
 
     def train() -> None:
         patch = pytest.MonkeyPatch()

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,9 +26,11 @@ from support.tiny_training import (
     evaluation_losses,
     train_command,
 )
+from typer.testing import CliRunner
 
+from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import LmEvalExtError, OptionError
-from lm_eval_ext.training import command, muon, progress, text
+from lm_eval_ext.training import command, monitor, muon, progress, text
 from lm_eval_ext.training.recipe import Material, plan_models
 
 
@@ -126,6 +129,64 @@ def test_a_line_says_that_another_optimizer_is_used(
     record = json.loads((out / "tiny" / "training.json").read_text())
     assert record["start"] == str(new_model.folder)
     assert record["recipe"]["training"]["optim"] == "adamw_torch_fused"
+
+
+def test_a_trial_evaluates_the_first_examples_of_the_development_set(
+    write_recipe: WriteRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as --dev-limit says; the record has it, so that nothing else continues the trial."""
+    evaluated: list[int] = []
+    evaluate: Any = monitor.TrainingMonitor.on_prediction_step
+
+    def count_examples(watch: Any, *arguments: Any, eval_dataloader: Any, **options: Any) -> None:
+        evaluated.append(len(eval_dataloader.dataset))
+        evaluate(watch, *arguments, eval_dataloader=eval_dataloader, **options)
+
+    monkeypatch.setattr(monitor.TrainingMonitor, "on_prediction_step", count_examples)
+    recipe_file = write_recipe(training={"max_steps": 1, "eval_steps": 1})
+    command.train(recipe_file, tmp_path / "whole")
+    result = train_command(recipe_file, "-o", str(tmp_path / "trial"), "--dev-limit", "3")
+    assert result.exit_code == 0, result.output
+    assert evaluated == [8, 3]
+    record = json.loads((tmp_path / "trial" / "tiny" / "training.json").read_text())
+    assert record["key"]["recipe"]["training"]["dev_limit"] == 3
+    with pytest.raises(OptionError, match='another training lies here, with "dev_limit": 3'):
+        command.train(recipe_file, tmp_path / "trial")
+
+
+def test_records_that_were_written_without_a_limit_still_count(write_recipe: WriteRecipe) -> None:
+    """The key of a training of the whole development set has no limit."""
+    (recipe,) = plan_models(write_recipe()).values()
+    recipe_keys = command.training_key(recipe)["recipe"]
+    assert isinstance(recipe_keys, dict)
+    assert "dev_limit" not in recipe_keys["training"]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "trial_task"),
+    [
+        pytest.param("cogs_mini", "cogs_mini_id", id="a group"),
+        pytest.param("cogs_mini_gen,cogs_mini_id", "cogs_mini_gen", id="tasks"),
+    ],
+)
+def test_the_commands_for_the_evaluation_can_be_pasted(
+    tasks: str, trial_task: str, write_recipe: WriteRecipe, tmp_path: Path
+) -> None:
+    """The first one is short: a few documents of a task like what was trained on."""
+    recipe_file = write_recipe(tasks=tasks, training={"max_steps": 1})
+    result = train_command(recipe_file, "-o", str(tmp_path / "my models"))
+    assert result.exit_code == 0, result.output
+    *_, trial_line, evaluation_line = result.stdout.splitlines()
+    trial = shlex.split(trial_line.removeprefix("try 4 documents with: "))
+    evaluation = shlex.split(evaluation_line.removeprefix("evaluate with: "))
+    models = str(tmp_path / "my models" / "models")
+    assert trial[:6] == ["lm-eval-ext", "run", "--models", models, "--tasks", trial_task]
+    assert trial[6:] == ["--limit", "4", "--output", "trial_results"]
+    assert evaluation[4:] == ["--tasks", tasks, "--output", "results"]
+    for words in (trial, evaluation):
+        planned = CliRunner().invoke(app, [*words[1:], "--dry-run"])
+        assert planned.exit_code == 0, planned.output
+        assert "1 model to evaluate" in planned.output
 
 
 def losses_and_gradients(
