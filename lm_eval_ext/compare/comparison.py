@@ -400,8 +400,8 @@ class _Comparison:
             return "no test: the results file has another value than the mean of its samples"
         if question.measure.statistic == "bootstrap":
             return "no test: the paper draws documents, with replacement"
-        if reference.clusters < LEAST_CLUSTERS:
-            clusters = counted(reference.clusters, cluster_word)
+        if reference.used_clusters < LEAST_CLUSTERS:
+            clusters = counted(reference.used_clusters, cluster_word)
             note = f"no interval from {clusters}, fewer than {LEAST_CLUSTERS}"
             return f"{note}; p is never below 0.05" if tested else note
         note = f"no mark: no chance level of {question.measure.title} is known"

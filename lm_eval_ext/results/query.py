@@ -315,9 +315,9 @@ def reason_for(run: Run, measure: Measure, estimate: Estimate) -> str:
         reason = measure.undefined if estimate.documents else "no document has a value"
         return f"{NONE}, since {reason}{remedy}"
     unit = card.cluster.unit_at(estimate.level)
-    if estimate.clusters >= LEAST_CLUSTERS:
+    if estimate.used_clusters >= LEAST_CLUSTERS:
         return f"no interval, since it hangs on one {unit}"
-    clusters = counted(estimate.clusters, unit)
+    clusters = counted(estimate.used_clusters, unit)
     return f"no interval from {clusters}, fewer than {LEAST_CLUSTERS}{remedy}"
 
 

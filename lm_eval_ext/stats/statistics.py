@@ -53,12 +53,13 @@ class Estimate:
         value: The value.
         stderr: The standard error, clustered.
         documents: The number of documents.
-        clusters: The number of clusters that the value stands on: those of the documents, without
-            those that relative performance leaves out.
+        clusters: The number of clusters that the documents come from.
         level: The level of these clusters; 0 is the coarsest.
         low: The lower end of the 95 % interval.
         high: The upper end.
         method: How the interval was made.
+        unused_clusters: How many clusters relative performance leaves out; the interval does not
+            count them.
     """
 
     value: float | None
@@ -69,6 +70,12 @@ class Estimate:
     low: float | None = None
     high: float | None = None
     method: str | None = None
+    unused_clusters: int = 0
+
+    @property
+    def used_clusters(self) -> int:
+        """The number of clusters that the value stands on."""
+        return self.clusters - self.unused_clusters
 
 
 @dataclass
@@ -184,7 +191,7 @@ def estimate(rows: "DataFrame", question: Question) -> Estimate:
         counting = counting_clusters(sums, measure)
         clustered = jackknife(sums, statistic, cluster_sizes(rows), counting)
         if clustered is not None:
-            counts = replace(counts, clusters=clustered.clusters)
+            counts = replace(counts, unused_clusters=counts.clusters - clustered.clusters)
     else:
         scores = document_values(rows, measure)
         value = math.fsum(scores[measure.name]) / len(scores)

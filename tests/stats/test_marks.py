@@ -238,7 +238,7 @@ def relative_rows(answered: int, *, interpretations: int = 16) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("answered", "clusters", "has_interval"),
+    ("answered", "used_clusters", "has_interval"),
     [
         pytest.param(2, 2, False, id="two interpretations"),
         pytest.param(4, 4, False, id="16 of 192 right base answers"),
@@ -247,13 +247,14 @@ def relative_rows(answered: int, *, interpretations: int = 16) -> pd.DataFrame:
     ],
 )
 def test_what_relative_performance_leaves_out_does_not_narrow_its_interval(
-    answered: int, clusters: int, *, has_interval: bool
+    answered: int, used_clusters: int, *, has_interval: bool
 ) -> None:
     """100 % from a few interpretations is not 16 of 16."""
     question = cards()["magnifico"].question_of("relative_performance")
     shown = estimate(relative_rows(answered), question)
     assert shown.value == 100
-    assert shown.clusters == clusters
+    assert shown.clusters == 16
+    assert shown.used_clusters == used_clusters
     assert (shown.low is not None) == has_interval
 
 
