@@ -87,7 +87,7 @@ class FormalGrammar(CandidateGrammar):
         elif eligible:
             steps.append(_last_of_highest_rank(eligible).step)
         else:
-            steps.append(Step("no answer", self.fallback(stretch)))
+            steps.append(Step("no complete expression, so the text", self.fallback(stretch)))
         return steps
 
     def fallback(self, text: str) -> str:

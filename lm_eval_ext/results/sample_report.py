@@ -412,7 +412,7 @@ def _answer_text(
 ) -> Iterator[str]:
     inspected = answer.answer
     yield from _field("model", answer.model, query, width)
-    if inspected.response and inspected.response != inspected.answer:
+    if inspected.response.strip() not in ("", inspected.answer.strip()):
         yield from _field("response", inspected.response, query, width)
     shown_answer = inspected.answer
     is_long = "\n" in shown_answer or len(shown_answer) > width
