@@ -5,28 +5,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class _RepeatFilter(logging.Filter):
-    """Drops messages that were logged before, while :func:`no_repeated_messages` is in use.
+class _HoldingFilter(logging.Filter):
+    """Holds records back while :func:`held_messages` is in use.
 
     Attributes:
-        messages: Those that were logged; None while repeated ones are allowed.
+        held: The first record of each message; None while records are logged at once.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.messages: set[str] | None = None
+        self.held: dict[str, logging.LogRecord] | None = None
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a record is to be logged."""
-        if self.messages is None:
+        """Return whether a record is to be logged now."""
+        if self.held is None:
             return True
-        message = record.getMessage()
-        is_new = message not in self.messages
-        self.messages.add(message)
-        return is_new
+        self.held.setdefault(record.getMessage(), record)
+        return False
 
 
-_repeat_filter = _RepeatFilter()
+_holding_filter = _HoldingFilter()
 
 
 def get_logger(name: str) -> logging.Logger:
@@ -36,16 +34,23 @@ def get_logger(name: str) -> logging.Logger:
         name: The calling module's ``__name__``.
     """
     logger = logging.getLogger(f"lm_eval.{name}")
-    logger.addFilter(_repeat_filter)
+    logger.addFilter(_holding_filter)
     return logger
 
 
 @contextmanager
-def no_repeated_messages() -> Iterator[None]:
-    """Log each message of this package once while the block runs, however often it comes."""
-    before = _repeat_filter.messages
-    _repeat_filter.messages = set()
+def held_messages() -> Iterator[dict[str, logging.LogRecord]]:
+    """Hold this package's messages while the block runs, then log each of them once.
+
+    Yields:
+        The messages so far. What the block removes from them is not logged.
+    """
+    before = _holding_filter.held
+    held: dict[str, logging.LogRecord] = {}
+    _holding_filter.held = held
     try:
-        yield
+        yield held
     finally:
-        _repeat_filter.messages = before
+        _holding_filter.held = before
+        for record in held.values():
+            logging.getLogger(record.name).handle(record)

@@ -40,7 +40,7 @@ def main() -> None:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Say after Ctrl-C or SIGTERM that nothing is lost; the exit status is 130, or 143.
+    """Say after Ctrl-C or SIGTERM how to go on; the exit status is 130, or 143.
 
     Shells have these statuses. A scheduler sends SIGTERM when the time of a job is up.
     """
@@ -52,7 +52,7 @@ def resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        typer.echo("interrupted; the same command continues where this one ended", err=True)
+        typer.echo("interrupted; the same command continues with what is stored", err=True)
         signal_number = signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT
         raise typer.Exit(128 + signal_number) from None
     finally:

@@ -48,6 +48,12 @@ _WARNINGS = (
 """What this package says in a log about the model and the answers, which a user should see. What it
 says of data is the same for each model, and most of it was said when tasks were checked."""
 
+_REQUEST_TYPE = re.compile(r"Loading '(\w+)' responses from cache")
+_STORED_ANSWERS = re.compile(r"Cached requests: (\d+), Requests remaining: (\d+)")
+"""What lm-eval says of its cache of responses, once for each type of requests."""
+
+_STOPPING = f"stopping: the model ends its present step, which may take {child.GRACE_S} seconds"
+
 
 class GrowingLog:
     """Reads the lines of a log while it grows, progress bars included.
@@ -78,21 +84,62 @@ class GrowingLog:
         return [line.decode("utf-8", errors="replace") for line in lines]
 
 
+class LogMessages:
+    """Finds what a user should see in the lines of a log, each message once.
+
+    These are this package's warnings about the model or its answers, and how many answers of an
+    interrupted evaluation are stored.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._request_type = ""
+
+    def new_messages(self, lines: Sequence[str]) -> list[str]:
+        """Return the messages of further lines that have not been returned before."""
+        messages = []
+        for line in lines:
+            message = self._message(line)
+            if message and message not in self._known:
+                self._known.add(message)
+                messages.append(message)
+        return messages
+
+    def _message(self, line: str) -> str:
+        """Return the message of a line; "" if it has none."""
+        for pattern in _WARNINGS:
+            warning = pattern.search(line)
+            if warning:
+                return warning[1]
+        request_type = _REQUEST_TYPE.search(line)
+        if request_type:
+            self._request_type = request_type[1]
+        counts = _STORED_ANSWERS.search(line)
+        if counts is None:
+            return ""
+        stored = int(counts[1])
+        if not stored:
+            return ""
+        requests = stored + int(counts[2])
+        return f"{stored:,} of {requests:,} answers are stored ({self._request_type} requests)"
+
+
 def evaluate(
     words: Sequence[str],
     log: Path,
     launcher: str,
     on_progress: Callable[[str], None],
-    on_warning: Callable[[str], None],
+    on_message: Callable[[str], None],
 ) -> int:
     """Run lm-eval in its own process and wait for it.
 
     Args:
         words: The arguments of :mod:`.child`.
-        log: A file for its output.
+        log: A file for its output; what an earlier evaluation wrote there is kept beside it.
         launcher: A command to start it with, such as ``accelerate launch``; "" for none.
         on_progress: Called with the last line of the log, twice a second.
-        on_warning: Called with each warning of this package about the model or its answers, once.
+        on_message: Called with each line for the user: warnings of this package about the model or
+            its answers, how many answers are stored, and that the process is being ended.
 
     Returns:
         The exit status.
@@ -102,6 +149,8 @@ def evaluate(
         KeyboardInterrupt: The user interrupted it; the process has ended by then.
     """
     command = shlex.split(launcher) or [sys.executable]
+    if log.exists():
+        log.replace(previous_log(log))
     with log.open("wb") as output:
         try:
             process = subprocess.Popen(
@@ -114,26 +163,29 @@ def evaluate(
         except OSError as error:
             raise OptionError(f"launcher {command[0]!r}: {error.strerror}") from None
         growing_log = GrowingLog(log)
-        warnings: set[str] = set()
+        log_messages = LogMessages()
+
+        def report_messages() -> None:
+            for message in log_messages.new_messages(growing_log.new_lines()):
+                on_message(message)
+
         try:
             while True:
                 with suppress(subprocess.TimeoutExpired):
                     return process.wait(_POLL_S)
-                _report_warnings(growing_log, warnings, on_warning)
+                report_messages()
                 on_progress(one_line(growing_log.last_line, limit=100))
+        except KeyboardInterrupt:
+            on_message(_STOPPING)
+            raise
         finally:
             _end(process)
-            _report_warnings(growing_log, warnings, on_warning)
+            report_messages()
 
 
-def _report_warnings(log: GrowingLog, known: set[str], on_warning: Callable[[str], None]) -> None:
-    """Report the warnings that are new in a log, and add them to the known ones."""
-    for line in log.new_lines():
-        for pattern in _WARNINGS:
-            match = pattern.search(line)
-            if match and match[1] not in known:
-                known.add(match[1])
-                on_warning(match[1])
+def previous_log(log: Path) -> Path:
+    """Return the file that keeps what an evaluation wrote when the next one begins."""
+    return log.with_name(f"{log.name}.1")
 
 
 def _environment() -> dict[str, str]:

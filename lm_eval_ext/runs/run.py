@@ -2,13 +2,14 @@
 
 import errno
 import functools
+import glob
 import json
 import re
 import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +23,7 @@ from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, writing
 from lm_eval_ext.harness.lm_eval_types import Metadata
 from lm_eval_ext.harness.model_path import check_model_path
 from lm_eval_ext.harness.signature import digest
-from lm_eval_ext.log import get_logger, no_repeated_messages
+from lm_eval_ext.log import get_logger, held_messages
 from lm_eval_ext.models.recorded_files import find_files
 from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.results.files import (
@@ -291,11 +292,17 @@ class Job:
         started = time.monotonic()
         log = self._log(names)
         _merge_caches(self.folder / CACHE, self._cache_stem(log.stem), self.weights_digest)
+        before = self._count_stored_answers(log.stem)
         part_folder = self.folder / f".part-{log.stem}"
         shutil.rmtree(part_folder, ignore_errors=True)  # of a run that was killed
 
         try:
             failure = self._evaluate_into(part_folder, names, log, reporter.labelled(label))
+        except KeyboardInterrupt:
+            # The interruption must end the command even if a cache cannot be read.
+            with suppress(sqlite3.Error):
+                reporter.line(f"{label}: {self._describe_stored_answers(log.stem, before)}")
+            raise
         finally:
             shutil.rmtree(part_folder, ignore_errors=True)
         seconds = f"{time.monotonic() - started:.0f} s"
@@ -349,6 +356,26 @@ class Job:
         """Return the file for the output of an evaluation of these tasks."""
         return self.folder / CACHE / f"{_file_stem('+'.join(names))}.log"
 
+    def _count_stored_answers(self, stem: str) -> int:
+        """Count the responses in a cache."""
+        cache_stem = glob.escape(self._cache_stem(stem))
+        answers = 0
+        for cache in (self.folder / CACHE).glob(f"{cache_stem}_rank*.db"):
+            answers += _count_rows(cache)
+        return answers
+
+    def _describe_stored_answers(self, stem: str, before: int) -> str:
+        """Return what an interrupted evaluation has stored.
+
+        Args:
+            stem: The name of its cache.
+            before: The number of responses there when it began.
+        """
+        stored = self._count_stored_answers(stem)
+        if not stored:
+            return "0 answers are stored; the next run starts from the beginning"
+        return f"{stored:,} answers are stored, {stored - before:,} of them since this start"
+
     def _cache_stem(self, stem: str) -> str:
         """Return the name of a cache of responses, which other weights must not get."""
         return f"{stem}@{self.weights_digest}" if self.weights_digest else stem
@@ -357,6 +384,16 @@ class Job:
 def _file_stem(text: str) -> str:
     """Return a name for files about tasks."""
     return text if _FILE_NAME.fullmatch(text) else digest(text)
+
+
+def _count_rows(cache: Path) -> int:
+    """Count the responses in a file of a cache; one that lm-eval has not yet filled has none."""
+    with closing(sqlite3.connect(cache)) as connection:
+        has_table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'unnamed'")
+        if has_table.fetchone() is None:
+            return 0
+        (rows,) = connection.execute("SELECT COUNT(*) FROM unnamed").fetchone()
+    return int(rows)
 
 
 def _merge_caches(folder: Path, stem: str, weights_digest: str) -> None:
@@ -460,11 +497,15 @@ def prepare(work: Work) -> list[Job]:
     def select_tasks(include_path: str) -> Selection:
         return select(work.tasks, include_path)
 
-    # Every model's tasks are loaded, and what is left out of their data is mostly the same.
-    with no_repeated_messages():
-        return [
+    # Every model's tasks are loaded, and what is left out of their data is mostly the same. It
+    # matters to nobody who has all results.
+    with held_messages() as messages:
+        jobs = [
             _prepare_job(model_file, metadata, select_tasks, work) for model_file in model_files
         ]
+        if not any(job.missing() for job in jobs):
+            messages.clear()
+    return jobs
 
 
 def _check_limit(limit: float | None) -> None:

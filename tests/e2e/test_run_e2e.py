@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -89,8 +90,10 @@ def check_interrupted(
     os.killpg(process.pid, number)  # as Ctrl-C reaches all of a terminal's processes
     _, message = process.communicate(timeout=LONG_S)
     assert process.returncode == status
-    *_, last_line = message.strip().splitlines()
-    assert last_line.startswith("interrupted; the same command continues")
+    *_, stored, last_line = message.strip().splitlines()
+    assert re.search(r"[1-9]\d* answers are stored, \d+ of them since this start", stored)
+    assert "stopping: the model ends its present step" in message
+    assert last_line == "interrupted; the same command continues with what is stored"
     assert "Traceback" not in message
     assert not unfinished_folders(output)
     assert not list(output.rglob("results_*"))

@@ -167,6 +167,13 @@ def warnings_of(output: str, folder: Path) -> list[str]:
     return warnings
 
 
+CACHE_LINES = (
+    "07:10:43 INFO     [api.model:305] Loading 'generate_until' responses from cache 'a.db'\n"
+    "Checking cached requests: 100%|##########| 2/2\r\n"
+    "07:10:43 INFO     [api.model:329] Cached requests: {stored}, Requests remaining: {remaining}\n"
+)
+"""What lm-eval says of its cache of responses."""
+
 BAR = "Running generate_until requests:  50%|#####     | 1/2 [00:01<00:01]"
 
 
@@ -209,9 +216,17 @@ BAR = "Running generate_until requests:  50%|#####     | 1/2 [00:01<00:01]"
             [],
             id="information",
         ),
+        pytest.param(
+            CACHE_LINES.format(stored=1288, remaining=48),
+            ["1,288 of 1,336 answers are stored (generate_until requests)"],
+            id="of the cache, with answers",
+        ),
+        pytest.param(
+            CACHE_LINES.format(stored=0, remaining=48), [], id="of the cache, without answers"
+        ),
     ],
 )
-def test_warnings_about_the_model_are_reported_once(
+def test_what_a_user_should_see_of_a_log_is_reported_once(
     output: str, warnings: list[str], tmp_path: Path
 ) -> None:
     assert warnings_of(output, tmp_path) == warnings
@@ -227,3 +242,32 @@ def test_a_growing_log_is_read_line_by_line_wherever_it_was_cut(tmp_path: Path) 
             file.write(part)
         lines += growing_log.new_lines()
     assert lines == ["first", "second", "third: ä"]
+
+
+def test_what_the_previous_evaluation_wrote_is_kept(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    script = tmp_path / "evaluation.sh"
+    for number in (1, 2, 3):
+        script.write_text(f"echo start {number}\n")
+        process.evaluate([], log, f"sh {script}", ignore, ignore)
+    assert log.read_text() == "start 3\n"
+    assert process.previous_log(log).read_text() == "start 2\n"
+
+
+def test_an_interruption_says_at_once_that_the_evaluation_is_being_stopped(tmp_path: Path) -> None:
+    script = tmp_path / "evaluation.sh"
+    script.write_text("read line; echo has ended\n")  # until stdin is closed
+    log = tmp_path / "log"
+    printed_before_the_end: dict[str, str] = {}
+
+    def interrupt(_text: str) -> None:
+        raise KeyboardInterrupt
+
+    def keep_message(text: str) -> None:
+        printed_before_the_end[text] = log.read_text()
+
+    with pytest.raises(KeyboardInterrupt):
+        process.evaluate([], log, f"sh {script}", interrupt, keep_message)
+    message = "stopping: the model ends its present step, which may take 10 seconds"
+    assert printed_before_the_end == {message: ""}
+    assert log.read_text() == "has ended\n"

@@ -4,7 +4,9 @@ import errno
 import json
 import re
 import shutil
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -121,6 +123,21 @@ def test_what_is_left_out_of_a_task_is_said_once_for_all_models(
         messages = [message for message in caplog.messages if "left out" in message]
         assert len(messages) == 1, command
         assert messages[0].startswith("conceptual_mini: samples that are left out"), command
+
+
+def test_what_is_left_out_of_a_task_is_not_said_if_there_is_nothing_to_do(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    work = run.Work([write_model_file(tmp_path, GOOD)], "conceptual_mini", tmp_path / "out")
+    (job,) = run.prepare(work)
+    job.folder.mkdir(parents=True)
+    results: dict[str, object] = {"results": {"conceptual_mini": {}}, "configs": {}}
+    results[KEYS] = job.digest_by_task
+    (job.folder / "results_1.json").write_text(json.dumps(results))
+    caplog.clear()
+    (job,) = run.prepare(work)
+    assert job.missing() == []
+    assert "left out" not in caplog.text
 
 
 STOCK_TASK = """\
@@ -418,6 +435,40 @@ def test_a_rank_without_results_gets_no_facts() -> None:
         return None
 
     assert add_run_facts(evaluate, {})(lm=None) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "added", "message"),
+    [
+        pytest.param(0, 0, "0 answers are stored; the next run starts from the", id="none"),
+        pytest.param(1200, 34, "1,234 answers are stored, 34 of them since this start", id="some"),
+    ],
+)
+def test_an_interrupted_evaluation_says_how_many_answers_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int, added: int, message: str
+) -> None:
+    cache = tmp_path / "out" / "m" / "cache" / "lieder_mini_rank0.db"
+    cache.parent.mkdir(parents=True)
+
+    def store(first: int, answers: int) -> None:
+        with closing(sqlite3.connect(cache)) as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS unnamed (key TEXT, value BLOB)")
+            rows = [(str(key), b"") for key in range(first, first + answers)]
+            connection.executemany("INSERT INTO unnamed VALUES (?, ?)", rows)
+            connection.commit()
+
+    def evaluate(*_: object) -> int:
+        store(before, added)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "evaluate", evaluate)
+    if before:
+        store(0, before)
+    work = run.Work([write_model_file(tmp_path, "model: dummy\n")], "lieder_mini", tmp_path / "out")
+    lines: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        run.run(work, run.Reporter(lines.append, ignore))
+    assert lines[-1].startswith(f"[1/1] m: {message}")
 
 
 UNSAVED = "WARNING Could not save sample results"
