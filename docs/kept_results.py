@@ -39,7 +39,10 @@ FILE_KEYS = (
 The digest of the weights is left out: it has the times of files, which differ on each machine,
 although the weights are those of the same packages."""
 
-SETTINGS = ("model", "batch_size", "limit", "gen_kwargs", "model_num_parameters", "model_dtype")
+SETTINGS = (
+    "model", "batch_size", "limit", "gen_kwargs", "model_num_parameters", "model_dtype",
+    "fewshot_seed",
+)  # fmt: skip
 """What a kept file has of the settings."""
 
 CONFIG_KEYS = ("task", "metric_list", "output_type", "num_fewshot", "repeats")

@@ -548,7 +548,8 @@ def task_settings(task: str) -> TaskSettings:
     if card is None:
         raise KeyError(task)
     content = _task_file(card.name)
-    keys = {**content, **content["tasks"][task]}
+    # A file of a single task has its keys at the top.
+    keys = {**content, **content.get("tasks", {}).get(task, {})}
     metrics = []
     for metric in keys.get("metric_list", card.metrics):
         metrics.append(metric["metric"] if isinstance(metric, dict) else metric)

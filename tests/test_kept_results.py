@@ -62,6 +62,17 @@ def test_kept_results_have_no_prompts_code_or_facts_of_the_machine(content: dict
         assert not {"doc_to_text", "description", "fewshot_config", "custom_dataset"} & set(config)
 
 
+def test_kept_results_have_the_seed_that_new_results_are_compared_by(
+    content: dict[str, Any],
+) -> None:
+    """Without it, a task with demonstrations would have other settings than any new run."""
+    content["config"]["fewshot_seed"] = 1234
+    assert kept_results.kept(content, MODEL_NAME)["config"]["fewshot_seed"] == 1234
+    for file in KEPT_RESULTS.rglob("results_*.json"):
+        settings = json.loads(file.read_text(encoding="utf-8"))["config"]
+        assert settings["fewshot_seed"] == 1234, file.name
+
+
 def test_the_models_of_the_page_are_those_of_the_kept_results() -> None:
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     models = set(lm_eval_ext.load_results([str(KEPT_RESULTS)]).to_dataframe()["model"])

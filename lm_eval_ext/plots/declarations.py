@@ -65,13 +65,15 @@ _FIGURES = TypeAdapter(tuple[Declared, ...])
 
 @cache
 def declared() -> Mapping[str, Declared]:
-    """Return all figures by name.
+    """Return all figures by name; a benchmark without a file of figures has none.
 
     Raises:
         DataError: A declaration is malformed; file and key are named.
     """
     figures: dict[str, Declared] = {}
     for benchmark in BENCHMARKS.values():
+        if not benchmark.figures_file.exists():
+            continue
         for figure in read_yaml(benchmark.figures_file, _FIGURES):
             figures[figure.name] = figure
     return figures

@@ -86,7 +86,17 @@ class Figure(Plot):
         if own_values["low"].notna().any():
             some_have_none = own_values["low"].isna().any()
             exception = ", where there are enough" if some_have_none else ""
-            sentences.append(f"Bars: 95 % intervals, clustered by {card.cluster.unit}{exception}.")
+            if self.measure.statistic == "bootstrap":
+                # These bars are the paper's, about half as wide as clustered intervals.
+                sentences.append(
+                    f"Bars: the middle 95 % of the paper's draws of documents{exception}. They do "
+                    f"not take {card.cluster.unit}s into account: what is certain of a value is "
+                    "less."
+                )
+            else:
+                sentences.append(
+                    f"Bars: 95 % intervals, clustered by {card.cluster.unit}{exception}."
+                )
         if self.values["published"].any():
             sentences.append("Hollow marks: published values.")
         if chance is not None:

@@ -64,8 +64,8 @@ _MAX_HEADING = 24
 _MIN_HEADING = 10
 """Characters of a line of a heading in a narrow table."""
 
-_PROGRAM = "lm-eval-ext "
-"""How a note begins that is a command."""
+_COMMAND = re.compile(r"(\w+: )?lm-eval-ext ")
+"""How a note begins that is a command, if need be behind a word that says what it shows."""
 
 _GAP = "  "
 """What stands between columns."""
@@ -146,13 +146,14 @@ def note_section(lines: Iterable[str]) -> Section:
 def text(sections: Iterable[Section], width: int = 0) -> str:
     """Return sections for a terminal, of this width or of the terminal's.
 
-    A note that is a command stays on one line, so that it can be copied.
+    A note that is a command, or a word and a command, stays on one line, so that it can be
+    copied.
     """
     width = width or max(WIDTH, get_terminal_size((WIDTH, 0)).columns)
     lines: list[str] = []
     for heading, columns, rows in sections:
         for line in heading.splitlines():
-            if line.startswith(_PROGRAM):
+            if _COMMAND.match(line):
                 lines.append(line)
             else:
                 lines += wrap(line, width, break_long_words=False, break_on_hyphens=False)

@@ -157,6 +157,20 @@ def test_a_figure_of_the_paper_has_the_papers_values() -> None:
     assert checked
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        pytest.param("conceptual-2", "the paper's draws of documents", id="the paper's bootstrap"),
+        pytest.param("conceptual-labels", "95 % intervals, clustered by concept", id="clusters"),
+    ],
+)
+def test_a_caption_says_what_its_bars_are(models: list[Model], name: str, words: str) -> None:
+    """Draws of documents are half as wide as clustered intervals, and no measure of certainty."""
+    caption = figure_of(name, models).caption
+    assert words in caption
+    assert ("95 % intervals" in caption) == ("95 % intervals" in words)
+
+
 def test_names_and_numbers_are_data(models: list[Model]) -> None:
     """Dots and brackets in a model's name would be paths in names of fields."""
     figure = figure_of("lieder-requirements", models)

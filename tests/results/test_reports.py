@@ -14,7 +14,7 @@ from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.harness.names import NOT_SCORABLE, VERDICT
 from lm_eval_ext.leaderboard.site import _arguments_text
-from lm_eval_ext.results.grid import markdown
+from lm_eval_ext.results.grid import markdown, note_section, text
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.overview import overview
 from lm_eval_ext.results.show import grouped_by_model
@@ -296,3 +296,12 @@ def test_a_long_comparison_breaks_before_its_sign(name: str, lines: str) -> None
 )  # fmt: skip
 def test_arguments_on_the_page_have_no_folders(arguments: object, shown: str) -> None:
     assert _arguments_text(arguments) == shown
+
+
+@pytest.mark.parametrize("label", ["", "samples: "])
+def test_a_command_of_any_length_can_be_copied(label: str) -> None:
+    command = (
+        f"{label}lm-eval-ext samples a_long_folder_of_results --task magnifico_own_desc --by x"
+    )
+    note = f"{command} --wrong"
+    assert text([note_section([note])], width=80).splitlines() == [note]
