@@ -3,24 +3,21 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+
+_held: ContextVar[dict[str, logging.LogRecord] | None] = ContextVar("_held", default=None)
+"""The first record of each message that this thread holds back; None while it logs at once."""
 
 
 class _HoldingFilter(logging.Filter):
-    """Holds records back while :func:`held_messages` is in use.
-
-    Attributes:
-        held: The first record of each message; None while records are logged at once.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.held: dict[str, logging.LogRecord] | None = None
+    """Holds records back while :func:`held_messages` is in use."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is to be logged now."""
-        if self.held is None:
+        held = _held.get()
+        if held is None:
             return True
-        self.held.setdefault(record.getMessage(), record)
+        held.setdefault(record.getMessage(), record)
         return False
 
 
@@ -45,12 +42,11 @@ def held_messages() -> Iterator[dict[str, logging.LogRecord]]:
     Yields:
         The messages so far. What the block removes from them is not logged.
     """
-    before = _holding_filter.held
     held: dict[str, logging.LogRecord] = {}
-    _holding_filter.held = held
+    token = _held.set(held)
     try:
         yield held
     finally:
-        _holding_filter.held = before
+        _held.reset(token)
         for record in held.values():
             logging.getLogger(record.name).handle(record)

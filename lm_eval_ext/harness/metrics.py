@@ -168,7 +168,7 @@ class Metrics:
 def _interval_note(result: Estimate) -> dict[str, object]:
     note = {}
     for key, value in vars(result).items():
-        is_first_level = key == "level" and not value
-        if key not in ("value", "stderr") and value is not None and not is_first_level:
+        is_usual = key in ("level", "unused_clusters") and not value
+        if key not in ("value", "stderr") and value is not None and not is_usual:
             note[key] = value
     return note

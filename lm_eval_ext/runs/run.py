@@ -21,10 +21,8 @@ from pydantic import TypeAdapter
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, writing
 from lm_eval_ext.harness.lm_eval_types import Metadata
-from lm_eval_ext.harness.model_path import check_model_path
 from lm_eval_ext.harness.signature import digest
 from lm_eval_ext.log import get_logger, held_messages
-from lm_eval_ext.models.recorded_files import find_files
 from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.results.files import (
     KEYS,
@@ -42,10 +40,10 @@ from lm_eval_ext.runs.model_files import (
     lm_eval_config,
     read_model_files,
 )
+from lm_eval_ext.runs.options import RECORDED, check_limit, check_model_file_path, parse_metadata
 from lm_eval_ext.runs.process import evaluate, reason
 from lm_eval_ext.runs.tasks import Selection, TaskIdentity, select
 from lm_eval_ext.runs.weights import newer_format, weights_digest
-from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
 
@@ -62,9 +60,6 @@ _RUN_OPTIONS = (
 
 _FILE_NAME = re.compile(r"[\w+.-]{1,80}")
 """Names of tasks that may be the name of a file."""
-
-RECORDED = "recorded"
-"""The type of a model whose answers are read from files."""
 
 NO_LOCKS = (
     "{folder}: this file system has no locks (flock), by which several runs share the work; name "
@@ -486,12 +481,12 @@ def prepare(work: Work) -> list[Job]:
     Raises:
         LmEvalExtError: As :func:`run`, before anything runs.
     """
-    _check_limit(work.limit)
-    metadata = _parse_metadata(work.metadata)
+    check_limit(work.limit)
+    metadata = parse_metadata(work.metadata)
     model_files = read_model_files(work.models)
     # All of them first, since the tasks' data take longer.
     for model_file in model_files:
-        _check_model_path(model_file)
+        check_model_file_path(model_file)
 
     @functools.cache
     def select_tasks(include_path: str) -> Selection:
@@ -506,16 +501,6 @@ def prepare(work: Work) -> list[Job]:
         if not any(job.missing() for job in jobs):
             messages.clear()
     return jobs
-
-
-def _check_limit(limit: float | None) -> None:
-    """Check that ``--limit`` is a number of documents, or a share of them."""
-    if limit is None:
-        return
-    is_share = 0 < limit < 1
-    is_number = limit >= 1 and float(limit).is_integer()
-    if not is_share and not is_number:
-        raise OptionError(f"--limit {limit:g} must be a number of documents or a share below 1")
 
 
 def _prepare_job(
@@ -549,22 +534,6 @@ def _prepare_job(
     return Job(model, digests, folder, work.limit, weights)
 
 
-def _check_model_path(model_file: ModelFile) -> None:
-    """Check that the folder of a model, or the files of recorded answers, exist.
-
-    Raises:
-        OptionError: They do not; the line names the model's file.
-    """
-    model = model_file.settings["model"]
-    arguments = arguments_of(model_file.settings)
-    try:
-        check_model_path(model, arguments)
-        if model == RECORDED:
-            find_files(arguments.get("path"))
-    except OptionError as error:
-        raise OptionError(f"{model_file.path}: {error}") from None
-
-
 def run_keys(
     settings: Settings,
     tasks: Mapping[str, TaskIdentity],
@@ -589,18 +558,6 @@ def run_keys(
     if weights:
         shared_by_tasks.append(weights)
     return {name: digest([*shared_by_tasks, task]) for name, task in tasks.items()}
-
-
-def _parse_metadata(text: str) -> Metadata:
-    """Parse ``--metadata``: JSON, or ``key=value`` pairs separated by commas."""
-    from lm_eval._cli.utils import try_parse_json
-
-    try:
-        return arguments_of({"metadata": try_parse_json(text)}, "metadata")
-    except (ValueError, TypeError) as error:
-        raise OptionError(
-            f"--metadata {one_line(text, limit=80)}: neither JSON nor key=value pairs ({error})"
-        ) from None
 
 
 def check_same_model(folder: Path, model: ModelFile) -> None:
