@@ -22,7 +22,7 @@ from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, writing
 from lm_eval_ext.harness.lm_eval_types import Metadata
 from lm_eval_ext.harness.signature import digest
-from lm_eval_ext.log import get_logger, held_messages
+from lm_eval_ext.log import get_logger
 from lm_eval_ext.reading import read_yaml
 from lm_eval_ext.results.files import (
     KEYS,
@@ -492,14 +492,9 @@ def prepare(work: Work) -> list[Job]:
     def select_tasks(include_path: str) -> Selection:
         return select(work.tasks, include_path)
 
-    # Every model's tasks are loaded, and what is left out of their data is mostly the same. It
-    # matters to nobody who has all results.
-    with held_messages() as messages:
-        jobs = [
-            _prepare_job(model_file, metadata, select_tasks, work) for model_file in model_files
-        ]
-        if not any(job.missing() for job in jobs):
-            messages.clear()
+    jobs = []
+    for model_file in model_files:
+        jobs.append(_prepare_job(model_file, metadata, select_tasks, work))
     return jobs
 
 
