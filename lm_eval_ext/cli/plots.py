@@ -51,7 +51,8 @@ def plot(
 
 
 def _list_entry(name: str, description: str) -> str:
-    
+    from lm_eval_ext.cli.task_list import WIDTH
+
     return fill(
         description,
         WIDTH,
