@@ -31,7 +31,7 @@ SYSTEMS = (
 FILE_KEYS = (
     "results", "group_subtasks", "versions", "n-shot", "higher_is_better", "n-samples", "run",
     "tokens", "date", "transformers_version", "lm_eval_version", "model_source",
-    "system_instruction", "fewshot_as_multiturn", "chat_template_sha",
+    "system_instruction", "system_instruction_sha", "fewshot_as_multiturn", "chat_template_sha",
     "total_evaluation_time_seconds",
 )  # fmt: skip
 """What a kept file has of lm-eval's, besides the settings and the tasks' configurations.
@@ -43,7 +43,10 @@ SETTINGS = (
     "model", "batch_size", "limit", "gen_kwargs", "model_num_parameters", "model_dtype",
     "fewshot_seed",
 )  # fmt: skip
-"""What a kept file has of the settings."""
+"""What a kept file has of the settings.
+
+The seed of the demonstrations is part of a signature: without it, these results would not be
+comparable with any others of a task that shows demonstrations."""
 
 CONFIG_KEYS = ("task", "metric_list", "output_type", "num_fewshot", "repeats")
 """What a kept file has of a task's configuration, besides its metadata."""

@@ -11,6 +11,7 @@ import pytest
 
 import lm_eval_ext
 from lm_eval_ext.cards import cards
+from lm_eval_ext.harness.signature import result_signature
 
 ROOT = Path(__file__).parents[1]
 KEPT_RESULTS = ROOT / "docs" / "real_models"
@@ -62,15 +63,29 @@ def test_kept_results_have_no_prompts_code_or_facts_of_the_machine(content: dict
         assert not {"doc_to_text", "description", "fewshot_config", "custom_dataset"} & set(config)
 
 
-def test_kept_results_have_the_seed_that_new_results_are_compared_by(
-    content: dict[str, Any],
-) -> None:
-    """Without it, a task with demonstrations would have other settings than any new run."""
-    content["config"]["fewshot_seed"] = 1234
-    assert kept_results.kept(content, MODEL_NAME)["config"]["fewshot_seed"] == 1234
-    for file in KEPT_RESULTS.rglob("results_*.json"):
-        settings = json.loads(file.read_text(encoding="utf-8"))["config"]
-        assert settings["fewshot_seed"] == 1234, file.name
+def test_kept_results_have_the_settings_by_which_runs_are_compared(content: dict[str, Any]) -> None:
+    whole = {
+        **content,
+        "n-shot": dict.fromkeys(content["configs"], 3),
+        "config": {**content["config"], "fewshot_seed": 1234},
+        "fewshot_as_multiturn": True,
+        "chat_template": "{{ messages }}",
+        "chat_template_sha": "0123456789abcdef",
+        "system_instruction": "Answer briefly.",
+        "system_instruction_sha": "fedcba9876543210",
+    }
+    kept = kept_results.kept(whole, MODEL_NAME)
+    for task in whole["configs"]:
+        assert result_signature(kept, task) == result_signature(whole, task)
+
+
+def test_kept_files_with_demonstrations_have_their_seed() -> None:
+    files = sorted(KEPT_RESULTS.rglob("results_*.json"))
+    assert files
+    for file in files:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        for task in kept["configs"]:
+            assert "fewshot-seed:None" not in result_signature(kept, task), f"{file.name}: {task}"
 
 
 def test_the_models_of_the_page_are_those_of_the_kept_results() -> None:

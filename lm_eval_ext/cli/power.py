@@ -45,6 +45,9 @@ ClusterSizeOption = Annotated[
     float | None,
     typer.Option(help="With --rate: documents per cluster (in lieder_base 3 per item)."),
 ]
+_DEFAULTS = (("power", 0.8), ("models", 2))
+"""Options of the question that a command need not repeat."""
+
 PilotOption = Annotated[
     str,
     typer.Option(
@@ -210,7 +213,3 @@ def _command(paths: list[Path], options: dict[str, object]) -> str:
         option = f"--{name.replace('_', '-')}"
         words.append(option if value is True else f"{option} {shlex.quote(str(value))}")
     return " ".join(words)
-
-
-_DEFAULTS = (("power", 0.8), ("models", 2))
-"""Options of the question that a command need not repeat."""

@@ -1,4 +1,4 @@
-"""Options and models of ``lm-eval-ext run`` that are checked before anything is loaded."""
+"""Checks of ``lm-eval-ext run`` before anything is loaded: its options, and models that exist."""
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.lm_eval_types import Metadata
@@ -34,7 +34,7 @@ def parse_metadata(text: str) -> Metadata:
         ) from None
 
 
-def check_model_file_path(model_file: ModelFile) -> None:
+def check_model_exists(model_file: ModelFile) -> None:
     """Check that the folder of a model, or the files of recorded answers, exist.
 
     Raises:

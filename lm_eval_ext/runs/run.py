@@ -40,7 +40,7 @@ from lm_eval_ext.runs.model_files import (
     lm_eval_config,
     read_model_files,
 )
-from lm_eval_ext.runs.options import RECORDED, check_limit, check_model_file_path, parse_metadata
+from lm_eval_ext.runs.options import RECORDED, check_limit, check_model_exists, parse_metadata
 from lm_eval_ext.runs.process import evaluate, reason
 from lm_eval_ext.runs.tasks import Selection, TaskIdentity, select
 from lm_eval_ext.runs.weights import newer_format, weights_digest
@@ -486,7 +486,7 @@ def prepare(work: Work) -> list[Job]:
     model_files = read_model_files(work.models)
     # All of them first, since the tasks' data take longer.
     for model_file in model_files:
-        check_model_file_path(model_file)
+        check_model_exists(model_file)
 
     @functools.cache
     def select_tasks(include_path: str) -> Selection:

@@ -188,8 +188,9 @@ def estimate(rows: "DataFrame", question: Question) -> Estimate:
     if statistic:
         sums = cluster_sums(rows, measure)
         value = float(statistic(sums.sum(axis=0)[None])[0])
-        counting = counting_clusters(sums, measure)
-        clustered = jackknife(sums, statistic, cluster_sizes(rows), counting)
+        clustered = jackknife(
+            sums, statistic, cluster_sizes(rows), counting_clusters(sums, measure)
+        )
         if clustered is not None:
             counts = replace(counts, unused_clusters=counts.clusters - clustered.clusters)
     else:
@@ -233,8 +234,9 @@ def better_than(rows: "DataFrame", question: Question, baseline: float) -> float
     statistic = STATISTICS.get(measure.statistic)
     if statistic:
         sums = cluster_sums(rows, measure)
-        counting = counting_clusters(sums, measure)
-        clustered = jackknife(sums, statistic, cluster_sizes(rows), counting)
+        clustered = jackknife(
+            sums, statistic, cluster_sizes(rows), counting_clusters(sums, measure)
+        )
     else:
         scores = document_values(rows, measure)
         values = scores[measure.name].tolist()
@@ -348,8 +350,8 @@ def cluster_sums(rows: "DataFrame", measure: Measure) -> "Array":
     return _array(complete).reshape(len(levels[0]), -1, len(levels[-1]), 2)
 
 
-def counting_clusters(sums: "Array", measure: Measure) -> "NDArray[np.bool_] | None":
-    """Return by cluster whether it has documents that the statistic uses; None if it uses all.
+def counting_clusters(sums: "Array", measure: Measure) -> "NDArray[np.bool_]":
+    """Return by cluster whether it has documents that the statistic uses.
 
     Relative performance leaves out groups that have hardly a base question right. If 100 % come
     from two of 16 interpretations, the other 14 say nothing about it.
@@ -358,8 +360,10 @@ def counting_clusters(sums: "Array", measure: Measure) -> "NDArray[np.bool_] | N
         sums: By cluster, as :func:`cluster_sums` returns them.
         measure: Its statistic decides.
     """
+    import numpy as np
+
     if measure.statistic != "relative":
-        return None
+        return np.ones(len(sums), dtype=bool)
     total = sums.sum(axis=0)
     base_scores = _ratio(total[:, 0, 0], total[:, 0, 1])
     used_groups = base_scores >= MIN_BASE
@@ -466,17 +470,13 @@ def _comparer(
     statistic = STATISTICS.get(measure.statistic)
     if statistic:
         sums = {name: cluster_sums(rows, measure) for name, rows in systems.items()}
+        counting = {name: counting_clusters(sums[name], measure) for name in systems}
         sizes = cluster_sizes(next(iter(systems.values())))
         compare_sums = partial(paired_statistic, statistic=statistic, sizes=sizes, limits=limits)
 
         def compare_by_sums(name_a: str, name_b: str) -> Difference:
-            sums_a, sums_b = sums[name_a], sums[name_b]
-            counting_a = counting_clusters(sums_a, measure)
-            counting_b = counting_clusters(sums_b, measure)
-            counting = None
-            if counting_a is not None and counting_b is not None:
-                counting = counting_a | counting_b
-            return compare_sums(sums_a, sums_b, counting=counting)
+            used_by_either = counting[name_a] | counting[name_b]
+            return compare_sums(sums[name_a], sums[name_b], counting=used_by_either)
 
         return compare_by_sums
     tables = {name: document_values(rows, measure) for name, rows in systems.items()}

@@ -4,15 +4,28 @@ import functools
 import random
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from lm_eval_ext.cards import cards
-from lm_eval_ext.stats.intervals import UNIT, interval, mean_estimate, probability_of
+from lm_eval_ext.stats.intervals import (
+    UNIT,
+    interval,
+    jackknife,
+    mean_estimate,
+    probability_of,
+)
 from lm_eval_ext.stats.marks import ColumnTests, Standing, column_tests, standings
 from lm_eval_ext.stats.measures import Measure, Question, Unit
 from lm_eval_ext.stats.paired import holm
-from lm_eval_ext.stats.statistics import better_than, estimate, pairs
+from lm_eval_ext.stats.statistics import (
+    STATISTICS,
+    better_than,
+    counting_clusters,
+    estimate,
+    pairs,
+)
 from lm_eval_ext.stats.table import frame
 
 SHARE = Measure(name="m", title="M", value=("v",))
@@ -264,3 +277,29 @@ def test_the_difference_of_two_relative_performances_stands_on_what_either_uses(
     a_strong_one = {"a": relative_rows(16), "b": relative_rows(3)}
     assert pairs(weak_models, question)[0].low is None
     assert pairs(a_strong_one, question)[0].low is not None
+
+
+def test_intervals_of_a_weak_model_hold_the_truth_more_often_if_only_used_clusters_count() -> None:
+    """16 interpretations with 6 base questions, of which 10 % are right; new words halve that."""
+    rng = np.random.default_rng(1)
+    measure = cards()["magnifico"].question_of("relative_performance").measure
+    rate, correlation = 0.1, 0.3
+    concentration = (1 - correlation) / correlation
+    outcomes: dict[str, list[bool]] = {"used": [], "all": []}
+    for _ in range(600):
+        rates = rng.beta(rate * concentration, (1 - rate) * concentration, 16)
+        sums = np.zeros((16, 16, 2, 2))
+        for number, base_rate in enumerate(rates):
+            sums[number, number, 0] = rng.binomial(6, base_rate), 6
+            sums[number, number, 1] = rng.binomial(18, base_rate / 2), 18
+        counted_clusters = {
+            "used": counting_clusters(sums, measure),
+            "all": np.ones(16, dtype=bool),
+        }
+        for name, counting in counted_clusters.items():
+            estimated = jackknife(sums, STATISTICS["relative"], np.full(16, 24), counting)
+            low, high, _ = interval(estimated, measure.limits)
+            if low is not None and high is not None:
+                outcomes[name].append(low <= 50 <= high)
+    assert np.mean(outcomes["used"]) > 0.87
+    assert np.mean(outcomes["all"]) < 0.85

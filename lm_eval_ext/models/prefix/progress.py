@@ -33,7 +33,9 @@ class RequestsBar:
 
     def __init__(self, request_type: str, total: int, *, is_hidden: bool) -> None:
         self._description = f"Running {request_type} requests"
-        self._bar = tqdm(total=total, desc=self._description, disable=is_hidden)
+        # Answers come in bursts, a whole batch at once. tqdm's rate of late would take the pause
+        # before a burst for the time of each answer; the rate since the start does not.
+        self._bar = tqdm(total=total, desc=self._description, disable=is_hidden, smoothing=0)
         self._described_at = time.monotonic() - DESCRIBE_S
 
     def describe(self, activity: str) -> None:

@@ -457,3 +457,10 @@ def test_an_unusable_bound_is_refused_in_one_line(bound: object, tmp_path: Path)
     with pytest.raises(OptionError, match="prefix_cache_mb") as caught:
         build_with_bound(tmp_path, bound)
     assert "\n" not in str(caught.value)
+
+
+def test_the_time_that_is_left_goes_by_the_average_not_by_the_last_burst() -> None:
+    """A batch is answered at once: the pause before it is not the time of each of its answers."""
+    bar = progress.RequestsBar("generate_until", 10, is_hidden=False)
+    assert bar._bar.smoothing == 0
+    bar.close()
