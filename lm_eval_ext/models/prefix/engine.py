@@ -9,7 +9,7 @@ their ancestors in common.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -36,7 +36,6 @@ class Blocks:
     """Blocks of new tokens that attend in one call, padded to equal sizes.
 
     Attributes:
-        memory: The keys and values that they attend to.
         queries: Which of the new tokens (blocks x queries); a slice stands for one block.
         slots: The slots that any token of a block attends to (blocks x slots); a slice as well.
         mask: Which slots each query attends to (blocks x queries x slots).
@@ -44,7 +43,6 @@ class Blocks:
         slot_positions: The slots' positions (blocks x slots).
     """
 
-    memory: "Slots"
     queries: Index
     slots: Index
     mask: torch.Tensor
@@ -63,6 +61,25 @@ class Blocks:
             mask = torch.where(is_attended, 0.0, -torch.inf).to(like.dtype)
             self._masks[key] = mask.repeat(1, groups, 1)[:, None].to(like.device)
         return self._masks[key]
+
+    def attend(
+        self,
+        layer: "Layer",
+        queries: torch.Tensor,
+        memory: Sequence[torch.Tensor],
+        output: torch.Tensor,
+    ) -> None:
+        """Attend to a memory's keys and values (key heads x slots x size); see ``PassPart``."""
+        keys, values = memory
+        groups = queries.shape[1]
+        attended = scaled_dot_product_attention(
+            _by_block(queries, self.queries).flatten(2, 3),
+            _by_block(keys, self.slots),
+            _by_block(values, self.slots),
+            attn_mask=self.additive(groups, layer.window, queries),
+            scale=layer.scaling,
+        )
+        output[self.queries] = attended.unflatten(2, (groups, -1)).permute(0, 3, 1, 2, 4)
 
 
 def _by_block(states: torch.Tensor, index: Index) -> torch.Tensor:
@@ -100,16 +117,14 @@ class Slots:
             for memory in memories:
                 memory[:, : len(index)] = memory.index_select(1, numbers.to(memory.device))
 
-    def copy(self, index: IntArray, room: int) -> "Slots":
-        """Return a copy of some slots, in this order, with room for more behind them."""
-        slots = Slots(len(index) + room)
+    def copy(self, index: IntArray) -> "Slots":
+        """Return a copy of some slots, in this order."""
+        slots = Slots(len(index))
         numbers = torch.from_numpy(index)
         for layer, memories in self.layers.items():
-            slots.layers[layer] = []
-            for memory in memories:
-                copied = memory.new_empty((len(memory), slots.size, memory.shape[-1]))
-                copied[:, : len(index)] = memory.index_select(1, numbers.to(memory.device))
-                slots.layers[layer].append(copied)
+            slots.layers[layer] = [
+                memory.index_select(1, numbers.to(memory.device)) for memory in memories
+            ]
         return slots
 
     @property
@@ -119,18 +134,70 @@ class Slots:
 
 
 @dataclass(frozen=True)
-class Write:
-    """Where keys and values of new tokens go.
+class Layer:
+    """A layer that attends.
 
     Attributes:
-        memory: All keys and values of some texts.
-        slots: The slots that they get there.
-        tokens: Which of the new tokens.
+        number: Its number.
+        scaling: What the products of queries and keys are multiplied by; None for the usual.
+        window: Its sliding window, if it has one.
+        is_last: Whether no layer comes after it.
+    """
+
+    number: int
+    scaling: float | None
+    window: int | None
+    is_last: bool
+
+
+class PassPart(Protocol):
+    """Some new tokens of a forward pass, with the memory that they attend to."""
+
+    def attend(
+        self,
+        layer: Layer,
+        queries: torch.Tensor,
+        new_states: Sequence[torch.Tensor],
+        output: torch.Tensor,
+    ) -> None:
+        """Keep the keys and values of its tokens, and put what they attend to into the output.
+
+        Args:
+            layer: Where this is.
+            queries: Of all new tokens of the pass (key heads x queries for each x tokens x size).
+            new_states: Their keys and their values (key heads x tokens x size).
+            output: Where the result goes (tokens x key heads x queries for each x size).
+        """
+
+
+@dataclass(frozen=True)
+class TreePart:
+    """All new tokens of a pass over a pack.
+
+    Attributes:
+        memory: The pack's keys and values.
+        new_slots: Where those of the new tokens go.
+        blocks: The slots that new tokens attend to.
+        last_layer_blocks: The same in the last layer, for tokens whose logits are needed.
     """
 
     memory: Slots
-    slots: slice
-    tokens: slice
+    new_slots: slice
+    blocks: Sequence[Blocks]
+    last_layer_blocks: Sequence[Blocks]
+
+    def attend(
+        self,
+        layer: Layer,
+        queries: torch.Tensor,
+        new_states: Sequence[torch.Tensor],
+        output: torch.Tensor,
+    ) -> None:
+        """See :meth:`PassPart.attend`."""
+        self.memory.write(layer.number, self.new_slots, *new_states)
+        # No token attends to what the last layer gives, so those that are not needed are skipped.
+        for block in self.last_layer_blocks if layer.is_last else self.blocks:
+            block.attend(layer, queries, self.memory.layers[layer.number], output)
 
 
 @dataclass(frozen=True)
@@ -138,16 +205,12 @@ class Pass:
     """A forward pass, as far as attention has to know it.
 
     Attributes:
-        writes: Where keys and values of new tokens go.
-        blocks: The slots that new tokens attend to.
-        last_layer_blocks: The same in the last layer, for tokens whose logits are needed.
+        parts: Each new token is in one of them.
         needed: The new tokens whose logits are needed.
         windows: Each layer that has attended, with its sliding window.
     """
 
-    writes: Sequence[Write]
-    blocks: Sequence[Blocks]
-    last_layer_blocks: Sequence[Blocks]
+    parts: Sequence[PassPart]
     needed: IntArray
     windows: dict[int, int | None] = field(default_factory=dict)
 
@@ -183,25 +246,13 @@ def attend(  # noqa: PLR0917 (transformers' signature)
     if module.layer_idx in prefix_pass.windows:
         raise ValueError("its layers attend more than once")
     prefix_pass.windows[module.layer_idx] = sliding_window
-    for write in prefix_pass.writes:
-        new_states = (key[0][:, write.tokens], value[0][:, write.tokens])
-        write.memory.write(module.layer_idx, write.slots, *new_states)
+    is_last = len(prefix_pass.windows) == layers
+    layer = Layer(module.layer_idx, scaling, sliding_window, is_last)
     heads = key.shape[1]
-    groups = query.shape[1] // heads
-    queries = query[0].unflatten(0, (heads, groups))
-    output = value.new_zeros((query.shape[2], heads, groups, value.shape[-1]))
-    # No token attends to what the last layer gives, so those that are not needed are skipped.
-    is_last_layer = len(prefix_pass.windows) == layers
-    for block in prefix_pass.last_layer_blocks if is_last_layer else prefix_pass.blocks:
-        keys, values = block.memory.layers[module.layer_idx]
-        block_output = scaled_dot_product_attention(
-            _by_block(queries, block.queries).flatten(2, 3),
-            _by_block(keys, block.slots),
-            _by_block(values, block.slots),
-            attn_mask=block.additive(groups, sliding_window, query),
-            scale=scaling,
-        )
-        output[block.queries] = block_output.unflatten(2, (groups, -1)).permute(0, 3, 1, 2, 4)
+    queries = query[0].unflatten(0, (heads, -1))
+    output = value.new_zeros((query.shape[2], *queries.shape[:2], value.shape[-1]))
+    for part in prefix_pass.parts:
+        part.attend(layer, queries, (key[0], value[0]), output)
     return output.flatten(1, 2)[None], None
 
 
@@ -233,7 +284,7 @@ class Engine:
         self.autocast = autocast
         self.packed = PackedLinears()
         self.report: Report = report_nothing
-        self.current_pass = Pass((), (), (), np.arange(0))
+        self.current_pass = Pass((), np.arange(0))
 
     @contextmanager
     def attention(self) -> Iterator[None]:
@@ -275,15 +326,16 @@ class Engine:
                 self.report(f"{activity}, {begin - pack.kept:,} of {total:,} tokens")
             needed_here = needed[(needed >= begin) & (needed < end)]
             new_slots = slice(begin, end)
+            part = TreePart(
+                memory=slots,
+                new_slots=new_slots,
+                blocks=list(_blocks(pack, begin, end, np.arange(begin, end))),
+                last_layer_blocks=list(_blocks(pack, begin, end, needed_here)),
+            )
             logits = self.forward(
                 pack.tokens[new_slots],
                 pack.positions[new_slots],
-                Pass(
-                    writes=[Write(slots, new_slots, slice(None))],
-                    blocks=list(_blocks(slots, pack, begin, end, np.arange(begin, end))),
-                    last_layer_blocks=list(_blocks(slots, pack, begin, end, needed_here)),
-                    needed=needed_here - begin,
-                ),
+                Pass([part], needed_here - begin),
             )
             if len(needed_here):
                 yield logits
@@ -300,7 +352,7 @@ class Engine:
             logits_to_keep=torch.from_numpy(needed).to(self.device),
         )
         # Slots and masks would stay in memory.
-        self.current_pass = replace(prefix_pass, writes=(), blocks=(), last_layer_blocks=())
+        self.current_pass = replace(prefix_pass, parts=())
         return logits
 
     def run(self, tokens: Sequence[int] | IntArray, **options: torch.Tensor) -> torch.Tensor:
@@ -314,7 +366,7 @@ class Engine:
         return logits
 
 
-def _blocks(memory: Slots, pack: Pack, begin: int, end: int, needed: IntArray) -> Iterator[Blocks]:
+def _blocks(pack: Pack, begin: int, end: int, needed: IntArray) -> Iterator[Blocks]:
     """Yield blocks of the needed ones of new slots."""
     # Where the tokens have few ancestors, most slots of a block are seen by few of its tokens.
     size = min(BLOCK, BLOCK // 4 + int(pack.positions[begin:end].mean()))
@@ -338,7 +390,6 @@ def _blocks(memory: Slots, pack: Pack, begin: int, end: int, needed: IntArray) -
         is_padding = slots[:, 1:] <= slots[:, :-1]
         mask[:, :, 1:] &= ~is_padding[:, None]
         yield Blocks(
-            memory=memory,
             queries=_index(queries - begin),
             slots=_index(slots),
             mask=torch.from_numpy(mask),

@@ -134,8 +134,9 @@ def generate(
     with engine.packed.in_use():
         for group, pack, slots in packs(leaves, max_tokens, length):
             # Unfinished texts go on with the new ones: a step of few texts takes nearly as long.
-            while not texts.has_room(slots.size, max_slots - slots.size):
+            run_slots = max_slots - slots.size
+            while not texts.has_room(slots.size, run_slots):
                 yield from texts.step()
-            yield from texts.start(group, pack, slots)
+            yield from texts.start(group, pack, slots, run_slots)
         while texts.runs:
             yield from texts.step()
