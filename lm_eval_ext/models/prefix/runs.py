@@ -50,9 +50,14 @@ class Rows:
         slots: Where the prompts' keys and values are.
         prompts: For each row, the slots that it begins with (rows x slots).
         width: The slots of a row.
+
+    Attributes:
+        size: How many slots there are.
+        layers: For each layer, the keys and the values (rows x heads x slots x size).
     """
 
     def __init__(self, slots: Slots, prompts: IntArray, width: int) -> None:
+        self.size = len(prompts) * width
         self.layers: dict[int, list[torch.Tensor]] = {}
         index = torch.from_numpy(prompts)
         for layer, memories in slots.layers.items():

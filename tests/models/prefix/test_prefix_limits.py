@@ -4,6 +4,7 @@ import platform
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from weakref import WeakSet
 
 import pytest
@@ -24,8 +25,9 @@ from support.prefix_models import (
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.models.prefix import model as prefix_model
 from lm_eval_ext.models.prefix import packed, progress, sharing
-from lm_eval_ext.models.prefix.engine import Index, Slots
-from lm_eval_ext.models.prefix.tree import build_tree
+from lm_eval_ext.models.prefix.engine import Engine, Pass, Slots
+from lm_eval_ext.models.prefix.runs import Rows
+from lm_eval_ext.models.prefix.tree import IntArray, build_tree
 
 pytestmark = pytest.mark.slow
 
@@ -283,7 +285,7 @@ def test_partial_results_are_cached_as_by_hf(tmp_path: Path) -> None:
 def test_every_distinct_token_is_computed_once(
     batch_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tokens are counted where keys and values are kept; the usual attention is put back."""
+    """Tokens are counted pass by pass; the usual attention is put back."""
     _, model = build("llama", tmp_path, batch_size=batch_size)
     usual_attention = model.model.config._attn_implementation
     prompts = few_shot(24)
@@ -292,14 +294,15 @@ def test_every_distinct_token_is_computed_once(
     distinct_in_prompts = count_prefixes(model.tok_encode(prompt) for prompt in prompts)
     distinct_in_pairs = count_prefixes(model.tok_encode(prompt + " 7")[:-1] for prompt in prompts)
     counts: list[int] = []
-    write = Slots.write
+    forward = Engine.forward
 
-    def write_and_count(self: Slots, layer: int, index: Index, *states: torch.Tensor) -> None:
-        if layer == 0:
-            counts.append(states[0].shape[-2])
-        write(self, layer, index, *states)
+    def forward_and_count(
+        self: Engine, tokens: IntArray, positions: IntArray, prefix_pass: Pass
+    ) -> torch.Tensor:
+        counts.append(len(tokens))
+        return forward(self, tokens, positions, prefix_pass)
 
-    monkeypatch.setattr(Slots, "write", write_and_count)
+    monkeypatch.setattr(Engine, "forward", forward_and_count)
     model.generate_until(text_requests(prompts, ENDLESS), disable_tqdm=True)
     # After the prompts each step appends a token to all texts, whatever the batch size.
     texts = len(set(prompts))
@@ -335,18 +338,23 @@ def test_a_bound_on_memory_holds(
     prompts += [f"{longest} {number}" for number in range(200)]  # short leaves of a long path
     requests = text_requests(prompts, ENDLESS)
     expected = model.generate_until(requests, disable_tqdm=True)
-    alive: WeakSet[Slots] = WeakSet()
+    alive: WeakSet[Slots | Rows] = WeakSet()
     sizes: list[int] = []
-    initialize = Slots.__init__
 
-    def initialize_and_note(self: Slots, size: int) -> None:
-        initialize(self, size)
-        alive.add(self)
-        sizes.append(sum(slots.size for slots in alive))
+    def note_sizes(kind: Any) -> None:
+        initialize = kind.__init__
 
-    monkeypatch.setattr(Slots, "__init__", initialize_and_note)
+        def initialize_and_note(memory: Slots | Rows, *arguments: object) -> None:
+            initialize(memory, *arguments)
+            alive.add(memory)
+            sizes.append(sum(each.size for each in alive))
+
+        monkeypatch.setattr(kind, "__init__", initialize_and_note)
+
+    note_sizes(Slots)
+    note_sizes(Rows)
     assert model.generate_until(requests, disable_tqdm=True) == expected
-    assert not any(slots.size for slots in alive)
+    assert not any(memory.size for memory in alive)
     slot_bytes = model.sharing._slot_bytes
     longest_text = max(len(model.tok_encode(prompt)) for prompt in prompts) + LENGTH
     single_prompt = sharing.COPIES * longest_text * slot_bytes

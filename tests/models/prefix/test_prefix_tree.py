@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.models.prefix.growing import READ, divide_into_runs
+from lm_eval_ext.models.prefix.runs import OWN, READ, START, divide_into_runs
 from lm_eval_ext.models.prefix.tree import Leaf, build_tree, group_leaves, lay_out, sharing_ratio
 
 # Two tokens make many shared beginnings, duplicates and sequences that begin others.
@@ -102,22 +102,48 @@ def begins(text: tuple[int, ...], longer: tuple[int, ...]) -> bool:
     return longer[: len(text)] == text
 
 
-@given(sequences)
-def test_no_other_runs_have_less_work(tokens: list[list[int]]) -> None:
-    """The division into runs is the best of all divisions."""
-    pack = lay_out(tree(tokens)[:7])
-    last = len(pack.starts) - 1
+@given(sequences, st.integers(1, 60))
+def test_no_other_runs_have_less_work(tokens: list[list[int]], max_slots: int) -> None:
+    """The division into runs is the best of all divisions into runs for which there is room."""
+    leaves = tree(tokens)[:7]
+    length = 4
+
+    def shared_tokens(begin: int, end: int) -> int:
+        first, *others = [leaf.tokens for leaf in leaves[begin:end]]
+        return max(
+            count
+            for count in range(len(first) + 1)
+            if all(begins(first[:count], other) for other in others)
+        )
+
+    def width(begin: int, end: int) -> int:
+        longest = max(len(leaf.tokens) for leaf in leaves[begin:end])
+        return longest - shared_tokens(begin, end) + length
+
+    def has_room(begin: int, end: int) -> bool:
+        count = end - begin
+        slots = shared_tokens(begin, end) + count * width(begin, end)
+        return count == 1 or slots <= max_slots
 
     def work(runs: Iterable[tuple[int, int]]) -> int:
         total = 0
         for begin, end in runs:
-            length = end - begin
-            attended = len(pack.attended(pack.starts[begin], pack.starts[end]))
-            total += (attended + 4 * length) * (length + READ)
+            count = end - begin
+            shared_work = shared_tokens(begin, end) * (count + READ)
+            total += START + shared_work + OWN * count * width(begin, end)
         return total
 
-    least_work = min(work(runs) for runs in all_divisions(last))
-    assert work(divide_into_runs(pack, 4, 999)) == least_work
+    possible_works = []
+    for division in all_divisions(len(leaves)):
+        runs = list(division)
+        if all(has_room(begin, end) for begin, end in runs):
+            possible_works.append(work(runs))
+    layouts = divide_into_runs(lay_out(leaves).paths, length, max_slots)
+    assert work((layout.first, layout.end) for layout in layouts) == min(possible_works)
+    for layout in layouts:
+        begin, end = layout.first, layout.end
+        assert layout.shared == shared_tokens(begin, end)
+        assert layout.width == width(begin, end)
 
 
 def all_divisions(last: int) -> Iterator[Iterable[tuple[int, int]]]:
