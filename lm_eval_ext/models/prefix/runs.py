@@ -18,7 +18,7 @@ from lm_eval_ext.models.prefix.tree import IntArray, Leaf
 OWN = 5
 """Attending to a slot of its own takes a text as much time as attending to so many shared ones."""
 
-READ = 16
+READ = 4
 """Reading a shared slot takes as much time as attending to it from so many texts."""
 
 START = 2000
