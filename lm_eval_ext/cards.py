@@ -194,6 +194,7 @@ class TaskFacts(Exact):
         documents: The number of documents, which is what ``--limit`` counts. A task about the
             user's own documents has no numbers.
         requests: The number of requests to the model.
+        clusters: The number of clusters of all documents; 0 where it is not known.
         sources: The sources of ``data/sources.yaml`` that the task needs.
         cites: Works on other data, by key in ``citations.bib``.
         is_user_data: Whether the documents are the user's own. Task files and results of earlier
@@ -209,6 +210,7 @@ class TaskFacts(Exact):
     description: str = ""
     documents: int = Field(0, ge=0)
     requests: int = Field(0, ge=0)
+    clusters: int = Field(0, ge=0)
     sources: tuple[str, ...] = ()
     cites: tuple[str, ...] = ()
     is_user_data: bool = Field(
@@ -217,6 +219,17 @@ class TaskFacts(Exact):
     cluster: Cluster | None = None
     items_key: str = ""
     more_items: str = ""
+
+    @model_validator(mode="after")
+    def _check_clusters(self) -> "TaskFacts":
+        if self.clusters > self.documents:
+            raise ValueError(f"{self.clusters} clusters of {self.documents} documents")
+        return self
+
+    @property
+    def documents_per_cluster(self) -> float | None:
+        """The mean number of documents in a cluster; None where the clusters are not known."""
+        return self.documents / self.clusters if self.clusters else None
 
     @property
     def available(self) -> bool:
