@@ -30,8 +30,9 @@ ItemsOption = Annotated[
 RateOption = Annotated[
     float | None,
     typer.Option(
-        help="Without a pilot: the mean of the two models' rates. Without it, too, the spread of "
-        "published models is used, where one was measured (LIEDER)."
+        help="Without a pilot: the mean of the two models' rates of right answers, from 0 to 1 "
+        "(--metric says of which kind). Without it, too, the spread of published models is used, "
+        "where one was measured (LIEDER)."
     ),
 ]
 CorrelationOption = Annotated[
@@ -43,7 +44,10 @@ CorrelationOption = Annotated[
 ]
 ClusterSizeOption = Annotated[
     float | None,
-    typer.Option(help="With --rate: documents per cluster (in lieder_base 3 per item)."),
+    typer.Option(
+        help="With --rate: documents per cluster that you will evaluate; default: as many as the "
+        "task has (in lieder_base 3 per item)."
+    ),
 ]
 _DEFAULTS = (("power", 0.8), ("models", 2))
 """Options of the question that a command need not repeat."""
@@ -71,7 +75,9 @@ def power(
     *,
     difference: DifferenceOption = None,
     items: ItemsOption = None,
-    metric: Annotated[str, typer.Option(help="A metric of the pilot; default: the headline.")] = "",
+    metric: Annotated[
+        str, typer.Option(help="A metric; default: the headline, or with --rate the first rate.")
+    ] = "",
     rate: RateOption = None,
     icc: CorrelationOption = None,
     per_cluster: ClusterSizeOption = None,
@@ -142,8 +148,19 @@ def _needed_items(estimate: "PowerEstimate") -> str:
     from lm_eval_ext.text import counted
 
     units = counted(0, estimate.unit).removeprefix("0 ")
-    if not estimate.is_enough:
+    if estimate.more_documents_may_help:
+        return (
+            f"needed: at least {estimate.least_documents:,} of the task's "
+            f"{estimate.total_documents:,} documents, in its {estimate.available} {units}"
+        )
+    if not estimate.may_be_enough:
         return f"this task cannot show it: it has too few {units}"
+    if not estimate.is_enough and estimate.least_clusters is not None:
+        least = counted(estimate.least_clusters, estimate.unit)
+        return (
+            f"this task may show it: needed are from {least} to more than its "
+            f"{estimate.available:,}"
+        )
     count = f"more than a billion {units}"
     if estimate.clusters is not None:
         count = counted(estimate.clusters, estimate.unit)
@@ -167,6 +184,8 @@ def _advice(
         options: The options of the question that were given, by their Python names.
     """
     from lm_eval_ext.cards import card_of
+    from lm_eval_ext.compare.power import PILOT_DOCUMENTS, STATED_OPTIONS
+    from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
     from lm_eval_ext.text import counted
 
     if estimate.items_key and estimate.clusters is not None:
@@ -190,11 +209,45 @@ def _advice(
         yield f"{more_items} has as many {units} as you want; this tells how many:"
         yield f"  {_command(paths, {**options, **changes})}"
         return
+    if estimate.least_documents is not None:
+        yield from _larger_trial(task, estimate)
+    if estimate.more_documents_may_help:
+        return
+    if estimate.may_be_enough:
+        yield "a pilot says which spread it is: evaluate two models, and give their results:"
+        yield f"  lm_eval --tasks {task} --limit {PILOT_DOCUMENTS} --log_samples \\"
+        yield "    --output_path results/NAME ..."
+        other_options = {name: options[name] for name in options if name not in STATED_OPTIONS}
+        question = {**other_options, "metric": estimate.metric}
+        yield f"  {_command([Path('results')], question)}"
+        return
+    if "per_cluster" in options:
+        whole_task = {name: value for name, value in options.items() if name != "per_cluster"}
+        yield f"more documents of each make the spread smaller; with all that the {units} have:"
+        yield f"  {_command(paths, whole_task)}"
+        return
     yield f"its {units} are fixed, so only a larger difference can be shown"
     if card is not None and len(card.tasks) > 1:
         yield f"other tasks may have more: lm-eval-ext tasks {card.name}"
-    yield f"what twice as many {units} would show, such as in data of your own:"
-    yield f"  {_command(paths, {**options, 'items': 2 * estimate.available})}"
+    if "items" in options:
+        return
+    items = max(2 * estimate.available, LEAST_CLUSTERS)
+    yield f"what {counted(items, estimate.unit)} would show, such as in data of your own:"
+    yield f"  {_command(paths, {**options, 'items': items})}"
+
+
+def _larger_trial(task: str, estimate: "PowerEstimate") -> Iterator[str]:
+    """Yield how many documents of the same clusters may show what a trial does not."""
+    least, total = estimate.least_documents, estimate.total_documents
+    if least is None or total is None:
+        return
+    if not estimate.more_documents_may_help:
+        yield f"all {total:,} documents are too few, too: at least {least:,} would be needed"
+        return
+    limit = f" --limit {least}" if least < total else ""
+    yield f"more documents of each {estimate.unit} make the spread smaller, but nobody knows by how"
+    yield "much before they are evaluated. Evaluate so many of both models, and ask again:"
+    yield f"  lm_eval --tasks {task}{limit} --log_samples --output_path results/NAME ..."
 
 
 def _command(paths: list[Path], options: dict[str, object]) -> str:

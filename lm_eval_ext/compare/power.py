@@ -8,10 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
-from lm_eval_ext.cards import TypicalSpread, card_of, cards, our_tasks, task_settings
+from lm_eval_ext.cards import card_of, cards, our_tasks, task_settings
 from lm_eval_ext.compare.comparison import Table, compare
+from lm_eval_ext.compare.power_query import (
+    PilotTrial,
+    PowerQuery,
+    Spread,
+    metric_without_pilot,
+    typical_spread,
+)
+from lm_eval_ext.compare.stated_rates import spread_from_rates
+from lm_eval_ext.compare.task_size import clusters_of_task, size_by_card
 from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.results.files import Run
@@ -25,7 +34,7 @@ from lm_eval_ext.results.models import (
 from lm_eval_ext.results.query import ScoreQuery, question_of, reference_run
 from lm_eval_ext.stats.intervals import ALPHA, LEAST_CLUSTERS
 from lm_eval_ext.stats.measures import Measure
-from lm_eval_ext.stats.power import clusters_needed, detectable_difference, stated_variance
+from lm_eval_ext.stats.power import clusters_needed, detectable_difference
 from lm_eval_ext.text import counted
 
 _log = get_logger(__name__)
@@ -42,72 +51,11 @@ NEGLIGIBLE = 1e-9
 RELIABLE_CLUSTERS = 16
 """Clusters of a pilot below which its spread is too uncertain to rely on (docs/statistics.md)."""
 
-TYPICAL_CORRELATIONS = (0.0, 0.3)
-"""Intra-cluster correlations between which most measured ones are (docs/statistics.md)."""
+STATED_OPTIONS = frozenset({"rate", "icc", "per_cluster"})
+"""Options of a question that rests on no results."""
 
 SOURCES = "give results of a pilot run; or --rate, with --icc and --per-cluster"
 """What an estimate can rest on, for errors."""
-
-
-class PowerQuery(BaseModel):
-    """A question about the size of a comparison.
-
-    Attributes:
-        task: The task's name.
-        difference: The difference between two models, in the metric's unit; None to ask only what
-            items show.
-        items: A number of clusters; None for as many as the task has.
-        metric: The metric's name; "" for the one that stands for the task.
-        power: The probability with which the difference is to be found.
-        models: How many are compared, each with each: the level is divided by the number of
-            pairs, as Holm's method does for the smallest p-value.
-        rate: The mean of two models' shares of right answers, where there is no pilot.
-        icc: Intra-cluster correlation; with ``rate``. None for :data:`TYPICAL_CORRELATIONS`.
-        per_cluster: Documents per cluster; with ``rate``.
-        across_settings: Whether the pilot may have models with different prompts.
-        pilot: The pilot's task; "" for the same task, or for the only one that can stand for it.
-    """
-
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
-
-    task: str
-    difference: float | None = Field(None, gt=0)
-    items: int | None = Field(None, ge=LEAST_CLUSTERS)
-    metric: str = ""
-    power: float = Field(0.8, ge=0.5, lt=1)
-    models: int = Field(2, ge=2)
-    rate: float | None = None
-    icc: float | None = Field(None, ge=0, le=1)
-    per_cluster: float = Field(1.0, ge=1)
-    across_settings: bool = False
-    pilot: str = ""
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How differences vary between clusters.
-
-    Attributes:
-        metric: The metric's name; "" where a rate was stated.
-        unit: The word for a cluster.
-        variance: The variance of a cluster's mean difference.
-        per_cluster: Documents per cluster.
-        source: Where this comes from.
-        available: The clusters that the task has; None if that is not known.
-        least_variance: The smallest variance that is likely, where ``variance`` is the largest;
-            None where there is one variance.
-        icc: The intra-cluster correlation with which the pilot's rates have its variance; None
-            without a pilot, or if no correlation from 0 to 1 does.
-    """
-
-    metric: str
-    unit: str
-    variance: float
-    per_cluster: float
-    source: str
-    available: int | None
-    least_variance: float | None = None
-    icc: float | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +63,7 @@ class PowerEstimate:
     """How many clusters are needed, what some show, and what that rests on.
 
     Attributes:
-        metric: The metric's name; "" where a rate was stated.
+        metric: The metric's name; "" where a rate was stated for a task that is not ours.
         unit: The word for a cluster.
         clusters: The number that is needed for the difference; None if it is more than a billion,
             or no difference is asked about.
@@ -131,6 +79,10 @@ class PowerEstimate:
         icc: The intra-cluster correlation of the pilot, for ``--icc``; None if it has none.
         items_key: The metadata key that says how many clusters the task draws; "" if they are
             fixed.
+        least_documents: Where the pilot is a trial whose clusters cannot show the difference: the
+            number of documents below which those of the task cannot. More may be needed. None
+            otherwise.
+        total_documents: The number of documents that the task has; with ``least_documents``.
     """
 
     metric: str
@@ -146,6 +98,8 @@ class PowerEstimate:
     least_spread: float | None = None
     icc: float | None = None
     items_key: str = ""
+    least_documents: int | None = None
+    total_documents: int | None = None
 
     @property
     def is_enough(self) -> bool:
@@ -156,6 +110,20 @@ class PowerEstimate:
         if self.available is None or self.items_key:
             return True
         return self.clusters is not None and self.clusters <= self.available
+
+    @property
+    def may_be_enough(self) -> bool:
+        """Whether the clusters are enough if the spread is the smallest that is likely."""
+        if self.is_enough or self.least_clusters is None or self.available is None:
+            return self.is_enough
+        return self.least_clusters <= self.available
+
+    @property
+    def more_documents_may_help(self) -> bool:
+        """Whether the task has as many documents as a trial says are needed at least."""
+        if self.least_documents is None or self.total_documents is None:
+            return False
+        return self.least_documents <= self.total_documents
 
 
 def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
@@ -204,6 +172,7 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
         )
     if items is not None and items >= LEAST_CLUSTERS:
         shows = detectable_difference(items, spread.variance, alpha=level, power=query.power)
+    least_documents = _least_documents(query, spread, level, clusters)
     return PowerEstimate(
         metric=spread.metric,
         unit=spread.unit,
@@ -218,7 +187,26 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
         least_spread=None if spread.least_variance is None else math.sqrt(spread.least_variance),
         icc=spread.icc,
         items_key=items_key(query.task),
+        least_documents=least_documents,
+        total_documents=spread.trial.total if least_documents and spread.trial else None,
     )
+
+
+def _least_documents(
+    query: PowerQuery, spread: Spread, level: float, clusters: int | None
+) -> int | None:
+    """Return how many documents a task needs at least, where its clusters are too few in a trial.
+
+    More documents of each cluster make its mean difference vary less: at best, if they do not
+    depend on each other, its variance falls as their number rises. So this is a lower bound.
+    """
+    if query.difference is None or spread.trial is None or spread.available is None:
+        return None
+    is_enough = clusters is not None and clusters <= spread.available
+    if is_enough or items_key(query.task) or spread.available < LEAST_CLUSTERS:
+        return None
+    shows = detectable_difference(spread.available, spread.variance, alpha=level, power=query.power)
+    return math.ceil(spread.trial.documents * (shows / query.difference) ** 2)
 
 
 def items_key(task: str) -> str:
@@ -229,7 +217,7 @@ def items_key(task: str) -> str:
 
 def _spread(query: PowerQuery, paths: Sequence[Path]) -> Spread:
     """Return the spread from what the user gives: a pilot, a rate, or nothing."""
-    stated = query.model_fields_set & {"rate", "icc", "per_cluster"}
+    stated = query.model_fields_set & STATED_OPTIONS
     if (paths and stated) or (stated and query.rate is None):
         raise OptionError(SOURCES)
     if query.pilot and not paths:
@@ -238,7 +226,7 @@ def _spread(query: PowerQuery, paths: Sequence[Path]) -> Spread:
         return _from_pilot(query, read_models(paths))
     _check_name(query.task)
     if query.rate is not None:
-        return _from_rates(query)
+        return spread_from_rates(query)
     return _from_card(query)
 
 
@@ -253,20 +241,6 @@ def _check_name(task: str) -> None:
             raise OptionError(f"no task {task}{hint}")
 
 
-def _metric_without_pilot(query: PowerQuery) -> str:
-    """Return the metric that a question without results is about; "" if the task is not ours."""
-    card = card_of(query.task)
-    if query.metric or card is None:
-        return query.metric
-    return card.headline_of(task_settings(query.task).metrics)
-
-
-def _typical_spread(query: PowerQuery) -> TypicalSpread | None:
-    """Return what the card says about the differences of real models; None if it does not."""
-    card = card_of(query.task)
-    return card.typical_spreads.get(_metric_without_pilot(query)) if card else None
-
-
 def _from_card(query: PowerQuery) -> Spread:
     """Return the spread that was measured of real models.
 
@@ -274,8 +248,8 @@ def _from_card(query: PowerQuery) -> Spread:
         OptionError: None was measured.
     """
     card = card_of(query.task)
-    typical = _typical_spread(query)
-    metric = _metric_without_pilot(query)
+    metric = metric_without_pilot(query)
+    typical = typical_spread(query, metric)
     if card is None or typical is None:
         subject = ", ".join(name for name in (query.task, metric) if name)
         raise OptionError(
@@ -293,54 +267,8 @@ def _from_card(query: PowerQuery) -> Spread:
         variance=typical.largest**2,
         per_cluster=typical.documents,
         source=source,
-        available=_listed_clusters(query.task, typical.documents),
+        available=size_by_card(query.task).clusters,
         least_variance=typical.smallest**2,
-    )
-
-
-def _listed_clusters(task: str, per_cluster: float) -> int | None:
-    """Return how many clusters a task has by its card; None if the card has no size."""
-    card = card_of(task)
-    documents = card.tasks[task].documents if card else 0
-    return round(documents / per_cluster) if documents else None
-
-
-def _from_rates(query: PowerQuery) -> Spread:
-    card = card_of(query.task)
-    unit = card.cluster.unit if card else "cluster"
-    rate, difference = query.rate or 0.0, query.difference or 0.0
-    low, high = rate - difference / 2, rate + difference / 2
-    if not 0 <= low <= high <= 1:
-        raise OptionError(
-            f"--rate {rate:g} is the mean of two rates that differ by {difference:g}; "
-            f"{low:g} and {high:g} are not both from 0 to 1"
-        )
-    least_variance = None
-    if query.icc is not None:
-        correlation = f"{query.icc:g}"
-        variance = stated_variance((low, high), query.icc, query.per_cluster)
-    elif query.per_cluster == 1:
-        correlation = "0"
-        variance = stated_variance((low, high), 0.0, query.per_cluster)
-    else:
-        smallest, largest = TYPICAL_CORRELATIONS
-        correlation = f"{smallest:g} to {largest:g} (as in most runs; --icc sets it)"
-        least_variance = stated_variance((low, high), smallest, query.per_cluster)
-        variance = stated_variance((low, high), largest, query.per_cluster)
-    source = (
-        f"stated: rates {low:g} and {high:g}, intra-cluster correlation {correlation}, "
-        f"documents per {unit} {query.per_cluster:g}"
-    )
-    typical = _typical_spread(query)
-    if typical is not None and variance > typical.largest**2:
-        source += (
-            f". Real models differ less: {typical.smallest:.3g} to {typical.largest:.3g} per "
-            f"{unit}, since a document's score is a mean of several. Leave out --rate, and this "
-            "spread is used"
-        )
-    available = _listed_clusters(query.task, query.per_cluster)
-    return Spread(
-        "", unit, variance, query.per_cluster, source, available, least_variance=least_variance
     )
 
 
@@ -378,7 +306,7 @@ def _pilot_task(query: PowerQuery, models: Sequence[Model]) -> str:
         more_items = card.tasks[query.task].more_items if card else ""
         if more_items:
             advice += f"; {more_items} takes that of another task with items of its kind"
-        if _typical_spread(query) is not None:
+        if typical_spread(query, metric_without_pilot(query)) is not None:
             advice += "; without PATH, power takes the spread of published models"
         raise OptionError(f"{error}{advice}") from None
     if len(tasks) > 1:
@@ -397,7 +325,7 @@ def _pilot_problem(query: PowerQuery, pilot: str) -> str:
         )
     if pilot_card is None or pilot_card.name != card.name or pilot_card.cluster != card.cluster:
         return f"it has other clusters than the {card.cluster.unit}s of {query.task}"
-    metric = _metric_without_pilot(query)
+    metric = metric_without_pilot(query)
     if metric not in task_settings(pilot).metrics:
         return f"it has no metric {metric}; --metric names another one"
     return ""
@@ -411,7 +339,7 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
     run = reference_run(runs)
     metric = query.metric or run.headline
     if not is_same_task:
-        metric = _metric_without_pilot(query)
+        metric = metric_without_pilot(query)
     question = question_of(run, metric)
     low, high = question.measure.limits
     difference = query.difference or 0.0
@@ -447,16 +375,16 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
         source += f"; a pilot of {size} is small, and the number may be half or twice as large"
     variance = math.fsum(squared_errors) / len(squared_errors) * table.clusters
     per_cluster = table.documents / table.clusters
+    trial = None
+    available = size_by_card(query.task).clusters
     if is_same_task:
-        available = _clusters_of_task(run, table)
-    else:
-        available = _listed_clusters(query.task, per_cluster)
-    if available is None:
+        available = clusters_of_task(run, table)
+        trial = _trial(run, table, available)
+    if trial is not None or available is None:
         scored, total = run.documents
-        source += (
-            f"; a trial of {scored:,} of {total:,} documents, which does not show how many "
-            f"{table.cluster}s the task has"
-        )
+        source += f"; a trial of {scored:,} of {total:,} documents"
+    if available is None:
+        source += f", which does not show how many {table.cluster}s the task has"
     return Spread(
         metric,
         table.cluster,
@@ -465,7 +393,22 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
         source,
         available,
         icc=_pilot_correlation(question.measure, table, variance, per_cluster),
+        trial=trial,
     )
+
+
+def _trial(run: Run, table: Table, available: int | None) -> PilotTrial | None:
+    """Return a pilot as a trial of a task whose clusters all have more documents.
+
+    Args:
+        run: A pilot's results.
+        table: The comparison of the pilot's models.
+        available: The clusters that the task has; None if that is not known.
+    """
+    scored, total = run.documents
+    if available is None or available == total or run.is_whole:
+        return None
+    return PilotTrial(scored * available / table.clusters, total)
 
 
 def _pilot_correlation(
@@ -486,18 +429,3 @@ def _pilot_correlation(
         return None
     correlation = (variance * per_cluster / independent - 1) / (per_cluster - 1)
     return correlation if 0 <= correlation <= 1 else None
-
-
-def _clusters_of_task(run: Run, table: Table) -> int | None:
-    """Return how many clusters a task has; None if its results do not show that.
-
-    A trial of our tasks takes its documents from as many clusters as possible, so the share of the
-    documents says nothing about that of the clusters.
-    """
-    if run.is_whole:
-        return table.clusters
-    if run.card is not None:
-        return None
-    # Without a card, each document is a cluster.
-    _, total = run.documents
-    return total

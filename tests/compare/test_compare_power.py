@@ -1,14 +1,17 @@
 """How many items show a difference: from runs whose spread is known, and bad input."""
 
 import json
+import math
 import re
 import shlex
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.made_runs import make
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app
@@ -60,6 +63,14 @@ def test_stated_rates_need_no_runs() -> None:
         ({"per_cluster": 0}, "--per-cluster: Input should be greater than or equal to 1"),
         ({"rate": None}, "give results of a pilot run; or --rate, with --icc"),
         ({"rate": 0.99}, "0.965 and 1.015 are not both from 0 to 1"),
+        ({"difference": 5}, "direct goes from 0 to 1. --rate 0.8 is the mean of two rates"),
+        ({"difference": 5}, "5 points are 0.05"),
+        (
+            {"per_cluster": 12},
+            "--per-cluster 12 is not legal: lieder_base has 3 documents per item (48 documents, "
+            "16 items); leave it out",
+        ),
+        ({"metric": "nope"}, "lieder_base has no metric nope; rates: direct, "),
     ],
     ids=str,
 )
@@ -179,7 +190,7 @@ def test_without_a_number_of_items_power_takes_those_of_the_task(runs: Path) -> 
     with pytest.raises(LmEvalExtError, match="items of my_task is not known; give --items"):
         needed([], task="my_task", rate=0.8)
     with pytest.raises(LmEvalExtError, match=r"has 4 items, fewer than 6, .* give --items"):
-        needed([], task="lieder_base", rate=0.8, per_cluster=12)
+        needed([], task="discourse_entities_mini", rate=0.8)
 
 
 COGS_PILOT = "cogs_mini_gen"
@@ -251,8 +262,10 @@ def test_a_trial_of_fixed_clusters_says_that_more_documents_help(
 def test_a_fresh_lexicon_does_not_add_types(task: str) -> None:
     """COGS's fresh tasks draw words; only LIEDER's draw items."""
     assert items_key(task) == ""
-    stated = ["--rate", "0.5", "--per-cluster", "1000", "--icc", "0.2", "--difference", "0.01"]
-    assert "needed" not in power_without_pilot(task, *stated)
+    stated = ["--rate", "0.5", "--icc", "0.2", "--difference", "0.01"]
+    output = power_without_pilot(task, *stated)
+    assert "this task cannot show it: it has too few generalization types" in output
+    assert "needed" not in output
 
 
 @pytest.mark.parametrize("pilot", ["", "lieder_mini"])
@@ -342,6 +355,140 @@ def test_a_rate_without_a_correlation_takes_the_documented_range() -> None:
     assert both.clusters == needed([], **stated, icc=0.3).clusters
     assert "intra-cluster correlation 0 to 0.3" in both.source
     assert needed([], **stated, icc=0.2).least_clusters is None
+
+
+MAGNIFICO_RATE = ("magnifico_desc", "--rate", "0.5", "--difference", "0.1")
+
+
+def test_a_rate_does_not_invent_clusters() -> None:
+    """Documents divided by --per-cluster would be 1,039 databases, where 49 exist."""
+    output = power_without_pilot(*MAGNIFICO_RATE, "--per-cluster", "4")
+    assert "the task has: 49 databases" in output
+    assert "49 databases show: a difference of" in output
+    assert "this task cannot show it" in output
+    assert "1,039" not in output
+    (command,) = commands_in(output)
+    whole_task = power_without_pilot(*command[1:])
+    assert "documents per database 84.8, as many as the task has" in unwrapped(whole_task)
+
+
+def test_a_rate_takes_the_documents_of_the_task() -> None:
+    stated: dict[str, Any] = {"task": "lieder_base", "rate": 0.8, "difference": 0.3}
+    assert needed([], **stated) == replace(
+        needed([], **stated, per_cluster=3), source=needed([], **stated).source
+    )
+
+
+def test_a_task_of_one_type_has_its_documents_as_clusters() -> None:
+    """Intervals on COGS's test set in distribution are about documents."""
+    estimate = needed([], task="cogs_unmodified_id", rate=0.9, difference=0.03)
+    assert (estimate.unit, estimate.available) == ("document", 3000)
+    assert estimate.is_enough
+
+
+@pytest.mark.parametrize(
+    ("task", "metric"),
+    [
+        ("magnifico_desc", "sql_execution_accuracy/novel"),
+        ("lieder_base", "direct"),
+        ("diner_mini_name", "recipe_exact_match"),
+        ("conceptual_glue", "score/concept"),
+        ("cogs_overestimation_fresh", "exact_match/with"),
+    ],
+)
+def test_a_rate_says_which_metric_it_is_about(task: str, metric: str) -> None:
+    """Where the headline is no rate, it is about another metric, by name."""
+    assert needed([], task=task, rate=0.5).metric == metric
+
+
+def test_a_ratio_is_refused_with_a_command_that_works() -> None:
+    """Relative performance is a ratio of two rates in percent: one rate gives no spread of it."""
+    ratio = ["--metric", "relative_performance", "--rate", "0.5", "--difference", "10"]
+    refusal = power_without_pilot("magnifico_desc", *ratio)
+    assert "relative_performance is no rate of documents" in refusal
+    command = shlex.split(refusal.partition("lm-eval-ext ")[2])
+    assert command[:4] == ["power", "magnifico_desc", "--metric", "sql_execution_accuracy/novel"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.exception
+    assert "two models that differ by 0.1" in result.output
+
+
+def test_between_the_smallest_and_the_largest_spread_a_pilot_decides() -> None:
+    output = power_without_pilot(*MAGNIFICO_RATE)
+    assert "this task may show it: needed are from 7 databases to more than its 49" in output
+    assert "10,348 documents" not in output, "the task has 4,156"
+    (command,) = commands_in(output)
+    metric = "sql_execution_accuracy/novel"
+    assert command[1:3] == ["magnifico_desc", "results"]
+    assert set(command[3:]) == {"--metric", metric, "--difference", "0.1"}
+
+
+@pytest.mark.parametrize("items", [20, 40])
+def test_items_are_not_answered_by_the_same_command(runs: Path, items: int) -> None:
+    output = power_command(runs, COGS_PILOT, "--difference", "0.01", "--items", str(items))
+    assert f"{items} generalization types show: a difference of" in output
+    assert "its generalization types are fixed" in output
+    assert commands_in(output) == []
+
+
+def test_more_items_for_one_cluster_are_at_least_those_of_an_interval() -> None:
+    output = power_without_pilot("magnifico_multi_desc", "--rate", "0.5", "--difference", "0.01")
+    (command,) = commands_in(output)
+    assert command[-2:] == ["--items", "10"]
+    assert "10 databases show" in power_without_pilot(*command[1:])
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models on 40 of the 500 documents of COGS_PILOT, which has ten types."""
+    folder = tmp_path_factory.mktemp("trials")
+    make(folder / "good", [COGS_PILOT], seed=1, skill=0.9, name="good", limit=40)
+    make(folder / "poor", [COGS_PILOT], seed=2, skill=0.4, name="poor", limit=40)
+    return folder
+
+
+def test_a_trial_says_how_many_documents_are_needed_at_least(trials: Path) -> None:
+    """If documents do not depend on each other, the spread falls with the root of their number."""
+    whole_task = needed([trials], task=COGS_PILOT)
+    assert (whole_task.available, whole_task.items) == (10, 10)
+    assert whole_task.shows is not None
+    difference = round(whole_task.shows / 2, 3)
+    estimate = needed([trials], task=COGS_PILOT, difference=difference)
+    assert estimate.least_documents == math.ceil(40 * (whole_task.shows / difference) ** 2)
+    output = power_command(trials, COGS_PILOT, "--difference", f"{difference}")
+    least = estimate.least_documents
+    assert f"needed: at least {least} of the task's 500 documents, in its 10" in output
+    assert f"lm_eval --tasks {COGS_PILOT} --limit {least} --log_samples" in output
+    assert "cannot show it" not in output
+    assert "a trial of 40 of 500 documents" in unwrapped(output)
+
+
+def test_a_trial_that_shows_the_difference_needs_no_more_documents(trials: Path) -> None:
+    shows = needed([trials], task=COGS_PILOT).shows
+    assert shows is not None
+    estimate = needed([trials], task=COGS_PILOT, difference=1.01 * shows)
+    assert estimate.is_enough
+    assert estimate.least_documents is None
+
+
+def test_a_difference_that_all_documents_cannot_show_is_called_that(trials: Path) -> None:
+    output = power_command(trials, COGS_PILOT, "--difference", "0.001")
+    assert "this task cannot show it: it has too few generalization types" in output
+    assert re.search(r"all 500 documents are too few, too: at least [\d,]+ would be", output)
+    assert "only a larger difference can be shown" in output
+
+
+def test_a_metric_about_a_part_has_its_own_clusters(trials: Path) -> None:
+    """Of the ten types, some are lexical."""
+    lexical = needed([trials], task=COGS_PILOT, metric="exact_match/lexical")
+    assert lexical.available is not None
+    assert 6 <= lexical.available < 10
+
+
+def test_a_trial_of_fewer_documents_than_clusters_has_those_of_the_card(tmp_path: Path) -> None:
+    for name, skill in (("good", 0.9), ("poor", 0.4)):
+        make(tmp_path / name, [COGS_PILOT], seed=len(name), skill=skill, name=name, limit=8)
+    assert needed([tmp_path], task=COGS_PILOT).available == 10
 
 
 def test_a_rate_for_documents_of_many_scores_is_called_too_cautious() -> None:
