@@ -8,7 +8,10 @@ import typer
 def cite(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TASK", help="Tasks, groups or benchmarks, such as lieder."),
+        typer.Argument(
+            metavar="TASK",
+            help="Tasks, groups or benchmarks, such as lieder; or a task file of your own.",
+        ),
     ] = None,
 ) -> None:
     """Print BibTeX of benchmarks, their data, lm-eval and this project."""

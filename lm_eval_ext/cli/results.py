@@ -70,7 +70,8 @@ FilterArgument = Annotated[
     str,
     typer.Argument(
         metavar="[FILTER]",
-        help="A benchmark, a group, a task, or a pattern such as '*_mini'; '*' for all.",
+        help="A benchmark, a group, a task, or a pattern such as '*_mini'; '*' for all. Or a task "
+        "file of your own, or a folder of them.",
     ),
 ]
 PlainOption = Annotated[
@@ -155,7 +156,8 @@ def tasks(
     plain: PlainOption = None,
 ) -> None:
     """List groups of tasks, or some tasks with description, size and data."""
-    from lm_eval_ext.cli.task_list import lines, matching, write_plain
+    from lm_eval_ext.cli.task_list import is_name, lines, matching, write_plain
+    from lm_eval_ext.harness.user_files import is_path
     from lm_eval_ext.task_folder import tasks_folder
 
     if folder:
@@ -164,6 +166,9 @@ def tasks(
     if plain:
         write_plain(plain)
         return
+    if is_path(name) and not is_name(name):
+        _print_user_tasks(Path(name), as_json=as_json)
+        return
     rows = matching(name)
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
@@ -171,6 +176,19 @@ def tasks(
     for line in lines(rows, overview=not name):
         typer.echo(line)
     _print_advice(rows)
+
+
+def _print_user_tasks(path: Path, *, as_json: bool) -> None:
+    """Print what a user's task file, or a folder of them, holds."""
+    from lm_eval_ext.cli.user_task_list import user_task_content, user_task_lines
+    from lm_eval_ext.harness.user_files import read_user_files
+
+    files = read_user_files(path)
+    if as_json:
+        typer.echo(json.dumps(user_task_content(files), indent=2))
+        return
+    for line in user_task_lines(files):
+        typer.echo(line)
 
 
 def _print_advice(rows: "Sequence[TaskRow]") -> None:

@@ -177,9 +177,14 @@ def matching(name: str) -> list[TaskRow]:
     if not matches:
         hint = nearest(name, [*cards(), *(row.task for row in rows)])
         if not hint:
-            hint = f"; benchmarks are {', '.join(cards())}"
+            hint = f"; benchmarks are {', '.join(cards())}; for tasks of your own give their file"
         raise OptionError(f"no benchmark, group or task is called {name}{hint}")
     return matches
+
+
+def is_name(name: str) -> bool:
+    """Return whether a benchmark, group or task of ours has this very name."""
+    return any(name == row.task or name == row.benchmark for row in task_rows())
 
 
 def write_plain(folder: Path) -> None:

@@ -249,7 +249,10 @@ def write(models: Sequence[Model], names: Sequence[str], output: Path | None) ->
         raise OptionError("-o takes a folder without a suffix, or for one --figure a file")
     drawable = figures(models, names)
     if not drawable:
-        raise OptionError("these results have no figure; --list says what figures need")
+        raise OptionError(
+            "these results have no figure: plot draws those of our benchmarks' papers, none of a "
+            "benchmark of your own; --list says what figures need"
+        )
     for figure in drawable:
         for problem in figure.missing:
             _log.warning("%s, left out: %s", figure.name, problem)
