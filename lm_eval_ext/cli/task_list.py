@@ -184,7 +184,7 @@ def matching(name: str) -> list[TaskRow]:
 
 def is_name(name: str) -> bool:
     """Return whether a benchmark, group or task of ours has this very name."""
-    return any(name == row.task or name == row.benchmark for row in task_rows())
+    return any(name in (row.task, row.benchmark) for row in task_rows())
 
 
 def write_plain(folder: Path) -> None:
