@@ -97,7 +97,7 @@ def fit(
         )
         try:
             with monitor.signals():
-                if newest and _is_last_step(newest):
+                if newest and _is_finished(newest, recipe.training):
                     _load_checkpoint(trainer, newest)
                 else:
                     trainer.train(resume_from_checkpoint=newest)
@@ -108,7 +108,10 @@ def fit(
             _check_space(folder, model)
             raise
     state = trainer.state
-    if monitor.signal is not None and state.global_step < state.max_steps:
+    is_finished = state.global_step >= state.max_steps or _is_out_of_patience(
+        state, recipe.training
+    )
+    if monitor.signal is not None and not is_finished:
         tell(f"stopped at step {state.global_step:,}; the same command continues there")
         raise SystemExit(128 + monitor.signal)
     # The Trainer also logs how fast it was, which is no point of the curve.
@@ -116,11 +119,26 @@ def fit(
     return Fit(curve, monitor.signal)
 
 
-def _is_last_step(checkpoint: str) -> bool:
-    """Return whether a checkpoint is of a training's last step."""
+def _is_finished(checkpoint: str, training: Training) -> bool:
+    """Return whether no step is to follow the one that a checkpoint was written after."""
     state = _checkpoint_state(checkpoint)
-    is_last: bool = state.global_step >= state.max_steps
-    return is_last
+    return state.global_step >= state.max_steps or _is_out_of_patience(state, training)
+
+
+def _is_out_of_patience(state: "TrainerState", training: Training) -> bool:
+    """Return whether early stopping had ended a training when its state was last saved.
+
+    The Trainer itself forgets this when it resumes: it clears the flag by which a callback stops
+    it, and the callback that counts sets the flag only after the next evaluation.
+    """
+    from transformers import EarlyStoppingCallback
+
+    patience = training.early_stopping_patience
+    callback_state = state.stateful_callbacks.get(EarlyStoppingCallback.__name__)
+    if patience is None or callback_state is None:
+        return False
+    evaluations: int = callback_state["attributes"]["early_stopping_patience_counter"]
+    return evaluations >= patience
 
 
 def _checkpoint_state(checkpoint: str) -> "TrainerState":

@@ -268,6 +268,65 @@ def test_a_training_that_is_killed_after_its_last_checkpoint_takes_no_further_st
     assert len(evaluation_losses(resumed.record)) == 3
 
 
+EARLY_STOPPING = {
+    "max_steps": 20,
+    "eval_steps": 1,
+    "early_stopping_patience": 1,
+    # No loss is lower than the first, on any machine: this rate is too small to change a weight.
+    "learning_rate": 1e-30,
+    "embedding_learning_rate": None,
+}
+
+
+@pytest.mark.parametrize("keeps_best", [False, True], ids=["last weights", "best weights"])
+def test_a_training_that_is_killed_after_early_stopping_takes_no_further_step(
+    write_recipe: WriteRecipe,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    keeps_best: bool,
+) -> None:
+    """It stopped after step 2, and was killed before it wrote the weights."""
+    name = write_recipe(training={**EARLY_STOPPING, "load_best_model_at_end": keeps_best})
+    (uninterrupted,) = command.train(name, tmp_path / "uninterrupted")
+
+    def train() -> None:
+        patch = pytest.MonkeyPatch()
+        patch.setattr(command, "version", kill_this_process)
+        command.train(name, tmp_path / "killed")
+
+    assert in_a_process(train) == -signal.SIGKILL
+    capfd.readouterr()
+    (resumed,) = command.train(name, tmp_path / "killed")
+    assert "working on step" not in capfd.readouterr().err
+    assert have_same_weights(uninterrupted.folder, resumed.folder)
+    losses = evaluation_losses(resumed.record)
+    assert losses == evaluation_losses(uninterrupted.record)
+    assert len(losses) == 2
+
+
+def test_a_signal_after_early_stopping_does_not_say_that_the_training_continues(
+    write_recipe: WriteRecipe, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The weights are written, and the process ends."""
+    name = write_recipe(training=EARLY_STOPPING)
+    save = monitor.TrainingMonitor.on_save
+
+    def save_and_signal(watch: Any, arguments: Any, state: Any, *rest: Any, **options: Any) -> None:
+        save(watch, arguments, state, *rest, **options)
+        if state.global_step == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def train() -> None:
+        patch = pytest.MonkeyPatch()
+        patch.setattr(monitor.TrainingMonitor, "on_save", save_and_signal)
+        command.train(name, tmp_path / "out")
+
+    assert in_a_process(train) == 128 + signal.SIGTERM
+    assert "the same command continues" not in capfd.readouterr().err
+    (finished,) = command.train(name, tmp_path / "out")
+    assert len(evaluation_losses(finished.record)) == 2
+
+
 def test_a_training_that_keeps_the_best_weights_saves_the_step_before_its_last_evaluation(
     write_recipe: WriteRecipe, tmp_path: Path
 ) -> None:
