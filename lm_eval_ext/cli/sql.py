@@ -194,11 +194,14 @@ def _explained(
         raise OptionError("--databases DB is missing, or --results PATH with --doc ID")
     if predictions is not None and row is not None and not texts.gold:
         file = read_file(predictions, options)
-        prediction = explaining.row_of(file, row)
-        return explaining.explain(prediction, f"row {row} of {predictions.name}", options, file)
+        prediction, answer = explaining.row_of(file, row)
+        title = f"row {row} of {predictions.name}"
+        return explaining.explain(prediction, title, options, file, answer=answer)
     if texts.gold and texts.predicted and predictions is None and row is None:
-        prediction = explaining.prediction_of(texts.gold, texts.predicted, texts.db_id, options)
-        return explaining.explain(prediction, "the prediction", options)
+        prediction, answer = explaining.prediction_of(
+            texts.gold, texts.predicted, texts.db_id, options
+        )
+        return explaining.explain(prediction, "the prediction", options, answer=answer)
     raise OptionError(
         "name --predictions FILE with --row N, or --gold SQL with --predicted SQL, or --results "
         "PATH with --doc ID"

@@ -241,6 +241,8 @@ def _explanation_sections(explained: ExplainedRow) -> Iterator[Section]:
     explanation = explained.explanation
     yield "\n".join(_head_lines(explained)), (), ()
     yield f"gold: {_query(explained.prediction.gold)}", (), ()
+    if explained.answer:
+        yield f"answer: {_query(explained.answer)}", (), ()
     yield f"predicted: {_query(explained.prediction.predicted)}", (), ()
     if explained.smallest is not None:
         yield from _smallest_sections(explained.smallest, explained)

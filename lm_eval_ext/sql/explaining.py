@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.engines.places import OneDatabase, databases_at
 from lm_eval_ext.sql.judge import ORIGINAL, Explanation, SqlJudge
-from lm_eval_ext.sql.scoring import JudgeOptions, OpenFile, opened_judge
+from lm_eval_ext.sql.parts import FileContent
+from lm_eval_ext.sql.reasons import NO_QUERY, with_answer
+from lm_eval_ext.sql.scoring import JudgeOptions, OpenFile, extracted, opened_judge
 from lm_eval_ext.sql.smallest import SmallestRows, SmallTable, smallest_rows
 from lm_eval_ext.sql.suite import gold_id, read_suite
 from lm_eval_ext.sql.suite_choice import SuiteSource
@@ -22,6 +24,7 @@ class ExplainedRow:
     Attributes:
         title: Where the prediction comes from, as "row 12 of gpt-4.jsonl".
         prediction: The prediction that was judged.
+        answer: The text that its query was read from; "" if the query was all there was.
         explanation: The verdict, and both results on the database that decided.
         database: The file or URL of that database; "" if there is none.
         smallest: The smallest rows that show a wrong result; None for other verdicts, or if they
@@ -33,6 +36,7 @@ class ExplainedRow:
     explanation: Explanation
     database: str
     smallest: SmallestRows | None
+    answer: str = ""
 
     @property
     def where(self) -> str:
@@ -48,6 +52,7 @@ class ExplainedRow:
         return {
             "title": self.title,
             **self.prediction._asdict(),
+            "answer": self.answer,
             **asdict(explanation.verdict),
             "database_file": self.database,
             "gold_result": _result(explanation.gold),
@@ -58,8 +63,8 @@ class ExplainedRow:
         }
 
 
-def row_of(file: OpenFile, number: int) -> Prediction:
-    """Return the prediction in a row of a file.
+def row_of(file: OpenFile, number: int) -> tuple[Prediction, str]:
+    """Return the prediction in a row of a file, and the answer that its query was read from.
 
     Raises:
         OptionError: There is no such row.
@@ -67,11 +72,23 @@ def row_of(file: OpenFile, number: int) -> Prediction:
     if not 1 <= number <= len(file.predictions):
         count = counted(len(file.predictions), "row")
         raise OptionError(f"--row {number}: {file.path} has {count}; the first is 1")
-    return file.predictions[number - 1]
+    prediction = file.predictions[number - 1]
+    return prediction, _answer_of(prediction, file.rows[number - 1].prediction)
 
 
-def prediction_of(gold: str, predicted: str, db_id: str, options: JudgeOptions) -> Prediction:
-    """Return a prediction from texts; a single database needs no id.
+def _answer_of(prediction: Prediction, unread: Prediction) -> str:
+    """Return the text that a prediction's query was read from; "" if it is the query."""
+    if prediction.predicted == unread.predicted:
+        return ""
+    return unread.predicted
+
+
+def prediction_of(
+    gold: str, predicted: str, db_id: str, options: JudgeOptions
+) -> tuple[Prediction, str]:
+    """Return a prediction from texts, and the answer that its query was read from.
+
+    A single database needs no id.
 
     Raises:
         OptionError: There are several databases, and no id.
@@ -82,7 +99,9 @@ def prediction_of(gold: str, predicted: str, db_id: str, options: JudgeOptions) 
         db_id = databases.db_id
     if not db_id:
         raise OptionError(f"--db-id: name one of the databases of {options.databases}")
-    return Prediction(db_id, gold, predicted)
+    unread = Prediction(db_id, gold, predicted)
+    (prediction,) = extracted([unread], FileContent([unread]), options)
+    return prediction, _answer_of(prediction, unread)
 
 
 def explain(
@@ -90,6 +109,8 @@ def explain(
     title: str,
     options: JudgeOptions,
     file: OpenFile | None = None,
+    *,
+    answer: str = "",
 ) -> ExplainedRow:
     """Judge one prediction and return what shows its verdict.
 
@@ -98,6 +119,7 @@ def explain(
         title: Where it comes from.
         options: How predictions are judged.
         file: The file that it is from, so that suites are built for all of its golds.
+        answer: The text that its query was read from; "" if the query was all there was.
 
     Raises:
         OptionError: An option is not legal.
@@ -107,7 +129,7 @@ def explain(
     if options.suite is not None:
         options = replace(options, suite=_keeping_suites(options.suite, prediction))
     with opened_judge(options, predictions) as open_judge:
-        return explain_with(open_judge.judge, prediction, title)
+        return explain_with(open_judge.judge, prediction, title, answer)
 
 
 def _keeping_suites(source: SuiteSource, prediction: Prediction) -> SuiteSource:
@@ -127,7 +149,9 @@ def _keeping_suites(source: SuiteSource, prediction: Prediction) -> SuiteSource:
     return replace(source, per_golds=True)
 
 
-def explain_with(judge: SqlJudge, prediction: Prediction, title: str) -> ExplainedRow:
+def explain_with(
+    judge: SqlJudge, prediction: Prediction, title: str, answer: str = ""
+) -> ExplainedRow:
     """Return what shows the verdict of a judge on one prediction.
 
     Raises:
@@ -142,7 +166,11 @@ def explain_with(judge: SqlJudge, prediction: Prediction, title: str) -> Explain
         if verdict.database != ORIGINAL:
             semantics = judge.suite_semantics
         smallest = smallest_rows(location, prediction, semantics.name)
-    return ExplainedRow(title, prediction, explanation, str(location or ""), smallest)
+    verdict = with_answer(verdict, prediction.predicted, answer)
+    if verdict.reason == NO_QUERY:
+        no_query = Failure("error", NO_QUERY)
+        explanation = replace(explanation, verdict=verdict, predicted=no_query)
+    return ExplainedRow(title, prediction, explanation, str(location or ""), smallest, answer)
 
 
 def _result(result: Rows | Failure) -> dict[str, object]:

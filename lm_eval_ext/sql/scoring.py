@@ -6,7 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
@@ -27,6 +27,7 @@ from lm_eval_ext.sql.predictions import (
     columns_of,
     format_of,
 )
+from lm_eval_ext.sql.reasons import with_answer
 from lm_eval_ext.sql.suite_choice import SuiteSource, choose_suites
 from lm_eval_ext.sql.summary import JudgedRow, Summary, check_columns, summary_of
 from lm_eval_ext.sql.values import EngineName, Prediction, Verdict
@@ -40,8 +41,6 @@ QueryReader: TypeAlias = Callable[[str, EngineName], str | None]
 STATUS, REASON, EXTRACTED = "status", "reason", "extracted_sql"
 DECIDING_DATABASE, ORIGINAL_STATUS = "deciding_database", "original_status"
 
-NO_QUERY = "no query was found in the answer"
-EMPTY = "the prediction is empty"
 
 _BATCH = 200
 """Predictions that are judged together where there are suites: what an interruption can lose."""
@@ -373,11 +372,9 @@ def judged(
 
 
 def _judged_row(row: PredictionRow, prediction: Prediction, verdict: Verdict) -> JudgedRow:
-    """Return a row with its verdict, which says more about an empty query than the engine does."""
-    if not prediction.predicted.strip() and verdict.status == "prediction_error":
-        has_answer = bool(row.prediction.predicted.strip())
-        verdict = replace(verdict, reason=NO_QUERY if has_answer else EMPTY)
-    return JudgedRow(row, prediction, verdict)
+    """Return a row with its verdict, which also knows the answer that a query was read from."""
+    answer = row.prediction.predicted
+    return JudgedRow(row, prediction, with_answer(verdict, prediction.predicted, answer))
 
 
 def _write_rows(

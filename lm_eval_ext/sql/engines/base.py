@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import ClassVar
 
 from lm_eval_ext.sql.policy import REAL_SECONDS_PER_SECOND, Limits
+from lm_eval_ext.sql.reasons import EMPTY
 from lm_eval_ext.sql.values import (
     OUT_OF_MEMORY,
     SHOWN,
@@ -77,6 +78,8 @@ class Engine(ABC):
         """
         self._bytes_left = self.limits.max_result_bytes
         try:
+            if not sql.strip():
+                raise ValueError(EMPTY)
             size = len(sql.encode("utf-8"))  # raises for lone surrogates
             if size > self.limits.max_sql_bytes:
                 raise TooLargeError(f"the query's text is over {self.limits.max_sql_bytes:,} bytes")

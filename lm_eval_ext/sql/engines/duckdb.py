@@ -34,6 +34,7 @@ from lm_eval_ext.sql.engines.duckdb_values import (
     text_type,
 )
 from lm_eval_ext.sql.policy import Limits
+from lm_eval_ext.sql.reasons import NO_RESULT, NOT_AUTHORIZED, SEVERAL_STATEMENTS
 from lm_eval_ext.sql.values import OUT_OF_MEMORY, Failure, Row, Rows, Value
 
 _MAX_OPEN_FILES = 4
@@ -95,8 +96,6 @@ _TABLE_CALL_IN_TREE = re.compile(
 """A call in a FROM clause. Some names are a function there and another one in an expression."""
 
 _TABLE_IN_TREE = re.compile(rf'"table_name":{_TEXT_IN_TREE}')
-
-_NO_QUERY: Final = "not a query: exactly one SELECT is allowed"
 
 
 @dataclass(frozen=True)
@@ -312,11 +311,15 @@ def _check(session: Any, sql: str, refused: _Functions) -> None:
     DuckDB's own parser reads it.
     """
     statements = session.extract_statements(sql)
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise ValueError(_NO_QUERY)
+    if not statements:
+        raise ValueError(NO_RESULT)
+    if len(statements) > 1:
+        raise ValueError(SEVERAL_STATEMENTS)
+    if statements[0].type != duckdb.StatementType.SELECT:
+        raise ValueError(NOT_AUTHORIZED)
     tree = _tree(session, sql)
     if tree.startswith('{"error":true'):
-        raise ValueError(_NO_QUERY)
+        raise ValueError(NOT_AUTHORIZED)
     functions = _calls(tree).shared_with(refused)
     if functions:
         raise ValueError(

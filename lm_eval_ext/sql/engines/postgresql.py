@@ -34,6 +34,7 @@ from lm_eval_ext.sql.engines.postgresql_sessions import (
 )
 from lm_eval_ext.sql.engines.postgresql_values import read_value
 from lm_eval_ext.sql.policy import Limits
+from lm_eval_ext.sql.reasons import NOT_AUTHORIZED
 from lm_eval_ext.sql.values import SHOWN, Failure, FailureKind, Row, Rows, Value
 from lm_eval_ext.text import one_line
 
@@ -50,6 +51,7 @@ _RINGS_BEFORE_TERMINATION: Final = 4
 
 _CANCELLED: Final = "57014"
 _LOCKED: Final = "55P03"
+_WRITES: Final = "25006"
 _TOO_LARGE: Final = ("53100", "53200", "53400", "54")
 """Disk full, out of memory, a configured limit, a program's limit."""
 
@@ -156,6 +158,8 @@ class PostgreSQLEngine(Engine):
         message = one_line(str(error), limit=SHOWN)
         if state == _CANCELLED:  # by the server's own limit
             return self._timeout()
+        if state == _WRITES:
+            return Failure("error", NOT_AUTHORIZED)
         if state == _LOCKED:
             return Failure("unavailable", f"{self._address}: locked by another session ({message})")
         failure_kind: FailureKind = "too_large" if state.startswith(_TOO_LARGE) else "error"

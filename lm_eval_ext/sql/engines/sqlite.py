@@ -6,10 +6,17 @@ from collections import OrderedDict
 
 from lm_eval_ext.sql.engines.base import Engine, failure_of
 from lm_eval_ext.sql.policy import CONNECTIONS, Limits, open_guarded
+from lm_eval_ext.sql.reasons import NO_RESULT, NOT_AUTHORIZED, SEVERAL_STATEMENTS
 from lm_eval_ext.sql.values import Failure, Row, Rows
 
 _CHECK_EVERY = 4_000
 """Instructions of SQLite's virtual machine between two checks of the time (about 200 us)."""
+
+_REASONS = {
+    "not authorized": NOT_AUTHORIZED,
+    "You can only execute one statement at a time.": SEVERAL_STATEMENTS,
+}
+"""What the driver says of a text that is no query, and what is said instead."""
 
 
 class SQLiteEngine(Engine):
@@ -38,8 +45,8 @@ class SQLiteEngine(Engine):
         try:
             cursor.execute(sql)
             if cursor.description is None:
-                # Empty, only comments, or a statement without a result, such as REINDEX.
-                raise ValueError("not a query: it has no result, not even an empty one")
+                # Only comments, or a statement without a result, such as REINDEX.
+                raise ValueError(NO_RESULT)
             rows: list[Row] = []
             self._collect_rows(rows, map(self._count_blobs, cursor))
             return Rows(tuple(column[0] for column in cursor.description), rows)
@@ -51,6 +58,9 @@ class SQLiteEngine(Engine):
             return failure_of("too_large", error)
         if isinstance(error, sqlite3.OperationalError) and self._is_late():
             return self._timeout()
+        reason = _REASONS.get(str(error))
+        if reason is not None:
+            return Failure("error", reason)
         return failure_of("error", error)
 
     def _connection(self, path: str) -> sqlite3.Connection:

@@ -23,6 +23,7 @@ from lm_eval_ext.sql.parsing import (
     to_sql,
 )
 from lm_eval_ext.sql.policy import register
+from lm_eval_ext.sql.reasons import NO_RESULT
 from lm_eval_ext.sql.schema import Schema, decode_text, fold
 from lm_eval_ext.sql.values import Failure, Row, Rows, quoted
 from lm_eval_ext.text import one_line
@@ -60,7 +61,7 @@ class Runner:
             with contextlib.closing(self.connection.execute(sql)) as cursor:
                 rows = cursor.fetchmany(max_rows + 1)
                 if cursor.description is None:
-                    return Failure("error", "not a query: it has no result")
+                    return Failure("error", NO_RESULT)
                 return Rows(tuple(column[0] for column in cursor.description), rows)
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
             message = one_line(str(error) or "out of memory", limit=200)

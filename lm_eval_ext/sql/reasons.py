@@ -1,0 +1,28 @@
+"""Reasons for which a text is no query that may be run, in the same words for all engines.
+
+Worker processes import this module: standard library only.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from lm_eval_ext.sql.values import Verdict
+
+EMPTY: Final = "the query is empty"
+NO_QUERY: Final = "no query was found in the answer"
+NO_RESULT: Final = "not a query: it has no result, not even an empty one"
+SEVERAL_STATEMENTS: Final = "several statements: only one SELECT is allowed"
+NOT_AUTHORIZED: Final = "not authorized: only SELECT from tables of the database is allowed"
+
+
+def with_answer(verdict: Verdict, query: str, answer: str) -> Verdict:
+    """Return a verdict that says so if no query was read from an answer.
+
+    Args:
+        verdict: The verdict on the query.
+        query: The query that was read; "" if there was none.
+        answer: The text that it was read from.
+    """
+    if verdict.status == "prediction_error" and not query.strip() and answer.strip():
+        return replace(verdict, reason=NO_QUERY)
+    return verdict

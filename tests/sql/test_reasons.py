@@ -1,0 +1,98 @@
+"""Why a text is no query that may be run: the same words in every command and on every engine."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.databases import written
+from test_sql_commands import RIGHT, SHOP, explained, rows_of, run, write_predictions
+
+from lm_eval_ext.sql import Place, SqlJudge
+from lm_eval_ext.sql.reasons import (
+    EMPTY,
+    NO_QUERY,
+    NO_RESULT,
+    NOT_AUTHORIZED,
+    SEVERAL_STATEMENTS,
+)
+
+GOLD = RIGHT["count"][0]
+
+TEXTS = {
+    "empty": ("", EMPTY),
+    "blank": (" \n", EMPTY),
+    "comment": ("-- nothing", NO_RESULT),
+    "delete": ("DELETE FROM customer", NOT_AUTHORIZED),
+    "drop": ("DROP TABLE customer", NOT_AUTHORIZED),
+    "insert": ("INSERT INTO customer SELECT * FROM customer", NOT_AUTHORIZED),
+    "two": ("SELECT 4; SELECT 4", SEVERAL_STATEMENTS),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reasons")
+    written(folder / "shop.sqlite", SHOP)
+    return folder
+
+
+def scored(folder: Path, texts: dict[str, str], *options: str) -> dict[str, dict[str, str]]:
+    """Return the rows that sql-score writes about some predictions."""
+    queries = {name: (GOLD, text) for name, text in texts.items()}
+    file = write_predictions(folder / "texts.csv", queries)
+    run(
+        "sql-score", "--databases", folder / "shop.sqlite", "--predictions", file, "-o",
+        folder / "out.csv", *options,
+    )  # fmt: skip
+    return rows_of(folder / "out.csv")
+
+
+def explained_row(folder: Path, number: int, *options: str) -> dict[str, Any]:
+    """Return what sql explain says of a row of the same file."""
+    row = ["--predictions", folder / "texts.csv", "--row", str(number)]
+    return explained(folder, *row, *options)
+
+
+def test_both_commands_give_the_same_reason(folder: Path) -> None:
+    """A refused statement says what is allowed."""
+    rows = scored(folder, {name: text for name, (text, _) in TEXTS.items()})
+    expected = {name: reason for name, (_, reason) in TEXTS.items()}
+    assert {name: row["reason"] for name, row in rows.items()} == expected
+    reasons = [explained_row(folder, number + 1)["reason"] for number in range(len(TEXTS))]
+    assert reasons == list(expected.values())
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"), [("I do not know.", NO_QUERY), ("", EMPTY)], ids=["prose", "empty"]
+)
+def test_an_answer_without_a_query_has_the_same_reason_in_both(
+    folder: Path, answer: str, reason: str
+) -> None:
+    """sql explain shows the answer, too; an empty one is empty."""
+    rows = scored(folder, {"answer": answer}, "--extract")
+    assert rows["answer"]["reason"] == reason
+    explanation = explained_row(folder, 1, "--extract")
+    assert explanation["reason"] == reason
+    assert explanation["predicted_result"]["message"] == reason
+    assert explanation["answer"] == answer
+
+
+def test_a_prediction_without_a_file_is_read_as_an_answer(folder: Path) -> None:
+    """--extract with --gold and --predicted."""
+    answer = f"Sure:\n```sql\n{GOLD}\n```"
+    explanation = explained(folder, "--gold", GOLD, "--predicted", answer, "--extract")
+    assert explanation["status"] == "correct"
+    assert (explanation["predicted"], explanation["answer"]) == (GOLD, answer)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_duckdb_gives_the_reasons_of_sqlite(tmp_path: Path, name: str) -> None:
+    """One statement, which is no SELECT, is refused by DuckDB's own parser."""
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "shop.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE customer (id INTEGER, name TEXT)")
+    text, reason = TEXTS[name]
+    with SqlJudge({"shop": Place("duckdb", str(path))}, workers=1) as judge:
+        (verdict,) = judge.judge_all([("shop", GOLD, text)], progress=None)
+    assert (verdict.status, verdict.reason) == ("prediction_error", reason)
