@@ -165,9 +165,7 @@ def json_text(content: object) -> str:
 
 
 def read_query(answer: str, engine: "EngineName") -> str | None:
-    """Return the query in a model's answer by the rules of MAGNIFICo's tasks."""
-    from lm_eval_ext.benchmarks.magnifico.answers import query_in_dialect, query_of
+    """Return the query in the answer of any system, or None."""
+    from lm_eval_ext.benchmarks.magnifico.foreign_answers import read_foreign_answer
 
-    if engine == "sqlite":
-        return query_of(answer)
-    return query_in_dialect(answer)
+    return read_foreign_answer(answer, engine)

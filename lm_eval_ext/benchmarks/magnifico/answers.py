@@ -74,10 +74,10 @@ is the answer and fails when it is executed.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 from lm_eval_ext.answers.reader import AnswerReader, Reading
 from lm_eval_ext.answers.reasoning import outside_reasoning
@@ -100,7 +100,12 @@ from lm_eval_ext.benchmarks.magnifico.sql_prose import (
     is_dismissed,
     reads_as_sql,
 )
-from lm_eval_ext.benchmarks.magnifico.sql_text import QuerySpan, parses, query_at
+from lm_eval_ext.benchmarks.magnifico.sql_text import (
+    QuerySpan,
+    parses,
+    query_as_written,
+    query_at,
+)
 
 MAX_CHARS: Final = 1_000_000
 """Characters that are read of each stretch of an answer outside of its reasoning: the first ones.
@@ -111,6 +116,9 @@ _MAX_DOUBTFUL: Final = 40
 """Number of spans that are tried, and of those where prose behind a query is looked for."""
 
 _MAX_ROUNDS: Final = 5
+
+_QueryIn: TypeAlias = Callable[[QuerySpan], str]
+"""Returns the query in a span: with the prompt's SELECT if it lacks one, or as it is written."""
 
 _IN_CAPITALS = re.compile(r"\s*(?:SELECT|WITH)\b")
 _DETERMINED = re.compile(r"\b(?:the|an|this|these|those|their|your)\s+[^\W\d]", re.IGNORECASE)
@@ -142,10 +150,12 @@ class QueryReader(AnswerReader):
 
     Args:
         is_sqlite: Whether the database is SQLite's; otherwise DuckDB's or PostgreSQL's.
+        continues_prompt: Whether the prompt ended in SELECT, which is put before what lacks one.
     """
 
-    def __init__(self, *, is_sqlite: bool = True) -> None:
+    def __init__(self, *, is_sqlite: bool = True, continues_prompt: bool = True) -> None:
         self._is_sqlite = is_sqlite
+        self._query_in = query_at if continues_prompt else query_as_written
 
     def explain(self, response: str) -> Reading:
         """Return the query in a response with the steps that led to it."""
@@ -154,22 +164,22 @@ class QueryReader(AnswerReader):
         if not self._is_sqlite and masks.can_mask(text):
             text = masks.mask(text)
         steps = [Step("response", response)]
-        for step in _read(text):
+        for step in _read(text, self._query_in):
             step_text = masks.unmask(step.text)
             if step_text != steps[-1].text:
                 steps.append(Step(step.name, step_text))
         return Reading(steps[-1].text, tuple(steps))
 
 
-def _read(text: str) -> list[Step]:
+def _read(text: str, query_in: _QueryIn) -> list[Step]:
     """Return the steps from a response to the query, or to "".
 
     The query of a query is the query itself: the rules are applied until nothing changes.
     """
-    steps = _find(text)
+    steps = _find(text, query_in)
     for _ in range(_MAX_ROUNDS):
         query = steps[-1].text
-        again = _find(query)[-1] if query else Step("", "")
+        again = _find(query, query_in)[-1] if query else Step("", "")
         if again.text == query:
             return steps
         steps.append(again)
@@ -184,7 +194,7 @@ class _Turn:
     steps: list[Step]
 
 
-def _find(answer: str) -> list[Step]:
+def _find(answer: str, query_in: _QueryIn) -> list[Step]:
     """Return the steps to the query in an answer; the last one has it, or ""."""
     turns = list(_turns(answer))
     doubtful: list[QuerySpan] = []
@@ -196,15 +206,15 @@ def _find(answer: str) -> list[Step]:
             if candidate is None:
                 continue
             if reads_as_sql(candidate):
-                return [*turn.steps, _choice(before_prose(candidate) or candidate)]
+                return [*turn.steps, _choice(before_prose(candidate) or candidate, query_in)]
             if len(doubtful) < _MAX_DOUBTFUL:
                 shorter = None
                 if _IN_CAPITALS.match(candidate.text, candidate.start):
                     shorter = _before_prose(candidate)
                 if shorter is not None:
-                    return [*turn.steps, _choice(shorter)]
+                    return [*turn.steps, _choice(shorter, query_in)]
                 doubtful.append(candidate)
-    return [_last_resort(turns, doubtful)]
+    return [_last_resort(turns, doubtful, query_in)]
 
 
 def _candidate(span: QuerySpan) -> QuerySpan | None:
@@ -216,17 +226,18 @@ def _candidate(span: QuerySpan) -> QuerySpan | None:
     return None if is_dismissed(candidate) else candidate
 
 
-def _last_resort(turns: Sequence[_Turn], doubtful: Sequence[QuerySpan]) -> Step:
+def _last_resort(turns: Sequence[_Turn], doubtful: Sequence[QuerySpan], query_in: _QueryIn) -> Step:
     """Return the query that prose, English or its own mistakes hide; "" without any.
 
     Args:
         turns: What the answer says.
         doubtful: The spans that do not read as SQL.
+        query_in: Returns the query in a span.
     """
     for span in doubtful:
         shorter = _before_prose(span)
         if shorter is not None:
-            return _choice(shorter)
+            return _choice(shorter, query_in)
     english = chain.from_iterable(english_spans(turn.text) for turn in turns)
     for span in islice(english, _MAX_DOUBTFUL):
         query = _among_english(span)
@@ -235,7 +246,7 @@ def _last_resort(turns: Sequence[_Turn], doubtful: Sequence[QuerySpan]) -> Step:
     for span in doubtful:
         is_broken = is_broken_query(span) or is_broken_continuation(span)
         if _stands_alone(span) and is_broken:
-            return Step(f"{span.source}, a query with mistakes", query_at(span))
+            return Step(f"{span.source}, a query with mistakes", query_in(span))
     return Step("no query", "")
 
 
@@ -263,11 +274,11 @@ def _turns(answer: str) -> Iterator[_Turn]:
         yield _Turn(text, steps)
 
 
-def _choice(span: QuerySpan) -> Step:
+def _choice(span: QuerySpan, query_in: _QueryIn) -> Step:
     """Return the step that takes the query in a span, unless another one is offered with it."""
     if has_alternative(span):
         return Step(f"{span.source}, several queries", "")
-    return Step(span.source, query_at(span))
+    return Step(span.source, query_in(span))
 
 
 def _before_prose(span: QuerySpan) -> QuerySpan | None:

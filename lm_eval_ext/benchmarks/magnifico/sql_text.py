@@ -165,16 +165,22 @@ def _is_wide_end(text: str, position: int) -> bool:
 
 def query_at(span: QuerySpan) -> str:
     """Return the query in a span, with the prompt's SELECT if it lacks one; "" without any."""
+    query = query_as_written(span)
+    first = next(tokens(span), None)
+    if first is None or first[0].upper() in ("SELECT", "WITH"):
+        return query
+    return f"SELECT {query}"
+
+
+def query_as_written(span: QuerySpan) -> str:
+    """Return the query in a span, which may lack a SELECT; "" without any."""
     first = last = None
     for token in tokens(span):
         first = first or token
         last = token
     if first is None or last is None:
         return ""
-    query = span.text[first.start() : last.end()]
-    if first[0].upper() in ("SELECT", "WITH"):
-        return query
-    return f"SELECT {query}"
+    return span.text[first.start() : last.end()]
 
 
 def parses(query: str) -> bool:
