@@ -69,6 +69,14 @@ TableFormatOption = Annotated[
     Literal["text", "markdown", "csv", "json", "latex"],
     typer.Option("--format", help="Output format."),
 ]
+IntervalsOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--intervals/--no-intervals",
+        help="Show 95 % intervals in tables of several questions. Default: in Markdown and LaTeX.",
+        show_default=False,
+    ),
+]
 
 
 def run(
@@ -179,6 +187,7 @@ def compare(
     between: BetweenOption = "",
     across_settings: AcrossSettingsOption = False,
     format_: TableFormatOption = "text",
+    intervals: IntervalsOption = None,
     out: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to this file, not to stdout.")
     ] = None,
@@ -195,6 +204,7 @@ def compare(
         seeds=by_seed,
         across_settings=across_settings,
         format_=format_,
+        intervals=intervals,
         out=out,
     )
     typer.echo(text, nl=False)
@@ -218,6 +228,7 @@ def leaderboard(
     samples: Annotated[
         int, typer.Option(min=0, help="Most samples per task on the page; 0 for none.")
     ] = 300,
+    intervals: IntervalsOption = None,
 ) -> None:
     """Make an HTML page of many models: plots, tables, published values, samples."""
     if output.suffix not in ("", ".tex"):
@@ -225,8 +236,10 @@ def leaderboard(
     if output.suffix == ".tex":
         from lm_eval_ext.compare.command import leaderboard as write_table
 
-        typer.echo(write_table(results, output), nl=False)
+        typer.echo(write_table(results, output, intervals=intervals), nl=False)
         return
+    if intervals is not None:
+        raise OptionError("--intervals is for a file .tex; the page always has intervals")
     from lm_eval_ext.leaderboard.site import build
 
     print(build(results, output, title=title, samples=samples))

@@ -27,18 +27,20 @@ from lm_eval_ext.results.grid import (
     text,
     value,
 )
-from lm_eval_ext.results.models import Model, choose_tasks, read_models
+from lm_eval_ext.results.models import Model, choose_tasks, read_models, runs_by_model
 from lm_eval_ext.results.overview import overview_rows, representatives
 from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.show import (
     TRIALS,
     grouped,
+    library_notes,
     overview_notes,
     overview_table,
+    version_notes,
 )
 from lm_eval_ext.stats.intervals import ALPHA
 from lm_eval_ext.stats.statistics import NONE, Pair, number, probability
-from lm_eval_ext.text import named_briefly, names_in, one_line
+from lm_eval_ext.text import counted, named_briefly, names_in, one_line
 
 
 def run(
@@ -50,6 +52,7 @@ def run(
     seeds: bool = False,
     across_settings: bool = False,
     format_: str = "text",
+    intervals: bool | None = None,
     out: Path | None = None,
 ) -> tuple[str, list[str]]:
     """Compare, and write to the file ``out`` if it is named.
@@ -63,6 +66,8 @@ def run(
         seeds: Whether to show mean and spread of models that differ in their seed, without tests.
         across_settings: Whether to compare also runs with different prompts.
         format_: ``text``, ``markdown``, ``csv``, ``json`` or ``latex``.
+        intervals: Whether a table of several questions has the intervals below or behind the
+            values; None: in Markdown and LaTeX, for which there is room.
         out: A file.
 
     Returns:
@@ -87,11 +92,17 @@ def run(
     else:
         chosen = _tasks_to_compare(models, patterns, query)
         report = compare(models, chosen, query, across_settings=across_settings)
-    command = across_settings_command(_arguments(paths, query, tasks, format_, out))
+    arguments = _arguments(paths, query, tasks, format_, out)
+    if intervals is not None:
+        arguments += " --intervals" if intervals else " --no-intervals"
+    command = across_settings_command(arguments)
     refused = _with_advice_once(dict.fromkeys(map(one_line, report.refused)), command)
     if not report.tables:
         raise DataError("; ".join(refused))
-    output = rendered_seeds(report, format_) if seeds else rendered(report, format_)
+    if seeds:
+        output = rendered_seeds(report, format_)
+    else:
+        output = rendered(report, format_, intervals=intervals)
     return _write(output, out), refused
 
 
@@ -156,21 +167,42 @@ def _tasks_to_compare(
     return [task for task in benchmarks.values() if task in chosen] or chosen
 
 
-def leaderboard(paths: Sequence[Path], out: Path) -> str:
-    """Write the table of models by benchmarks in LaTeX."""
+def leaderboard(paths: Sequence[Path], out: Path, *, intervals: bool | None = None) -> str:
+    """Write the table of models by benchmarks in LaTeX.
+
+    Its caption says what is shown, and the note below it what tasks measure and marks mean.
+    Comments say why a value is missing or was not tested.
+
+    Args:
+        paths: Results files or folders.
+        out: The file.
+        intervals: Whether 95 % intervals stand below the values; None: they do.
+    """
     models = read_models(paths)
     rows = overview_rows(models)
-    caption, columns, lines = overview_table(rows)
+    has_intervals = intervals is not False
+    titles, columns, lines = overview_table(rows, has_intervals=has_intervals)
+    systems = counted(len({row.model for row in rows}), "system")
+    benchmarks = counted(len(titles), "benchmark")
+    caption = f"Scores of {systems} on {benchmarks}"
+    if has_intervals and any(row.low is not None for row in rows):
+        caption += f", with {LEVEL} intervals"
+    notes = [*titles]
     if any(row.scored < row.total for row in rows):
-        caption.append(TRIALS)
+        notes.append(TRIALS)
+    notes += legend(row.standing for row in rows)
+    for task in dict.fromkeys(row.task for row in rows):
+        runs = runs_by_model(models, task)
+        notes += [*version_notes(runs), *library_notes(runs)]
+    reasons = [note for note in overview_notes(models, rows) if note not in notes]
     signatures = dict.fromkeys(row.signature for row in rows)
     table = latex(
         columns,
         lines,
-        "; ".join(caption),
+        caption,
         label="overview",
-        explained=list(overview_notes(models, rows)),
-        comments=signatures,
+        notes=list(dict.fromkeys(notes)),
+        comments=[*reasons, *signatures],
     )
     return _write(table, out)
 
@@ -188,14 +220,21 @@ def _write(text: str, out: Path | None) -> str:
 
 LEVEL = "95 %"
 
-_MAX_COLUMNS_WITH_INTERVALS = 4
-"""Columns of a paper's table up to which intervals stand below the values."""
+_FORMATS_WITH_INTERVALS = ("markdown", "latex")
+"""Formats whose tables of several questions have intervals by default."""
 
 
-def rendered(report: Report, format_: str) -> str:
-    """Return a comparison as text in a format."""
+def rendered(report: Report, format_: str, *, intervals: bool | None = None) -> str:
+    """Return a comparison as text in a format.
+
+    Args:
+        report: The comparison.
+        format_: As of :func:`run`; so is ``intervals``.
+        intervals: Whether a table of several questions has intervals.
+    """
+    has_intervals = format_ in _FORMATS_WITH_INTERVALS if intervals is None else intervals
     if format_ == "latex":
-        return _latex(report)
+        return _latex(report, has_intervals=has_intervals)
     pairs = []
     for table in report.tables:
         subject = _subject(table)
@@ -205,7 +244,7 @@ def rendered(report: Report, format_: str) -> str:
     for table_content in content["tables"]:
         tests = table_content.pop("tests") or {}
         table_content["p_above_chance"] = tests.get("p_values", {})
-    return _shown(_sections(report), pairs, content, format_)
+    return _shown(_sections(report, has_intervals=has_intervals), pairs, content, format_)
 
 
 @dataclass(frozen=True)
@@ -298,14 +337,14 @@ def _shown(
     return text(sections) if format_ == "text" else markdown(sections)
 
 
-def _sections(report: Report) -> Iterator[Section]:
+def _sections(report: Report, *, has_intervals: bool) -> Iterator[Section]:
     """Yield the sections of the text and Markdown output, from top to bottom."""
     names = _names(report.tables)
     heading = _heading(report.tables)
     if len(names) == 1:
         yield from _single_table(report.tables[0], heading)
     else:
-        columns, lines = _matrix(report, names)
+        columns, lines = _matrix(report, names, has_intervals=has_intervals)
         yield heading, columns, lines
     yield from _footnotes(report, names)
 
@@ -391,23 +430,22 @@ def _difference_lines(table: Table) -> list[list[str]]:
 
 
 def _matrix(
-    report: Report, names: Sequence[str], *, is_paper: bool = False
+    report: Report, names: Sequence[str], *, has_intervals: bool, is_paper: bool = False
 ) -> tuple[list[str], list[list[str]]]:
     """Return questions by systems, with the difference of two; the more numerous are the rows.
 
-    In a paper, intervals stand below the values if there is room.
+    If they are shown, intervals stand below the values.
     """
     systems = _shown_systems(report)
     has_two_systems = len(systems) == 2  # noqa: PLR2004
     has_counts = not is_paper and len({table.count for table in report.tables}) > 1
     has_published = is_paper and len(report.signatures) == 1
     is_adjusted = any(pair.p_holm != pair.p for table in report.tables for pair in table.pairs)
-    narrow = min(len(names), len(systems)) <= _MAX_COLUMNS_WITH_INTERVALS
     cells: dict[str, dict[str, str]] = {}
     for name, table in zip(names, report.tables, strict=True):
         row: dict[str, str] = {}
         for system in systems:
-            row[one_line(system)] = _value_cell(table, system, has_interval=is_paper and narrow)
+            row[one_line(system)] = _value_cell(table, system, has_interval=has_intervals)
         if has_published:
             for publication, amount in table.published.items():
                 row[f"{publication} (published)"] = value(amount, table.unit)
@@ -490,17 +528,22 @@ def _legend(tables: Sequence[Table]) -> Iterator[str]:
     yield from legend(standing for table in tables for standing in table.standings.values())
 
 
-def _latex(report: Report) -> str:
+def _latex(report: Report, *, has_intervals: bool) -> str:
     """Return one table: systems by questions, with the difference of two, and published values."""
     tables = [replace(table, part=table.words) for table in report.tables]
     names = _names(tables)
     if len(names) == 1:
         names = [f"value{names[0]}"]  # at most the sign that lower is better
-    columns, rows = _matrix(replace(report, tables=tables), names, is_paper=True)
+    paper_report = replace(report, tables=tables)
+    columns, rows = _matrix(paper_report, names, has_intervals=has_intervals, is_paper=True)
     caption = _heading(tables).replace(" · ", ", ")
     titles = {table.task: f"{table.title} ({table.count})" for table in tables}
+    notes = [*_legend(tables), *_table_notes(tables, names), *report.remarks]
     if len(titles) > 1:
-        caption = "; ".join(f"{task}: {title}" for task, title in titles.items())
+        caption = f"{counted(len(report.systems), 'system')} on {counted(len(titles), 'task')}"
+        notes = [*(f"{task}: {title}" for task, title in titles.items()), *notes]
+    if has_intervals and any("[" in cell for row in rows for cell in row):
+        caption += f", with {LEVEL} intervals"
     metrics = {table.metric for table in tables}
     label = "compare"
     if len(titles) == 1:
@@ -512,7 +555,7 @@ def _latex(report: Report) -> str:
         rows,
         caption,
         label=label,
-        explained=[*_legend(tables), *_table_notes(tables, names), *report.remarks],
+        notes=notes,
         comments=list(chain.from_iterable(report.signatures.values())),
     )
     if len(tables) > 1 or len(tables[0].pairs) < 2:  # noqa: PLR2004

@@ -272,7 +272,8 @@ def markdown(sections: Iterable[Section]) -> str:
 
 
 def _markdown_row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(map(escape_markdown, cells))} |"
+    lines = (cell.replace("\n", " ") for cell in cells)
+    return f"| {' | '.join(map(escape_markdown, lines))} |"
 
 
 def escape_markdown(text: str) -> str:
@@ -310,6 +311,10 @@ _MAX_NARROW_LATEX_HEADING = 9
 _NARROW_GAP = r"\setlength{\tabcolsep}{4pt}"
 """What leaves less space between many columns, so that five models fit a page of one column."""
 
+_SMALL, _SMALL_IN_WIDE_TABLES = r"\scriptsize", r"\tiny"
+"""The sizes of a cell's second line. Seven intervals fit a page of two columns only as the smaller
+one."""
+
 _MAX_LATEX_NAME = 32
 """Characters of a line of a row's name in LaTeX."""
 
@@ -323,7 +328,7 @@ def latex(
     caption: str,
     *,
     label: str,
-    explained: Sequence[str] = (),
+    notes: Sequence[str] = (),
     comments: Iterable[str] = (),
 ) -> str:
     """Return the source of a table with booktabs: the best is bold, second lines are small.
@@ -331,9 +336,10 @@ def latex(
     Args:
         columns: The columns, as in a section.
         rows: The rows, as in a section.
-        caption: Plain text; the meaning of the marks is added.
+        caption: Plain text.
         label: The table's label, without ``tab:``.
-        explained: The marks, from :func:`legend`.
+        notes: What readers have to know of the table, such as its :func:`legend`; they stand below
+            it in small letters.
         comments: Lines of the source that LaTeX passes over.
 
     Raises:
@@ -350,17 +356,16 @@ def latex(
         )
     names: list[str] = []
     body: list[list[str]] = []
+    is_wide = len(headings) > _WIDE_COLUMNS
+    small = _SMALL_IN_WIDE_TABLES if is_wide else _SMALL
     for name, *cells in rows:
-        lines = _latex_lines(cells)
+        lines = _latex_lines(cells, small)
         indent = r"\quad " if name.startswith(" ") else ""
         names += [indent + _stacked(name, _MAX_LATEX_NAME, "l"), *[""] * (len(lines) - 1)]
         body += lines
-    is_wide = len(headings) > _WIDE_COLUMNS
     max_heading = _MAX_NARROW_LATEX_HEADING if is_wide else _MAX_LATEX_HEADING
     stacked_headings = [_stacked(heading, max_heading, "r") for heading in headings]
     table = pd.DataFrame(body, names, stacked_headings)
-    if explained:
-        caption += "; " + "; ".join(explained).replace(f"{MARKS['best']} ", "bold: ", 1)
     source: str = table.style.to_latex(
         hrules=True,
         position="t",
@@ -372,9 +377,17 @@ def latex(
     )
     if len(headings) >= _WIDE_COLUMNS:
         source = source.replace("\\centering\n", f"\\centering\n{_NARROW_GAP}\n", 1)
+    if notes:
+        source = source.replace("\\end{tabular}\n", f"\\end{{tabular}}\n{_latex_note(notes)}", 1)
     origin = f"lm-eval-ext {__version__}; see the signatures for what the values depend on"
     comment_lines = [f"% {one_line(line)}\n" for line in (origin, *comments)]
     return "".join(comment_lines) + source
+
+
+def _latex_note(notes: Sequence[str]) -> str:
+    """Return notes as a paragraph below a table."""
+    words = "; ".join(notes).replace(f"{MARKS['best']} ", "bold: ", 1)
+    return f"\\par\\smallskip\n\\parbox{{\\linewidth}}{{\\footnotesize {escape(words)}.}}\n"
 
 
 def escape(text: str) -> str:
@@ -397,17 +410,15 @@ def _latex_cell(text: str) -> str:
     return f"{shown_value}\\rlap{{$^{{{_LATEX_MARKS[mark]}}}$}}"
 
 
-def _latex_lines(cells: Sequence[str]) -> list[list[str]]:
-    """Return a row's cells by lines; those below the first line are small."""
+def _latex_lines(cells: Sequence[str], small: str) -> list[list[str]]:
+    """Return a row's cells by lines; those below the first line have a smaller size."""
     lines: list[list[str]] = []
     for texts in zip_longest(*[cell.split("\n") for cell in cells], fillvalue=""):
-        write = _small_latex_cell if lines else _latex_cell
-        lines.append(list(map(write, texts)))
+        line = list(map(_latex_cell, texts))
+        if lines:
+            line = [f"{small} {cell}" if cell else "" for cell in line]
+        lines.append(line)
     return lines
-
-
-def _small_latex_cell(text: str) -> str:
-    return rf"\scriptsize {_latex_cell(text)}" if text else ""
 
 
 def _stacked(name: str, max_line: int, side: str) -> str:

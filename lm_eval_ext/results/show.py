@@ -79,16 +79,19 @@ def tables(
 
 
 def overview_table(
-    rows: Sequence[OverviewRow],
+    rows: Sequence[OverviewRow], *, has_intervals: bool = False
 ) -> tuple[list[str], list[str], list[list[str]]]:
     """Return what the tasks measure, and the columns and rows of models by benchmarks.
 
-    Below a trial's value is the number of documents.
+    Below a trial's value is the number of documents, if need be below the interval.
     """
     titles = {row.task: row.title for row in rows}
     cells: dict[str, dict[str, str]] = {}
     for row in rows:
         shown_value = value(row.value, row.unit, row.standing)
+        ends = interval_text(row.low, row.high, row.unit)
+        if has_intervals and ends:
+            shown_value += f"\n{ends}"
         if row.scored < row.total:
             # The space is below the mark, so that the digits are below those of the value.
             shown_value += f"\n{row.scored:,}/{row.total:,} "

@@ -17,8 +17,8 @@ HOSTILE = "a_b%&#${}~^\\[x]*<|>\"'`--?` é\u202e\x1b[31m\n\\input{/etc/passwd}"
 def test_marks_are_bold_and_second_lines_are_small() -> None:
     rows = [["m0", "0.8 %*", "0.500°\n[-0.1, 0.6]"], ["m1", "N/A ", "+0.250?"]]
     heads = ["", "c0", "a_long heading_of-words"]
-    explained = legend(["best", "unproven", "untested", "beaten"])
-    text = latex(heads, rows, "of ↓", label="l", explained=explained, comments=["a\nb"])
+    notes = legend(["best", "unproven", "untested", "beaten"])
+    text = latex(heads, rows, "of ↓", label="l", notes=notes, comments=["a\nb"])
     body = text.partition("\\toprule\n")[2].splitlines()[:6]
     assert body == [
         r" & c0 & \shortstack[r]{a\_long heading\_of{-} \\ words} \\",
@@ -28,11 +28,19 @@ def test_marks_are_bold_and_second_lines_are_small() -> None:
         r"m1 & N/A & $+$0.250\rlap{$^{?}$} \\",
         r"\bottomrule",
     ]
-    assert r"\caption{of $\downarrow$; bold: significantly better than chance, and not" in text
+    assert r"\caption{of $\downarrow$.}" in text
+    assert r"{\footnotesize bold: significantly better than chance, and not" in text
     assert r"; $^{\circ}$ not significantly beaten, but not shown" in text
     assert "; ? could not be tested; no mark: significantly beaten" in text
     assert "\n% a b\n" in text
     assert "bold" not in latex(["", "c"], [["m", "0.5 "]], "c", label="l")
+
+
+def test_the_second_lines_of_a_wide_table_are_smaller() -> None:
+    """Seven intervals in \\scriptsize would be wider than a page."""
+    heads = ["", *"abcdefg"]
+    text = latex(heads, [["m", *["0.5 \n[0.4, 0.6]"] * 7]], "c", label="l")
+    assert text.count(r"\tiny {[}0.4, 0.6{]}") == 7
 
 
 def test_too_many_columns_are_named_with_the_options_that_choose() -> None:

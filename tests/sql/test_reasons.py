@@ -1,12 +1,15 @@
 """Why a text is no query that may be run: the same words in every command and on every engine."""
 
+import csv
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.databases import written
-from test_sql_commands import RIGHT, SHOP, explained, rows_of, run, write_predictions
+from typer.testing import CliRunner
 
+from lm_eval_ext.cli.app import app
 from lm_eval_ext.sql import Place, SqlJudge
 from lm_eval_ext.sql.reasons import (
     EMPTY,
@@ -16,7 +19,11 @@ from lm_eval_ext.sql.reasons import (
     SEVERAL_STATEMENTS,
 )
 
-GOLD = RIGHT["count"][0]
+SHOP = """
+CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT);
+INSERT INTO customer VALUES (1, 'Anna'), (2, 'Ben'), (3, 'Clara'), (4, 'David');
+"""
+GOLD = "SELECT count(*) FROM customer"
 
 TEXTS = {
     "empty": ("", EMPTY),
@@ -36,15 +43,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def run(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def explained(folder: Path, *options: str) -> dict[str, Any]:
+    """Return what sql explain says."""
+    shown = run("sql", "explain", "--databases", folder / "shop.sqlite", *options, "--json")
+    explanation: dict[str, Any] = json.loads(shown)
+    return explanation
+
+
 def scored(folder: Path, texts: dict[str, str], *options: str) -> dict[str, dict[str, str]]:
     """Return the rows that sql-score writes about some predictions."""
-    queries = {name: (GOLD, text) for name, text in texts.items()}
-    file = write_predictions(folder / "texts.csv", queries)
+    file = folder / "texts.csv"
+    with file.open("w", newline="") as unwritten:
+        table = csv.writer(unwritten)
+        table.writerow(["name", "gold_sql", "predicted_sql"])
+        table.writerows([name, GOLD, text] for name, text in texts.items())
     run(
         "sql-score", "--databases", folder / "shop.sqlite", "--predictions", file, "-o",
         folder / "out.csv", *options,
     )  # fmt: skip
-    return rows_of(folder / "out.csv")
+    with (folder / "out.csv").open(newline="") as written_rows:
+        return {row["name"]: row for row in csv.DictReader(written_rows)}
 
 
 def explained_row(folder: Path, number: int, *options: str) -> dict[str, Any]:
