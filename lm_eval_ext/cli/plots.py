@@ -1,14 +1,20 @@
 """``lm-eval-ext plot``."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.results.grid import WIDTH
+from lm_eval_ext.text import counted
 
-_NAME_WIDTH = 25
+if TYPE_CHECKING:
+    from lm_eval_ext.plots.figures import FigureList
+
+_NAME_WIDTH = 33
 """Columns for the name of a figure in the list."""
 
 
@@ -41,8 +47,8 @@ def plot(
 
     models = read_models(results) if results else []
     if show:
-        for name, description in listed(models):
-            typer.echo(_list_entry(name, description))
+        for line in _list_lines(listed(models), has_results=bool(results)):
+            typer.echo(line)
         return
     if not results:
         raise OptionError("name results files or folders; --list says which figures there are")
@@ -50,12 +56,39 @@ def plot(
         typer.echo(path)
 
 
-def _list_entry(name: str, description: str) -> str:
-    from lm_eval_ext.cli.task_list import WIDTH
+def _list_lines(figures: "FigureList", *, has_results: bool) -> Iterator[str]:
+    """Yield the figures that can be drawn, then the others.
 
+    What several lack stands once, above them; what a single one lacks, behind its title.
+
+    Args:
+        figures: The figures.
+        has_results: Whether results were named, from which some can be drawn.
+    """
+    if has_results:
+        yield f"{counted(len(figures.drawable), 'figure')} can be drawn from these results"
+    for name, title in figures.drawable.items():
+        yield _list_entry(name, title)
+    shared = {reason: titles for reason, titles in figures.absent.items() if len(titles) > 1}
+    if has_results and len(shared) < len(figures.absent):
+        yield ""
+        yield "These lack results:"
+    for reason, titles in figures.absent.items():
+        if reason not in shared:
+            for name, title in titles.items():
+                yield _list_entry(name, f"{title}: {reason}")
+    for reason, titles in shared.items():
+        yield ""
+        yield fill(f"{counted(len(titles), 'figure')}: {reason}", WIDTH)
+        for name, title in titles.items():
+            yield _list_entry(name, title)
+
+
+def _list_entry(name: str, title: str) -> str:
     return fill(
-        description,
+        title,
         WIDTH,
         initial_indent=f"{name:{_NAME_WIDTH}} ",
         subsequent_indent=" " * (_NAME_WIDTH + 1),
+        break_on_hyphens=False,
     )

@@ -223,15 +223,33 @@ def attempts(models: Sequence[Model]) -> "Iterator[tuple[Declared, Figure | str]
             yield declaration, str(error)
 
 
-def listed(models: Sequence[Model]) -> list[tuple[str, str]]:
-    """Return each figure's name and title, with what is missing in the results of these models."""
-    lines = []
+@dataclass(frozen=True)
+class FigureList:
+    """The figures, by whether some results have what they need.
+
+    Attributes:
+        drawable: The titles of those that can be drawn, by name.
+        absent: The titles of the others, by name, for each reason.
+    """
+
+    drawable: Mapping[str, str]
+    absent: Mapping[str, Mapping[str, str]]
+
+
+def listed(models: Sequence[Model]) -> FigureList:
+    """Return which figures can be drawn from the results of these models, and why not the others.
+
+    What several figures lack is a reason that they share.
+    """
+    drawable: dict[str, str] = {}
+    absent: dict[str, dict[str, str]] = {}
     for declaration, figure in attempts(models):
-        title = declaration.title
-        if isinstance(figure, str):
-            title += f" ({figure})"
-        lines.append((declaration.name, title))
-    return lines
+        if isinstance(figure, Figure):
+            drawable[declaration.name] = declaration.title
+            continue
+        reason = figure.removeprefix(declaration.name).lstrip(": ")
+        absent.setdefault(reason, {})[declaration.name] = declaration.title
+    return FigureList(drawable, absent)
 
 
 def write(models: Sequence[Model], names: Sequence[str], output: Path | None) -> Iterator[Path]:

@@ -11,8 +11,10 @@ import pandas as pd
 import pytest
 from support import logged
 from support.made_answers import MadeAnswers
+from typer.testing import CliRunner
 
 from lm_eval_ext.cards import Card, card_of, cards
+from lm_eval_ext.cli.app import app
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.plots.charts import PAPER
 from lm_eval_ext.plots.declarations import Declared, declared
@@ -105,10 +107,8 @@ def test_missing_results_have_a_reason(models: list[Model], folder: Path, tmp_pa
     with pytest.raises(OptionError, match=r"cogs-1 needs results of cogs_unmodified_gen, .*\.\.\."):
         figure_of("cogs-1", models)
     drawable = {figure.name for figure in figures(models)}
-    descriptions = dict(listed(models))
-    assert {
-        name for name, text in descriptions.items() if "needs results" in text
-    } == descriptions.keys() - drawable
+    assert listed(models).drawable.keys() == drawable
+    assert all("needs results" in reason for reason in listed(models).absent)
     for file in (folder / "alpha").glob("results_*"):
         shutil.copy(file, tmp_path)
     with pytest.raises(OptionError, match=f"alpha: {NoSamplesError.reason}$"):
@@ -120,6 +120,24 @@ def test_missing_results_have_a_reason(models: list[Model], folder: Path, tmp_pa
     message = "magnifico-7: nothing to draw; alpha: magnifico_mini: N/A, since no interpretation"
     with pytest.raises(OptionError, match=message):
         figure_of("magnifico-7", read_models([tmp_path]))
+
+
+def test_the_list_begins_with_what_can_be_drawn_and_says_once_what_others_lack(
+    models: list[Model], folder: Path, tmp_path: Path
+) -> None:
+    """Results without samples lack the same thing for many figures."""
+    for file in (folder / "alpha").glob("results_*"):
+        shutil.copy(file, tmp_path)
+    result = CliRunner().invoke(app, ["plot", "--list", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    figures_of_models = listed(read_models([tmp_path]))
+    count = len(figures_of_models.drawable)
+    assert lines[0].startswith(f"{count} figure")
+    names = [line.split()[0] for line in lines if line and not line.startswith(" ")]
+    assert names[1 : count + 1] == list(figures_of_models.drawable)
+    assert " ".join(result.stdout.split()).count(NoSamplesError.reason) == 1
+    assert max(map(len, lines)) <= 80
 
 
 def questions_of(figure: Declared, card: Card) -> list[Question]:
