@@ -41,6 +41,15 @@ ScoredRowsOption = Annotated[
     ),
 ]
 
+ShowWrongOption = Annotated[
+    int,
+    typer.Option(
+        "--show-wrong",
+        metavar="N",
+        min=0,
+        help="List up to N rows that are not correct, with the reason; 0 for none.",
+    ),
+]
 PartOption = Annotated[
     str,
     typer.Option(
@@ -78,6 +87,7 @@ def sql_score(
     build_suite: BuildSuiteOption = False,
     extract: ExtractOption = False,
     by: ByOption = "",
+    show_wrong: ShowWrongOption = 20,
     no_quotes: NoQuotesOption = False,
     timeout: TimeoutOption = None,
     workers: WorkersOption = 2,
@@ -112,7 +122,7 @@ def sql_score(
     if as_json:
         typer.echo(json_text(summary.as_dict()))
         return
-    typer.echo(score_screen(summary), nl=False)
+    typer.echo(score_screen(summary, listed_rows=show_wrong), nl=False)
     if summary.wrong_row is not None:
         command = flags.explain_command(predictions, summary.wrong_row)
         # For people, so not on stdout; in one line, however long, so that it can be copied.

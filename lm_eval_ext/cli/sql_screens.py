@@ -9,7 +9,7 @@ from lm_eval_ext.results.grid import Section, interval_text, note_section, text,
 from lm_eval_ext.sql.comparing import Comparison
 from lm_eval_ext.sql.explaining import ExplainedRow
 from lm_eval_ext.sql.smallest import SmallestRows
-from lm_eval_ext.sql.summary import Accuracy, PairedAccuracy, PartAccuracy, Summary
+from lm_eval_ext.sql.summary import Accuracy, JudgedRow, PairedAccuracy, PartAccuracy, Summary
 from lm_eval_ext.sql.values import Failure, Row, Rows, Status, Value
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
 from lm_eval_ext.stats.statistics import number, probability
@@ -22,6 +22,10 @@ SHOWN_ROWS = 8
 
 SHOWN_COLUMNS = 8
 _CELL_WIDTH, _NAME_WIDTH = 32, 24
+
+_REASON_WIDTH = 52
+"""Characters of a reason, in which the beginning and the end matter: the file has it whole."""
+
 _STAR = re.compile(r"(?:select|,|\.)\s*\*")
 """A star that stands for all columns, not that of COUNT(*)."""
 
@@ -38,8 +42,13 @@ MISSING_DATABASE_REMEDY = (
 PERCENT = "percent"
 
 
-def score_screen(summary: Summary) -> str:
-    """Return the result of ``sql-score``."""
+def score_screen(summary: Summary, *, listed_rows: int = 0) -> str:
+    """Return the result of ``sql-score``.
+
+    Args:
+        summary: The summary.
+        listed_rows: The most rows that are not correct to list.
+    """
     lines = [f"accuracy: {_percent(summary.total)}"]
     not_scored = summary.rows - summary.scored
     if not_scored:
@@ -65,8 +74,9 @@ def score_screen(summary: Summary) -> str:
         f"signature: {summary.signature}",
     ]
     screen = "\n".join(lines) + "\n"
-    if summary.parts or summary.remarks:
-        screen += "\n" + text(_score_sections(summary))
+    sections = list(_score_sections(summary, listed_rows))
+    if sections:
+        screen += "\n" + text(sections)
     return screen
 
 
@@ -80,12 +90,32 @@ def _time_line(summary: Summary) -> str:
     return f"{rows}: {judged_now:,} in {seconds}, the others by earlier commands"
 
 
-def _score_sections(summary: Summary) -> Iterator[Section]:
+def _score_sections(summary: Summary, listed_rows: int) -> Iterator[Section]:
+    if listed_rows and summary.incorrect_rows:
+        yield _incorrect_table(summary.incorrect_rows, listed_rows)
     if summary.parts:
         yield _part_table(summary.parts)
         if not summary.total.note:  # which says it already
             yield note_section(_part_notes([part.accuracy for part in summary.parts]))
-    yield note_section(one_line(remark) for remark in summary.remarks)
+    if summary.remarks:
+        yield note_section(one_line(remark) for remark in summary.remarks)
+
+
+def _incorrect_table(rows: Sequence[JudgedRow], listed_rows: int) -> Section:
+    """Return the first rows that are not correct, with their databases if there are several."""
+    columns = ["row", "database", "status", "reason"]
+    lines: list[list[str]] = []
+    for row in rows[:listed_rows]:
+        database = one_line(row.judged.db_id, limit=_NAME_WIDTH)
+        reason = one_line(row.verdict.reason, limit=_REASON_WIDTH)
+        lines.append([str(row.row.number), database, row.verdict.status, reason])
+    if len({row.cluster for row in rows}) == 1:
+        for cells in (columns, *lines):
+            del cells[1]
+    heading = "not correct"
+    if len(rows) > listed_rows:
+        heading += f", the first {listed_rows:,} of {len(rows):,} rows (--show-wrong N shows more)"
+    return heading, columns, lines
 
 
 def _part_table(parts: Sequence[PartAccuracy]) -> Section:

@@ -12,7 +12,7 @@ EMPTY: Final = "the query is empty"
 NO_QUERY: Final = "no query was found in the answer"
 NO_RESULT: Final = "not a query: it has no result, not even an empty one"
 SEVERAL_STATEMENTS: Final = "several statements: only one SELECT is allowed"
-NOT_AUTHORIZED: Final = "not authorized: only SELECT from tables of the database is allowed"
+NOT_AUTHORIZED: Final = "not authorized: only SELECT from tables"
 
 
 def with_answer(verdict: Verdict, query: str, answer: str) -> Verdict:

@@ -98,6 +98,8 @@ class Summary:
         parts: Accuracies of parts, in the order of the file.
         wrong_row: The number of a row with the status wrong, as an example: of the first one that
             is right on the original, if there is one; None without a wrong row.
+        incorrect_rows: The rows that are not correct, in the order of the file; those whose
+            database is missing are only counted.
         judged_before: Rows whose verdicts earlier commands had kept.
         seconds: Real time from the first query to the last verdict, with the start of workers.
         signature: What the verdicts depend on other than the files.
@@ -113,6 +115,7 @@ class Summary:
     seconds: float
     signature: str
     remarks: Sequence[str] = field(default=())
+    incorrect_rows: Sequence[JudgedRow] = field(default=(), repr=False)
 
     @property
     def rows(self) -> int:
@@ -235,7 +238,12 @@ def summary_of(
         seconds=seconds,
         signature=signature,
         remarks=remarks,
+        incorrect_rows=[row for row in rows if _is_to_be_listed(row)],
     )
+
+
+def _is_to_be_listed(row: JudgedRow) -> bool:
+    return row.verdict.status not in ("correct", "database_missing")
 
 
 def _first_wrong(rows: Sequence[JudgedRow]) -> int | None:

@@ -190,6 +190,32 @@ def test_a_folder_that_is_no_suite_is_one_line(
     assert not (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "numbers", "heading"),
+    [
+        pytest.param([], ["6", "7"], "not correct", id="default"),
+        pytest.param(
+            ["--show-wrong", "1"], ["6"], "not correct, the first 1 of 2 rows", id="one of two"
+        ),
+        pytest.param(["--show-wrong", "0"], [], "", id="none"),
+    ],
+)
+def test_rows_that_are_not_correct_are_listed_with_their_reasons(
+    folder: Path, tmp_path: Path, options: list[str], numbers: list[str], heading: str
+) -> None:
+    """The numbers are those that sql explain takes; the file has all reasons."""
+    text = run(
+        "sql-score", "--databases", folder / "shop.sqlite", "--predictions", folder / "ten.csv",
+        "-o", tmp_path / "out.csv", "--semantics", "strict", *options,
+    )  # fmt: skip
+    _, _, table = text.partition("\n\n")
+    assert table.startswith(heading)
+    listed = dict(re.findall(r"^(\d+) +\w+ +(.+)$", table, re.MULTILINE))
+    assert list(listed) == numbers
+    reasons = [row["reason"] for row in rows_of(tmp_path / "out.csv").values()]
+    assert {listed[number] for number in numbers} <= set(reasons)
+
+
 FENCED = "The query counts the rows:\n\n```sql\n{}\n```\nIt is fast."
 
 
