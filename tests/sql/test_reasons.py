@@ -73,7 +73,7 @@ def scored(folder: Path, texts: dict[str, str], *options: str) -> dict[str, dict
 
 def explained_row(folder: Path, number: int, *options: str) -> dict[str, Any]:
     """Return what sql explain says of a row of the same file."""
-    row = ["--predictions", folder / "texts.csv", "--row", str(number)]
+    row = ["--predictions", str(folder / "texts.csv"), "--row", str(number)]
     return explained(folder, *row, *options)
 
 
