@@ -12,7 +12,7 @@ from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import legend
 from lm_eval_ext.results.models import Model, runs_by_model
 from lm_eval_ext.results.overview import OverviewColumn, table_of
-from lm_eval_ext.results.query import question_of, reason_for, reference_run
+from lm_eval_ext.results.query import question_of, reason_for, reference_run, shown_estimate
 from lm_eval_ext.results.show import grouped_by_model, published_note
 from lm_eval_ext.stats.marks import Standing
 from lm_eval_ext.stats.measures import Measure
@@ -128,8 +128,9 @@ def cells_of(models: Sequence[Model]) -> dict[tuple[str, str, str], Cell]:
         for run in model.runs.values():
             scored, total = run.documents
             badge = f"{scored:,}/{total:,}" if scored < total else ""
-            for metric, estimate in run.scores.items():
+            for metric, score in run.scores.items():
                 measure = question_of(run, metric).measure
+                estimate = shown_estimate(measure, score)
                 cells[model.label, run.task, metric] = Cell(
                     estimate.value,
                     estimate.low,

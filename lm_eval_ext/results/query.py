@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -176,13 +176,21 @@ def estimates(
     """
     estimate_in_file = _estimate_in_file(run, question)
     if estimate_in_file is not None:
-        return [({}, estimate_in_file)]
+        return [({}, shown_estimate(question.measure, estimate_in_file))]
     table = rows(run)
     check(run.task, table, question, named_facets)
     estimated_parts = []
     for facet_values, part_question in split_question(table, question):
-        estimated_parts.append((facet_values, estimate(table, part_question)))
+        part_estimate = shown_estimate(question.measure, estimate(table, part_question))
+        estimated_parts.append((facet_values, part_estimate))
     return estimated_parts
+
+
+def shown_estimate(measure: Measure, estimate: Estimate) -> Estimate:
+    """Return an estimate as it is shown: that of a diagnostic has no interval."""
+    if measure.diagnostic:
+        return replace(estimate, low=None, high=None)
+    return estimate
 
 
 def _estimate_in_file(run: Run, question: Question) -> Estimate | None:
@@ -228,7 +236,8 @@ def query_rows(run: Run, query: ScoreQuery) -> Iterator[QueryRow]:
     if not query.is_question:
         for metric, metric_estimate in run.scores.items():
             question = question_of(run, metric)
-            yield QueryRow(run, metric, run.title(metric), {}, question, metric_estimate)
+            shown = shown_estimate(question.measure, metric_estimate)
+            yield QueryRow(run, metric, run.title(metric), {}, question, shown)
         return
     for title, question in query.questions(run):
         for facet_values, part_estimate in estimates(run, question, query.filter):
@@ -314,6 +323,8 @@ def reason_for(run: Run, measure: Measure, estimate: Estimate) -> str:
     if estimate.value is None:
         reason = measure.undefined if estimate.documents else "no document has a value"
         return f"{NONE}, since {reason}{remedy}"
+    if measure.diagnostic:
+        return ""
     unit = card.cluster.unit_at(estimate.level)
     if estimate.used_clusters >= LEAST_CLUSTERS:
         return f"no interval, since it hangs on one {unit}"

@@ -33,6 +33,18 @@ from lm_eval_ext.results.query import (
 from lm_eval_ext.stats.measures import Question
 from lm_eval_ext.text import MAX_NAMES, counted, named_briefly, one_line
 
+DRAWS = " †"
+"""The sign behind the name of a metric that a paper computed from draws of the documents."""
+
+DRAWS_LEGEND = (
+    f"{DRAWS.strip()} as the paper computes it: median and middle 95 % of draws of documents, "
+    "which are narrower than an interval, since they take no account of clusters"
+)
+"""What the sign means."""
+
+DIAGNOSTICS = "counted in these answers, to check the run, so without an interval"
+"""Why a diagnostic has no interval."""
+
 TRIALS = "below trials: documents asked, of all"
 """What the second line of a value means."""
 
@@ -272,6 +284,8 @@ class _TaskTable:
         for name, by_model in self.by_name.items():
             measure = next(iter(by_model.values())).row.question.measure
             heading = metric_heading(name, lower_is_better=measure.lower_is_better)
+            if measure.statistic == "bootstrap":
+                heading += DRAWS
             if self.has_several:
                 yield [heading, "", ""]
             for model, named_estimate in by_model.items():
@@ -297,6 +311,7 @@ class _TaskTable:
             yield f"intervals are clustered by {card.cluster.unit_at(max(levels))}"
         if any(estimate.row.question.measure.lower_is_better for estimate in self.estimates):
             yield LOWER_LEGEND
+        yield from self._notes_on_measures()
         yield from self._reasons()
         about_runs = []
         for model, run in self.runs.items():
@@ -307,6 +322,20 @@ class _TaskTable:
         yield from grouped(about_runs, len(self.runs))
         if self.estimates:
             yield f"samples: {_samples_command(self.reference, self.query, self.results)}"
+
+    def _notes_on_measures(self) -> Iterator[str]:
+        """Yield what is special about bootstraps of papers, and about diagnostics."""
+        diagnostics = []
+        has_draws = False
+        for name, by_model in self.by_name.items():
+            measure = next(iter(by_model.values())).row.question.measure
+            has_draws = has_draws or measure.statistic == "bootstrap"
+            if measure.diagnostic:
+                diagnostics.append(name)
+        if has_draws:
+            yield DRAWS_LEGEND
+        if diagnostics:
+            yield f"{named_briefly(diagnostics)}: {DIAGNOSTICS}"
 
     def _reasons(self) -> Iterator[str]:
         """Yield why values or intervals are missing, reason by reason."""

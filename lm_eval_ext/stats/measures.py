@@ -65,6 +65,8 @@ class Measure(Strict):
         unit: What its values are.
         lower_is_better: Whether lower values are better.
         of_sample: A sample's own score in words, where the value is no mean of these.
+        diagnostic: Whether it checks a run, by counting what no model should do: such a count is
+            that of these answers, and shown without an interval.
         chance: The value of guessing, where it is known and not the worst legal one.
         undefined: When there is no value, to follow "N/A, since".
     """
@@ -84,6 +86,7 @@ class Measure(Strict):
     seeds: dict[str, int] = {}
     unit: Unit = "share"
     lower_is_better: bool = False
+    diagnostic: bool = False
     chance: float | None = None
     of_sample: str = ""
     undefined: str = "it is not defined"

@@ -17,7 +17,9 @@ from lm_eval_ext.leaderboard.site import _arguments_text
 from lm_eval_ext.results.grid import markdown, note_section, text
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.overview import overview
+from lm_eval_ext.results.query import question_of, reason_for, shown_estimate
 from lm_eval_ext.results.show import grouped_by_model
+from lm_eval_ext.stats.statistics import Estimate
 from lm_eval_ext.text import broken
 
 TASK = "cogs_mini_gen"
@@ -305,3 +307,16 @@ def test_a_command_of_any_length_can_be_copied(label: str) -> None:
     )
     note = f"{command} --wrong"
     assert text([note_section([note])], width=80).splitlines() == [note]
+
+
+def test_a_diagnostic_has_no_interval_and_needs_no_reason(tmp_path: Path) -> None:
+    """It is counted in the answers of a run; other measures keep their interval."""
+    write_clustered(tmp_path, "a", (0, 21))
+    results = read_models([tmp_path])[0].runs[TASK]
+    estimate = Estimate(0.95, low=0.8, high=1.0)
+    measure = question_of(results, "exact_match").measure
+    assert shown_estimate(measure, estimate) == estimate
+    diagnostic = measure.model_copy(update={"diagnostic": True})
+    without_interval = shown_estimate(diagnostic, estimate)
+    assert (without_interval.value, without_interval.low) == (estimate.value, None)
+    assert reason_for(results, diagnostic, without_interval) == ""
