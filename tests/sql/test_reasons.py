@@ -109,14 +109,14 @@ def test_a_prediction_without_a_file_is_read_as_an_answer(folder: Path) -> None:
     assert (explanation["predicted"], explanation["answer"]) == (GOLD, answer)
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_duckdb_gives_the_reasons_of_sqlite(tmp_path: Path, name: str) -> None:
+def test_duckdb_gives_the_reasons_of_sqlite(tmp_path: Path) -> None:
     """One statement, which is no SELECT, is refused by DuckDB's own parser."""
     duckdb = pytest.importorskip("duckdb")
     path = tmp_path / "shop.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE customer (id INTEGER, name TEXT)")
-    text, reason = TEXTS[name]
+    predictions = [("shop", GOLD, text) for text, _ in TEXTS.values()]
     with SqlJudge({"shop": Place("duckdb", str(path))}, workers=1) as judge:
-        (verdict,) = judge.judge_all([("shop", GOLD, text)], progress=None)
-    assert (verdict.status, verdict.reason) == ("prediction_error", reason)
+        verdicts = judge.judge_all(predictions, progress=None)
+    reasons = {name: verdict.reason for name, verdict in zip(TEXTS, verdicts, strict=True)}
+    assert reasons == {name: reason for name, (_, reason) in TEXTS.items()}
