@@ -47,20 +47,15 @@ def explain_sample(paths: Sequence[Path], reference: SampleRef) -> ExplainedRow:
     model, run = _run_of(read_models(paths), reference)
     sample = _sample_of(run, reference.document)
     doc = sample["doc"]
-    query = _first_text(sample["filtered_resps"])
-    answer = _first_text(sample.get("resps", []))
+    answers = sample["filtered_resps"]
+    query = answers[0] if answers else ""
+    if isinstance(query, list):
+        query = query[0] if query else ""
     task = load_task(run.task, _options_of(run))
-    prediction = Prediction(str(doc["db_id"]).casefold(), str(doc["query"]), query)
+    prediction = Prediction(str(doc["db_id"]).casefold(), str(doc["query"]), str(query))
     title = f"{doc.get('id', sample['doc_id'])} of {run.task}, {model}"
     with task.judge as judge:
-        return explain_with(judge, prediction, title, answer)
-
-
-def _first_text(responses: object) -> str:
-    """Return the first of the responses to a document, which may stand in a list of its own."""
-    while isinstance(responses, list):
-        responses = responses[0] if responses else ""
-    return str(responses)
+        return explain_with(judge, prediction, title)
 
 
 def _options_of(run: Run) -> dict[str, Any]:

@@ -78,11 +78,11 @@ class Engine(ABC):
         """
         self._bytes_left = self.limits.max_result_bytes
         try:
-            if not sql.strip():
-                raise ValueError(EMPTY)
             size = len(sql.encode("utf-8"))  # raises for lone surrogates
             if size > self.limits.max_sql_bytes:
                 raise TooLargeError(f"the query's text is over {self.limits.max_sql_bytes:,} bytes")
+            if not sql.strip():
+                raise ValueError(EMPTY)
             if "\0" in sql:  # drivers would cut the text there
                 raise ValueError("the query contains a null character")
             return self._run(address, sql)
