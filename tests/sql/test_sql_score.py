@@ -78,7 +78,9 @@ def test_rows_come_back_with_their_status(databases: Path, predictions: Path) ->
     reasons = {row[5]: row[6] for row in rows}
     assert reasons["correct"] == ""
     assert all(reason for status, reason in reasons.items() if status != "correct")
-    lines = [line.strip() for line in text.splitlines()]
+    summary, _, listed_rows = text.partition("\n\n")
+    assert listed_rows.startswith("not correct\n")
+    lines = [line.strip() for line in summary.splitlines()]
     remedy = lines.pop(2)
     assert remedy.startswith("database_missing: name by --databases a folder that has it")
     assert lines[:3] == [
