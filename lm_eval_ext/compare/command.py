@@ -39,6 +39,7 @@ from lm_eval_ext.results.show import (
     version_notes,
 )
 from lm_eval_ext.stats.intervals import ALPHA
+from lm_eval_ext.stats.paired import Test
 from lm_eval_ext.stats.statistics import NONE, Pair, number, probability
 from lm_eval_ext.text import counted, named_briefly, names_in, one_line
 
@@ -413,20 +414,24 @@ def _single_table(table: Table, heading: str) -> Iterator[Section]:
         rows.append([f"{one_line(name)} (published)", value(amount, unit), ""])
     value_heading = metric_heading("value", lower_is_better=table.lower_is_better)
     yield heading, ("system", value_heading, LEVEL), rows
-    lines = _difference_lines(table)
+    columns, lines = _differences(table)
     if lines:
-        yield "differences", ("systems", *_PAIR_COLUMNS), lines
+        yield "differences", ("systems", *columns), lines
 
 
-def _difference_lines(table: Table) -> list[list[str]]:
-    """Return each system with the differences from others below it."""
+def _differences(table: Table) -> tuple[list[str], list[list[str]]]:
+    """Return the columns of differences, and each system with those from others below it."""
+    columns = list(_PAIR_COLUMNS)
+    if len(table.pairs) == 1:
+        columns.remove(_ADJUSTED)  # one test needs no adjustment
     lines = []
     for minuend, pairs in groupby(table.pairs, attrgetter("first")):
-        lines.append([one_line(minuend), *[""] * len(_PAIR_COLUMNS)])
+        lines.append([one_line(minuend), *[""] * len(columns)])
         for pair in pairs:
-            cells = _pair_cells(pair, table.unit).values()
-            lines.append([f"  less {one_line(pair.second)}", *cells])
-    return lines
+            cells = _pair_cells(pair, table.unit)
+            shown_cells = [cells[column] for column in columns]
+            lines.append([f"  less {one_line(pair.second)}", *shown_cells])
+    return columns, lines
 
 
 def _matrix(
@@ -486,6 +491,7 @@ def _value_cell(table: Table, system: str, *, has_interval: bool) -> str:
 def _notes(report: Report, names: Sequence[str]) -> Iterator[str]:
     tables = report.tables
     yield from _table_notes(tables, names)
+    yield from _test_notes(tables)
     titles = {table.task: table.title for table in tables}
     if len(set(titles.values())) > 1:
         for task, title in titles.items():
@@ -513,6 +519,24 @@ def _table_notes(tables: Sequence[Table], names: Sequence[str]) -> Iterator[str]
         )
 
 
+def _test_notes(tables: Sequence[Table]) -> Iterator[str]:
+    """Yield by which test the p-values that are shown were computed, and for what adjusted."""
+    if len(tables) > 1 and any(len(table.figures) > 2 for table in tables):  # noqa: PLR2004
+        return  # the table has no p-values
+    tests: dict[str, None] = {}
+    is_adjusted = False
+    for table in tables:
+        for pair in table.pairs:
+            is_adjusted = is_adjusted or pair.p_holm != pair.p
+            if pair.test is not None:
+                tests[_TEST_WORDS[pair.test].format(cluster=table.cluster)] = None
+    if tests:
+        yield f"p-values: {'; '.join(tests)}"
+    if is_adjusted:
+        compared = "models" if tables[0].model else "pairs"  # two tasks are compared within each
+        yield f"p-values (Holm): adjusted for all {compared}"
+
+
 def _is_contradictory(pair: Pair) -> bool:
     """Return whether only one of the interval and the test shows a difference at 5 %."""
     if pair.low is None or pair.high is None or pair.p is None:
@@ -538,7 +562,12 @@ def _latex(report: Report, *, has_intervals: bool) -> str:
     columns, rows = _matrix(paper_report, names, has_intervals=has_intervals, is_paper=True)
     caption = _heading(tables).replace(" · ", ", ")
     titles = {table.task: f"{table.title} ({table.count})" for table in tables}
-    notes = [*_legend(tables), *_table_notes(tables, names), *report.remarks]
+    notes = [
+        *_legend(tables),
+        *_table_notes(tables, names),
+        *_test_notes(tables),
+        *report.remarks,
+    ]
     if len(titles) > 1:
         caption = f"{counted(len(report.systems), 'system')} on {counted(len(titles), 'task')}"
         notes = [*(f"{task}: {title}" for task, title in titles.items()), *notes]
@@ -560,15 +589,23 @@ def _latex(report: Report, *, has_intervals: bool) -> str:
     )
     if len(tables) > 1 or len(tables[0].pairs) < 2:  # noqa: PLR2004
         return text  # the difference of two systems is in the table itself
+    difference_columns, differences = _differences(tables[0])
     return text + latex(
-        ("", *_PAIR_COLUMNS),
-        _difference_lines(tables[0]),
+        ("", *difference_columns),
+        differences,
         f"Differences, {caption}",
         label=f"{label}-differences",
     )
 
 
 _ADJUSTED = "p (Holm)"
+
+_TEST_WORDS: Mapping[Test, str] = {
+    "mcnemar": "McNemar's exact test, paired by document",
+    "sign-flip": "paired sign-flip test of the differences by {cluster}",
+    "swap": "paired randomization test, in which the systems change places by {cluster}",
+}
+"""The tests of :mod:`lm_eval_ext.stats.paired` in words; ``{cluster}`` is the word for a cluster."""
 
 _PAIR_COLUMNS = ("diff", LEVEL, "p", _ADJUSTED)
 

@@ -1,0 +1,66 @@
+"""What the text of a comparison says of its tests."""
+
+from pathlib import Path
+
+import pytest
+
+from lm_eval_ext.compare.command import rendered, run
+from lm_eval_ext.compare.comparison import Report, Table
+from lm_eval_ext.results.query import ScoreQuery
+from lm_eval_ext.stats.statistics import Estimate, Pair
+
+
+def words_of(text: str) -> str:
+    """Return a text without its line breaks."""
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("task", "test"),
+    [
+        ("lieder_mini", "p-values: paired sign-flip test of the differences by item"),
+        (
+            "magnifico_mini",
+            "p-values: paired randomization test, in which the systems change places by interpretation",
+        ),
+    ],
+)
+@pytest.mark.parametrize("format_", ["text", "markdown", "latex"])
+def test_a_comparison_names_its_test(runs: Path, task: str, test: str, format_: str) -> None:
+    text, _ = run([runs / "good", runs / "poor"], ScoreQuery(), tasks=task, format_=format_)
+    shown = words_of(text).replace("{-}", "-")
+    assert test[1:] in shown, "a sentence of LaTeX starts with P"
+
+
+def test_scores_of_0_and_1_without_clusters_have_the_test_of_mcnemar() -> None:
+    pair = Pair(-0.25, p=0.5, p_holm=0.5, test="mcnemar", first="a", second="b")
+    text = rendered(Report(["a", "b"], [table([pair])]), "text")
+    assert "p-values: McNemar's exact test, paired by document" in text
+
+
+def table(pairs: list[Pair]) -> Table:
+    """Return a table of two systems with these differences."""
+    return Table(
+        task="task", model="", title="Accuracy", part="", words="", metric="accuracy",
+        unit="share", lower_is_better=False, documents=4, total=None, clusters=4,
+        cluster="document", figures={"a": Estimate(0.5), "b": Estimate(0.75)}, pairs=pairs,
+        published={}, note="", pooled=None,
+    )  # fmt: skip
+
+
+def test_one_pair_needs_no_adjustment(runs: Path) -> None:
+    two, _ = run([runs / "good", runs / "poor"], ScoreQuery(), tasks="lieder_mini")
+    assert "(Holm)" not in two
+    three, _ = run([runs], ScoreQuery(), tasks="lieder_mini")
+    assert "p (Holm)" in three
+    assert "p-values (Holm): adjusted for all pairs" in three
+
+
+def test_two_tasks_of_several_models_are_adjusted_for_the_models(runs: Path) -> None:
+    text, _ = run([runs], ScoreQuery(), between="cogs_mini_gen,cogs_mini_overestimation")
+    assert "p-values (Holm): adjusted for all models" in text
+
+
+def test_a_table_without_p_values_names_no_test(runs: Path) -> None:
+    text, _ = run([runs], ScoreQuery(), tasks="lieder_mini,cogs_mini_gen")
+    assert "p-values" not in text
