@@ -605,7 +605,7 @@ _TEST_WORDS: Mapping[Test, str] = {
     "sign-flip": "paired sign-flip test of the differences by {cluster}",
     "swap": "paired randomization test, in which the systems change places by {cluster}",
 }
-"""The tests of :mod:`lm_eval_ext.stats.paired` in words; ``{cluster}`` is the word for a cluster."""
+"""The tests of :mod:`lm_eval_ext.stats.paired` in words; the word for a cluster is put in."""
 
 _PAIR_COLUMNS = ("diff", LEVEL, "p", _ADJUSTED)
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from lm_eval_ext.errors import DataError
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.setup_differences import CHAT, differences_in_words
+from lm_eval_ext.results.setup_differences import CHAT, DOCUMENTS, settings_of_models
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.measures import DOCUMENT
-from lm_eval_ext.text import named_briefly
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -35,14 +34,16 @@ class SetupDifference:
     """What differs between the runs of two models on a task.
 
     Attributes:
-        models: The two models.
-        words: What differs, each with the value of the first and that of the second.
+        words: The settings of each model that differ.
         is_about_settings: Whether ``--across-settings`` compares the two all the same.
     """
 
-    models: tuple[str, str]
     words: str
     is_about_settings: bool
+
+
+OTHER_PROMPTS = "different prompts"
+"""What differs where signatures are the same."""
 
 
 class RefusedError(DataError):
@@ -136,6 +137,10 @@ class _RunPair:
     across_settings: bool
 
     @property
+    def _runs_by_model(self) -> dict[str, Run]:
+        return dict(zip(self.names, self.runs, strict=True))
+
+    @property
     def _title(self) -> str:
         return f"{self.runs[0].task}: {' and '.join(self.names)}"
 
@@ -146,12 +151,12 @@ class _RunPair:
         if different:
             is_about_settings = different.keys() <= SETTINGS
             if is_about_settings:  # then the chat template may matter, too
-                different = _different_parts(*self.runs, free - {CHAT})
-            words = differences_in_words(*self.runs, different)
-            problem = f"{self._title} did not measure the same: {words}"
+                free = free - {CHAT}
+            words = settings_in_words(self._runs_by_model, free)
+            problem = f"{self._title} did not measure the same ({words})"
             if is_about_settings:
                 problem += f"; {ACROSS_SETTINGS}"
-            return RefusedError(problem, SetupDifference(self.names, words, is_about_settings))
+            return RefusedError(problem, SetupDifference(words, is_about_settings))
         return self._document_problem()
 
     def _document_problem(self) -> RefusedError | None:
@@ -174,12 +179,10 @@ class _RunPair:
         if not document:
             return None
         problem = f"{self._title} had different prompts for the same document {document}"
-        words = "prompts"
-        chat = _different_parts(*self.runs, frozenset()).get(CHAT)
-        if chat:
-            words = differences_in_words(*self.runs, {CHAT: chat})
-            problem += f": {words}"
-        difference = SetupDifference(self.names, words, is_about_settings=True)
+        words = settings_in_words(self._runs_by_model, FREE - {CHAT})
+        if words:
+            problem += f" ({words})"
+        difference = SetupDifference(words or OTHER_PROMPTS, is_about_settings=True)
         return RefusedError(f"{problem}; {ACROSS_SETTINGS}", difference)
 
 
@@ -190,8 +193,19 @@ def settings_remark(runs: Mapping[str, Run], tables: "Mapping[str, DataFrame]") 
         runs: By model.
         tables: The long tables of those that were compared, by model.
     """
+    compared = {name: runs[name] for name in tables}
+    words = settings_in_words(compared, FREE - {CHAT})
+    if not words and _has_different_prompts(compared, tables):
+        words = OTHER_PROMPTS
+    if not words:
+        return ""
+    task = next(iter(compared.values())).task
+    return f"{task}: models are compared with their settings ({words})"
+
+
+def _has_different_prompts(runs: Mapping[str, Run], tables: "Mapping[str, DataFrame]") -> bool:
+    """Return whether the prompts of a document differ between runs of the same settings."""
     reference, *other_models = tables
-    models_of: dict[str, list[str]] = {}
     for name in other_models:
         pair = _RunPair(
             names=(reference, name),
@@ -199,35 +213,40 @@ def settings_remark(runs: Mapping[str, Run], tables: "Mapping[str, DataFrame]") 
             tables=(tables[reference], tables[name]),
             across_settings=False,
         )
-        problem = pair.problem()
-        if problem is not None and problem.difference is not None:
-            models_of.setdefault(problem.difference.words, []).append(name)
-    differences = []
-    for words, models in models_of.items():
-        differences.append(f"{reference} / {named_briefly(models)}: {words}")
-    if not differences:
-        return ""
-    task = runs[reference].task
-    return f"{task}: models are compared with their settings ({'; '.join(differences)})"
+        if pair.problem() is not None:
+            return True
+    return False
 
 
-def setup_difference(names: tuple[str, str], run: Run, other_run: Run) -> SetupDifference:
-    """Return what differs between the setups of two models on a task, as signatures say it.
-
-    A chat template is named, too, because it shows in the prompts.
+def settings_in_words(
+    runs: Mapping[str, Run],
+    free: frozenset[str] = FREE - {CHAT},
+    *,
+    with_documents: bool = False,
+) -> str:
+    """Return which settings of the models differ on a task, behind the models that have them.
 
     Args:
-        names: The two models.
-        run: The run of the first.
-        other_run: The run of the second.
+        runs: By model.
+        free: The parts of signatures that do not count. Without other parts, a chat template
+            counts, because it shows in the prompts.
+        with_documents: Whether the number of documents that the task has counts.
+
+    Returns:
+        "" if nothing differs.
     """
+    parts = {}
+    for model, run in runs.items():
+        parts[model] = parts_of(run.signature, free)
+        if with_documents:
+            parts[model][DOCUMENTS] = f"{run.documents[1]:,}"
+    return settings_of_models(runs, parts)
+
+
+def is_only_about_settings(run: Run, other_run: Run) -> bool:
+    """Return whether the setups of two models differ in what ``--across-settings`` lets differ."""
     different = _different_parts(run, other_run, FREE - {CHAT})
-    words = differences_in_words(run, other_run, different)
-    is_about_settings = bool(different) and different.keys() <= SETTINGS | {CHAT}
-    if not words:
-        documents, other_documents = run.documents[1], other_run.documents[1]
-        words = f"documents {documents:,} / {other_documents:,}"
-    return SetupDifference(names, words, is_about_settings)
+    return bool(different) and different.keys() <= SETTINGS | {CHAT}
 
 
 def _different_parts(run: Run, other_run: Run, free: frozenset[str]) -> dict[str, tuple[str, str]]:

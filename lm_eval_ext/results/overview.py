@@ -5,16 +5,17 @@ in which every value has its standing (:mod:`lm_eval_ext.stats.marks`).
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.results.align import (
+    OTHER_PROMPTS,
     RefusedError,
-    SetupDifference,
     align,
+    is_only_about_settings,
     majority_setup,
-    setup_difference,
+    settings_in_words,
 )
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, count_models, runs_by_model
@@ -23,7 +24,6 @@ from lm_eval_ext.results.table import rows, samples_file
 from lm_eval_ext.stats.marks import ColumnTests, Standing, column_tests, standings
 from lm_eval_ext.stats.measures import Measure, Question, Unit
 from lm_eval_ext.stats.statistics import Estimate, pairs
-from lm_eval_ext.text import named_briefly
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -38,10 +38,9 @@ OTHER_MEAN = "samples that do not give the value"
 FEW_CLUSTERS = "too few clusters for a test"
 NO_BASELINE = "no chance level is known"
 NO_OTHER_VALUE = "no other model has a value to test against"
+OTHER_SETTINGS = "other settings, data or version than most"
+OWN_SETTINGS = "no other model has the same settings, data and version"
 """Reasons why a value is not tested."""
-
-_MAX_PAIRS = 3
-"""Pairs of models whose different settings a reason names before it counts the rest."""
 
 
 @dataclass(frozen=True)
@@ -282,61 +281,50 @@ def _comparable(
     untested: dict[str, Obstacle] = {}
     majority = majority_setup(runs)
     if len(majority) > 1:
-        for name in runs.keys() - majority:
-            untested[name] = _other_setup(name, runs, majority)
+        untested = _other_setups(runs, majority)
         runs = {name: run for name, run in runs.items() if name in majority}
     if len(runs) < 2:  # noqa: PLR2004
         return {}, untested
     tables, refused = align(runs, read=read)
-    differences = []
+    differing: dict[str, bool] = {}
     for name, error in refused.items():
         if not isinstance(error, RefusedError):
             untested[name] = Obstacle(NO_SAMPLES)
         elif error.difference is None:
             untested[name] = Obstacle(OTHER_DOCUMENTS)
         else:
-            differences.append(error.difference)
-            untested[name] = _other_settings(error.difference, list(tables))
+            differing[name] = error.difference.is_about_settings
+    with_samples = {name: run for name, run in runs.items() if name in tables or name in differing}
+    words = settings_in_words(with_samples) or OTHER_PROMPTS
+    for name, is_settings in differing.items():
+        untested[name] = Obstacle(f"{OTHER_SETTINGS} ({words})", is_settings)
     if len(tables) == 1:
         (only,) = tables
         untested[only] = Obstacle(NO_OTHER_SAMPLES)
-        if differences:
-            obstacle = _each_has_its_own(differences)
-            concerned = [only, *[difference.models[1] for difference in differences]]
-            untested |= dict.fromkeys(concerned, obstacle)
+        if differing:
+            reason = f"{OWN_SETTINGS} ({words})"
+            obstacle = Obstacle(reason, is_settings=any(differing.values()))
+            untested |= dict.fromkeys(with_samples, obstacle)
     return tables, untested
 
 
-def _other_setup(name: str, runs: Mapping[str, Run], majority: Collection[str]) -> Obstacle:
-    """Return why a run is not among those with the most common setup."""
-    models = [model for model in runs if model in majority]
-    run, majority_run = runs[name], runs[models[0]]
-    if run.is_whole != majority_run.is_whole:
-        return Obstacle("whole runs among trials" if run.is_whole else "trials")
-    difference = setup_difference((models[0], name), majority_run, run)
-    has_samples = samples_file(run).is_file() and samples_file(majority_run).is_file()
-    if not has_samples:
-        difference = replace(difference, is_about_settings=False)
-    return _other_settings(difference, models)
-
-
-def _other_settings(difference: SetupDifference, models: Sequence[str]) -> Obstacle:
-    """Return the obstacle of a model whose setup is another one than that of some models."""
-    names = named_briefly(models)
-    reason = f"other settings, data or version than {names} (theirs / its own: {difference.words})"
-    return Obstacle(reason, difference.is_about_settings)
-
-
-def _each_has_its_own(differences: Sequence[SetupDifference]) -> Obstacle:
-    """Return the obstacle of models of which no two have the same setup."""
-    pairs = []
-    for difference in differences[:_MAX_PAIRS]:
-        pairs.append(f"{' / '.join(difference.models)}: {difference.words}")
-    if len(differences) > _MAX_PAIRS:
-        pairs.append(f"{len(differences) - _MAX_PAIRS} more")
-    is_settings = any(difference.is_about_settings for difference in differences)
-    reason = f"no other model has the same settings, data and version ({'; '.join(pairs)})"
-    return Obstacle(reason, is_settings)
+def _other_setups(runs: Mapping[str, Run], majority: Collection[str]) -> dict[str, Obstacle]:
+    """Return why runs are not among those with the most common setup."""
+    majority_run = next(run for name, run in runs.items() if name in majority)
+    comparable = {name: run for name, run in runs.items() if run.is_whole == majority_run.is_whole}
+    words = settings_in_words(comparable, with_documents=True)
+    obstacles = {}
+    for name, run in runs.items():
+        if name in majority:
+            continue
+        if name not in comparable:
+            reason = "whole runs among trials" if run.is_whole else "trials"
+            obstacles[name] = Obstacle(reason)
+            continue
+        has_samples = samples_file(run).is_file() and samples_file(majority_run).is_file()
+        is_settings = has_samples and is_only_about_settings(majority_run, run)
+        obstacles[name] = Obstacle(f"{OTHER_SETTINGS} ({words})", is_settings)
+    return obstacles
 
 
 def representatives(models: Sequence[Model]) -> dict[str, str]:

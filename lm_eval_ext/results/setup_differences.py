@@ -1,18 +1,25 @@
-"""What differs between the setups of two runs, in words."""
+"""What differs between the setups of several models on a task, in words."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from lm_eval_ext.harness.lm_eval_types import Keys
 from lm_eval_ext.harness.signature import PROMPT_KEYS
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.text import one_line
+from lm_eval_ext.text import named_briefly, one_line
 
 CHAT = "chat"
 
-_YES_OR_NO = {
-    CHAT: "a chat template",
-    "system": "a system prompt",
-    "multiturn": "demonstrations as turns of a chat template",
+DOCUMENTS = "documents"
+"""The number of documents that a task has, which is no part of a signature."""
+
+_ABSENT = ("no", "none")
+"""Values of a part that a run does not have."""
+
+_FEATURES = {
+    CHAT: "chat template",
+    "system": "system prompt",
+    "multiturn": "demonstrations as chat turns",
 }
 """Parts of a signature that a run has or has not, in words."""
 
@@ -36,57 +43,96 @@ _LONGEST = 40
 """Characters of a setting's value."""
 
 
-def differences_in_words(
-    run: Run, other_run: Run, differences: Mapping[str, tuple[str, str]]
-) -> str:
-    """Return what differs, such as ``max_gen_toks 256 / 128``.
+def settings_of_models(runs: Mapping[str, Run], parts: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the settings that differ, behind the models that have them.
+
+    For example ``a, b: max_gen_toks 256; c: max_gen_toks 128``.
 
     Args:
-        run: A run.
-        other_run: Another run on the same task.
-        differences: The parts of the signatures that differ, each with both values.
+        runs: The runs on one task, by model.
+        parts: By model, the parts of its signature that count.
+
+    Returns:
+        "" if no part differs.
     """
-    words = []
-    for name, (value, other_value) in differences.items():
-        if name in _YES_OR_NO:
-            words.append(_presence(_YES_OR_NO[name], value, other_value))
-        elif name == "config":
-            settings = _settings(run.config, other_run.config)
-            words.extend(settings or [f"{_NAMES[name]} ({value} / {other_value})"])
-        else:
-            words.append(f"{_NAMES.get(name, name)} {value} / {other_value}")
-    return ", ".join(words)
-
-
-def _presence(subject: str, value: str, other_value: str) -> str:
-    """Return which run has something; or that both have another one."""
-    absent = {"no", "none"}
-    if value in absent:
-        return f"without {subject} / with"
-    if other_value in absent:
-        return f"with {subject} / without"
-    return f"{subject} ({value} / {other_value})"
-
-
-def _settings(config: Keys, other_config: Keys) -> list[str]:
-    """Return the settings of lm-eval's task configuration that differ, each with both values."""
-    words = []
-    for key in PROMPT_KEYS:
-        value, other_value = config.get(key), other_config.get(key)
-        if value == other_value:
+    names = chain.from_iterable(parts.values())
+    words_of: dict[str, list[str]] = {model: [] for model in runs}
+    for name in dict.fromkeys(names):
+        values = {model: parts[model].get(name, "none") for model in runs}
+        if len(set(values.values())) == 1:
             continue
-        if isinstance(value, dict) and isinstance(other_value, dict):
-            for name in dict.fromkeys([*value, *other_value]):
-                words += _setting(name, value.get(name), other_value.get(name))
-        else:
-            words += _setting(key, value, other_value)
-    return words
+        words = _words_of_part(name, values, runs)
+        for model in runs:
+            words_of[model] += words[model]
+    if not any(words_of.values()):
+        return ""
+    models_of: dict[str, list[str]] = {}
+    for model, words_of_model in words_of.items():
+        models_of.setdefault(", ".join(words_of_model), []).append(model)
+    groups = []
+    has_lists = False
+    for settings, models in models_of.items():
+        names_of_group = named_briefly(models)
+        has_lists = has_lists or "; " in names_of_group
+        groups.append(f"{names_of_group}: {settings}")
+    return (" / " if has_lists else "; ").join(groups)
 
 
-def _setting(name: str, value: object, other_value: object) -> list[str]:
-    if value == other_value:
-        return []
-    return [f"{name} {_shown(value)} / {_shown(other_value)}"]
+def _words_of_part(
+    name: str, values: Mapping[str, str], runs: Mapping[str, Run]
+) -> dict[str, list[str]]:
+    """Return by model what it has of a part of the signature that differs."""
+    if name in _FEATURES:
+        # Models of two makers have two templates; that matters only where all have one.
+        is_one_absent = any(value in _ABSENT for value in values.values())
+        words_of = {}
+        for model, value in values.items():
+            feature = _feature(_FEATURES[name], value, with_digest=not is_one_absent)
+            words_of[model] = [feature]
+        return words_of
+    if name == "config":
+        settings = _differing_settings({model: run.config for model, run in runs.items()})
+        if any(settings.values()):
+            return settings
+    subject = _NAMES.get(name, name)
+    return {model: [f"{subject} {value}"] for model, value in values.items()}
+
+
+def _feature(subject: str, value: str, *, with_digest: bool) -> str:
+    """Return whether a run has something, and if need be which."""
+    if value in _ABSENT:
+        return f"no {subject}"
+    return f"{subject} {value}" if with_digest else subject
+
+
+def _differing_settings(configs: Mapping[str, Keys]) -> dict[str, list[str]]:
+    """Return by model the settings of lm-eval's task configuration that differ."""
+    settings = {model: _flat(config) for model, config in configs.items()}
+    names = dict.fromkeys(chain.from_iterable(settings.values()))
+    words_of: dict[str, list[str]] = {model: [] for model in configs}
+    for name in names:
+        shown = {model: _shown(settings[model].get(name)) for model in configs}
+        if not _are_equal(settings[model].get(name) for model in configs):
+            for model in configs:
+                words_of[model].append(f"{name} {shown[model]}")
+    return words_of
+
+
+def _flat(config: Keys) -> dict[str, object]:
+    """Return the settings of a task configuration by name; those of a mapping one by one."""
+    settings: dict[str, object] = {}
+    for key in PROMPT_KEYS:
+        value = config.get(key)
+        if isinstance(value, dict):
+            settings |= value
+        elif value is not None:
+            settings[key] = value
+    return settings
+
+
+def _are_equal(values: Iterable[object]) -> bool:
+    reference, *others = values
+    return all(other == reference for other in others)
 
 
 def _shown(value: object) -> str:

@@ -21,7 +21,8 @@ def words_of(text: str) -> str:
         ("lieder_mini", "p-values: paired sign-flip test of the differences by item"),
         (
             "magnifico_mini",
-            "p-values: paired randomization test, in which the systems change places by interpretation",
+            "p-values: paired randomization test, in which the systems change places by "
+            "interpretation",
         ),
     ],
 )

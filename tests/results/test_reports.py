@@ -89,7 +89,7 @@ def test_two_models_of_different_prompts_have_the_same_reason(tmp_path: Path) ->
     write(tmp_path, "c", 20, prompt="Another prompt")
     scores = overview(read_models([tmp_path]))
     assert list(scores["standing"]) == ["untested", "untested"]
-    reason = "no other model has the same settings, data and version (a / c: prompts)"
+    reason = "no other model has the same settings, data and version (different prompts)"
     assert list(scores["untested"]) == [reason, reason]
 
 
@@ -102,7 +102,7 @@ def test_where_each_model_has_its_own_settings_they_are_named_with_the_models(
     scores = overview(read_models([tmp_path]))
     (reason,) = set(scores["untested"])
     assert "than most" not in reason
-    assert "(a / b: max_gen_toks 256 / 128; a / c: max_gen_toks 256 / 64)" in reason
+    assert "(a: max_gen_toks 256; b: max_gen_toks 128; c: max_gen_toks 64)" in reason
 
 
 def test_a_model_with_other_settings_than_two_others_names_them(tmp_path: Path) -> None:
@@ -110,7 +110,8 @@ def test_a_model_with_other_settings_than_two_others_names_them(tmp_path: Path) 
     for name, length in (("a", 256), ("b", 256), ("c", 64)):
         change_length(write(tmp_path, name, 35), length)
     scores = overview(read_models([tmp_path])).set_index("model")
-    reason = "other settings, data or version than a, b (theirs / its own: max_gen_toks 256 / 64)"
+    settings = "a, b: max_gen_toks 256; c: max_gen_toks 64"
+    reason = f"other settings, data or version than most ({settings})"
     assert scores.loc["c", "untested"] == reason
     assert scores.loc["c", "is_testable_across_settings"]
     assert not scores.loc["a", "is_testable_across_settings"]
@@ -134,7 +135,10 @@ def test_every_format_says_that_settings_differ(tmp_path: Path, format_: str) ->
         change_length(write(tmp_path, name, 35), length)
     shown = run("compare", tmp_path, "--across-settings", "--format", format_).stdout
     plain = " ".join(shown.replace("\\", "").split())
-    assert "models are compared with their settings (a / b, c: max_gen_toks 256 / 64)" in plain
+    assert (
+        "models are compared with their settings (a: max_gen_toks 256; b, c: max_gen_toks 64)"
+        in plain
+    )
 
 
 def test_the_table_of_all_models_in_latex_says_that_settings_differ(tmp_path: Path) -> None:
@@ -143,7 +147,7 @@ def test_the_table_of_all_models_in_latex_says_that_settings_differ(tmp_path: Pa
         change_length(write(results, name, 35), length)
     run("leaderboard", results, "-o", tmp_path / "models.tex")
     plain = (tmp_path / "models.tex").read_text().replace("\\", "")
-    assert "(a / b: max_gen_toks 256 / 64)" in plain
+    assert "(a: max_gen_toks 256; b: max_gen_toks 64)" in plain
 
 
 def write_clustered(folder: Path, name: str, wrong: Collection[int]) -> None:

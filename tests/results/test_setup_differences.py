@@ -39,38 +39,42 @@ VERSION = f"configs.{TASK}.metadata.signature.version"
             {GENERATION: {"max_gen_toks": 256, "until": ["x"]}},
             {GENERATION: {"max_gen_toks": 128, "until": ["x"]}},
             "",
-            "max_gen_toks 256 / 128; to compare models .* --across-settings$",
+            "a: max_gen_toks 256; b: max_gen_toks 128.; to compare models .* --across-settings$",
             id="length of answers",
         ),
         pytest.param(
             {GENERATION: {"until": ["a", "b"]}},
             {GENERATION: {"until": []}},
             "",
-            "until 'a', 'b' / none; to compare models .* --across-settings$",
+            "a: until 'a', 'b'; b: until none.; to compare models .* --across-settings$",
             id="stop strings",
         ),
         pytest.param(
             {"chat_template": "t", "chat_template_sha": "abc"},
             {},
             "!",
-            "had different prompts .*: with a chat template / without; .* --across-settings$",
+            "prompts .*.a: chat template; b: no chat template.; .* --across-settings$",
             id="chat template",
         ),
         pytest.param(
             {"system_instruction_sha": "abc"},
             {},
             "",
-            "with a system prompt / without; to compare models .* --across-settings$",
+            "a: system prompt; b: no system prompt.; to compare models .* --across-settings$",
             id="system prompt",
         ),
         pytest.param(
-            {VERSION: "1.0"}, {VERSION: "2.0"}, "", "version of the task 1 / 2$", id="version"
+            {VERSION: "1.0"},
+            {VERSION: "2.0"},
+            "",
+            "a: version of the task 1; b: version of the task 2.$",
+            id="version",
         ),
         pytest.param(
             {f"n-shot.{TASK}": 3, "fewshot_as_multiturn": True, "config.fewshot_seed": 1},
             {f"n-shot.{TASK}": 0},
             "",
-            "demonstrations 3 / 0",
+            "a: demonstrations 3, .*; b: demonstrations 0",
             id="demonstrations",
         ),
     ],
@@ -92,3 +96,12 @@ def test_a_refusal_names_the_setting_with_both_values(
         assert not refused
     else:
         assert "--across-settings" not in str(caught.value)
+
+
+def test_models_of_two_templates_are_named_together_beside_one_without(tmp_path: Path) -> None:
+    """Each maker has a template of its own, so a digest would only part the models."""
+    for name, template in (("a", ""), ("b", "one"), ("c", "two")):
+        changes = {"chat_template": "t", "chat_template_sha": template} if template else {}
+        write(tmp_path, name, {"n-shot": {}, **changes}, template)
+    text, _ = compare([tmp_path], ScoreQuery(), tasks=TASK, across_settings=True)
+    assert "(a: no chat template; b, c: chat template)" in " ".join(text.split())
