@@ -453,6 +453,19 @@ class Card(Exact):
             return None
         return min(values) if measure.lower_is_better else max(values)
 
+    def chance(self, task: str, question: Question) -> float | None:
+        """Return what guessing scores; None where nothing is known but the worst legal value.
+
+        It is the chance that the card gives; or 0 for a gain and for a change of error; or what the
+        best trivial answer scores.
+        """
+        measure = question.measure
+        # Published values are of whole questions.
+        baseline = measure.baseline if question.by else self.baseline(task, question)
+        low, high = measure.limits
+        worst = high if measure.lower_is_better else low
+        return None if baseline == worst else baseline
+
     def _value_of(self, reference: Reference, task: str, question: Question) -> float | None:
         """Return the value that a reference has for a question without parts."""
         if task not in reference.tasks:

@@ -52,8 +52,10 @@ _UNMARKED: tuple[Standing, ...] = ("beaten", "alone")
 
 CHANCE = (
     "chance is what guessing scores: 0 for a gain, and what a trivial answer scores where the "
-    "card says so (tests at 5 %, adjusted for models and columns)"
+    "card says so"
 )
+
+_CHANCE_AND_TESTS = f"{CHANCE} (tests at 5 %, adjusted for models and columns)"
 
 WIDTH = 80
 """Columns of the text, or more where the terminal has more."""
@@ -92,7 +94,7 @@ def legend(standings: Iterable[Standing]) -> list[str]:
     if unmarked and has_competitors:
         lines.append(f"no mark: {', or '.join(unmarked)}")
     if shown_standings & {"best", "unproven"}:
-        lines.append(CHANCE)
+        lines.append(_CHANCE_AND_TESTS)
     return lines
 
 

@@ -158,6 +158,13 @@ def _mean_of_documents(run: Run, metric: str) -> Question:
     return Question(measure, where)
 
 
+def chance_of(run: Run, question: Question) -> float | None:
+    """Return what guessing scores on a question about a task; None if no card says it."""
+    if run.card is None or not run.is_current:
+        return None
+    return run.card.chance(run.task, question)
+
+
 def estimates(
     run: Run, question: Question, named_facets: Collection[str] = ()
 ) -> list[tuple[dict[str, str], Estimate]]:

@@ -11,6 +11,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.align import across_settings_command, parts_of
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import (
+    CHANCE,
     LOWER_LEGEND,
     Section,
     interval_text,
@@ -25,6 +26,7 @@ from lm_eval_ext.results.overview import OverviewRow, overview_rows
 from lm_eval_ext.results.query import (
     QueryRow,
     ScoreQuery,
+    chance_of,
     query_rows,
     question_of,
     reason_for,
@@ -45,7 +47,7 @@ DRAWS_LEGEND = (
 DIAGNOSTICS = "counted in these answers, to check the run, so without an interval"
 """Why a diagnostic has no interval."""
 
-TRIALS = "below trials: documents asked, of all"
+TRIALS = "below trials: documents evaluated / of the task"
 """What the second line of a value means."""
 
 
@@ -118,6 +120,7 @@ def _overview(models: Sequence[Model], tasks: Sequence[str], results: str) -> It
     rows = overview_rows(models)
     titles, columns, lines = overview_table(rows)
     yield "", columns, lines
+    titles = list(_titles_with_chance(models, rows))
     if any(row.scored < row.total for row in rows):
         titles.append(TRIALS)
     advice = (
@@ -129,6 +132,17 @@ def _overview(models: Sequence[Model], tasks: Sequence[str], results: str) -> It
     if missing:
         notes.append(f"without results of these: {', '.join(sorted(missing))}")
     yield note_section([*notes, advice, *_settings_advice(rows, results)])
+
+
+def _titles_with_chance(models: Sequence[Model], rows: Sequence[OverviewRow]) -> Iterator[str]:
+    """Yield what each task measures, with what guessing scores where that is known."""
+    for row in rows:
+        run = reference_run(runs_by_model(models, row.task))
+        chance = chance_of(run, question_of(run, row.metric))
+        title = f"{row.task}: {row.title}"
+        if chance is not None:
+            title += f" (chance {value(chance, row.unit).strip()})"
+        yield title
 
 
 def _settings_advice(rows: Sequence[OverviewRow], results: str) -> Iterator[str]:
@@ -262,6 +276,8 @@ class _TaskTable:
         if lines:
             first_column = self.query.by.replace(",", ", ") or "metric"
             columns = (first_column, "value", "95 % interval")
+            if self._has_chance:
+                columns = (*columns, "chance")
         return self._heading(), columns, lines
 
     def _heading(self) -> str:
@@ -271,8 +287,7 @@ class _TaskTable:
             words.extend(self.runs.keys())
         counts = []
         for model, run in self.runs.items():
-            scored, total = run.documents
-            counts.append((model, f"{scored:,} of {total:,} documents"))
+            counts.append((model, _documents_in_words(run)))
         words.append("; ".join(grouped(counts, len(self.runs))))
         if self.query.by:
             titles = list(dict.fromkeys(title for title, _ in self.query.questions(self.reference)))
@@ -282,17 +297,40 @@ class _TaskTable:
 
     def _lines(self) -> Iterator[list[str]]:
         for name, by_model in self.by_name.items():
-            measure = next(iter(by_model.values())).row.question.measure
-            heading = metric_heading(name, lower_is_better=measure.lower_is_better)
-            if measure.statistic == "bootstrap":
+            question = next(iter(by_model.values())).row.question
+            heading = self._name_heading(name, question)
+            if question.measure.statistic == "bootstrap":
                 heading += DRAWS
+            chance_cells = self._chance_cells(question)
             if self.has_several:
-                yield [heading, "", ""]
+                yield [heading, "", "", *chance_cells]
+                chance_cells = [""] * len(chance_cells)
             for model, named_estimate in by_model.items():
                 estimate = named_estimate.row.estimate
+                unit = question.measure.unit
                 label = f"  {model}" if self.has_several else heading
-                shown_value = value(estimate.value, measure.unit)
-                yield [label, shown_value, interval_text(estimate.low, estimate.high, measure.unit)]
+                ends = interval_text(estimate.low, estimate.high, unit)
+                yield [label, value(estimate.value, unit), ends, *chance_cells]
+
+    def _name_heading(self, name: str, question: Question) -> str:
+        """Return the name of a row, with a mark where it is that of the headline."""
+        is_one_of_several = not self.query.is_question and len(self.by_name) > 1
+        if is_one_of_several and name == self.reference.headline:
+            name += " (headline)"
+        return metric_heading(name, lower_is_better=question.measure.lower_is_better)
+
+    @cached_property
+    def _has_chance(self) -> bool:
+        """Whether the card says of any row what guessing scores."""
+        questions = [named_estimate.row.question for named_estimate in self.estimates]
+        return any(chance_of(self.reference, question) is not None for question in questions)
+
+    def _chance_cells(self, question: Question) -> list[str]:
+        """Return the cell that says what guessing scores; [] if the table has none."""
+        if not self._has_chance:
+            return []
+        chance = chance_of(self.reference, question)
+        return ["" if chance is None else value(chance, question.measure.unit)]
 
     def notes(self) -> Iterator[str]:
         """Yield published values, and what must be known of the runs and their values."""
@@ -312,6 +350,8 @@ class _TaskTable:
         if any(estimate.row.question.measure.lower_is_better for estimate in self.estimates):
             yield LOWER_LEGEND
         yield from self._notes_on_measures()
+        if self._has_chance:
+            yield CHANCE
         yield from self._reasons()
         about_runs = []
         for model, run in self.runs.items():
@@ -361,6 +401,14 @@ class _TaskTable:
             published = _published_values(card, self.reference.task, question)
             if published:
                 yield f"published {name}: {published}"
+
+
+def _documents_in_words(run: Run) -> str:
+    """Return how many documents were evaluated; and of a part, how many the task has."""
+    scored, total = run.documents
+    if scored == total:
+        return f"{total:,} documents"
+    return f"{scored:,} documents evaluated / {total:,} of the task"
 
 
 def _read_task(runs: Mapping[str, Run], query: ScoreQuery, results: str) -> _TaskTable:

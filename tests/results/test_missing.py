@@ -67,7 +67,7 @@ def cut_a_line(samples: Path) -> None:
 def test_damaged_samples_are_never_scored_as_the_whole(
     tmp_path: Path, damage: object, message: str
 ) -> None:
-    """Half a file gives no value under "40 of 40 documents", and the other models still show."""
+    """Half a file gives no value under "40 documents", and the other models still show."""
     assert callable(damage)
     damage(samples_of(write(tmp_path, "a")))
     write(tmp_path, "b", 20)

@@ -158,7 +158,7 @@ def test_hostile_text_reaches_no_terminal(tmp_path: Path, cli: Command) -> None:
 def test_the_table_shows_the_headline_and_published_values(tmp_path: Path) -> None:
     file = current(tmp_path, metrics={"direct": 0.5, "direct/affirmative_negation": 0.25})
     table = words(file)
-    assert "lieder_base · org/a-model · 46 of 48 documents" in table
+    assert "lieder_base · org/a-model · 46 documents evaluated / 48 of the task" in table
     assert "direct 0.500 direct/affirmative_negation 0.250" in table
     assert "published direct/" not in table
     table = words(file, metrics=("direct/affirmative_negation",))
@@ -294,7 +294,7 @@ def test_a_run_without_samples_is_one_line_and_the_others_still_show(tmp_path: P
     assert "a a 0.500" in table
     assert "b: " in table
     assert "--log_samples" in table
-    assert "cogs_mini_gen · a, b: 20 of 20 documents; c: 8 of 8 documents · Exact match" in table
+    assert "cogs_mini_gen · a, b: 20 documents; c: 8 documents · Exact match" in table
     assert "has samples of 0 of the 8 documents that were scored" in table
 
 
@@ -304,7 +304,7 @@ def test_a_users_own_task_is_reported_as_its_benchmarks(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace("lieder_base", "lieder_of_mine"))
     table = words(file)
     for phrase in (
-        "lieder_of_mine · org/a-model · 46 of 48 documents", "direct N/A",
+        "lieder_of_mine · org/a-model · 46 documents evaluated / 48 of the task", "direct N/A",
         "direct: N/A, since no document has a value",
         "relative: no interval from 0 items, fewer than 6",
     ):  # fmt: skip
