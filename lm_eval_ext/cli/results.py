@@ -130,7 +130,8 @@ def samples(
     """Show samples: question, right answer, response, what was read from it, score, and why."""
     from lm_eval_ext.results.models import read_models
     from lm_eval_ext.results.query import ScoreQuery
-    from lm_eval_ext.results.sample_report import SampleQuery, samples_report
+    from lm_eval_ext.results.sample_report import samples_report
+    from lm_eval_ext.results.shown_samples import SampleQuery
 
     metrics = (metric,) if metric else ()
     sample_query = SampleQuery(

@@ -9,7 +9,8 @@ import pytest
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.query import ScoreQuery
-from lm_eval_ext.results.sample_report import SampleQuery, samples_report
+from lm_eval_ext.results.sample_report import samples_report
+from lm_eval_ext.results.shown_samples import SampleQuery
 
 TASK = "conceptual_mini"
 

@@ -13,7 +13,8 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.inspection import first_difference, verdict_text
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.query import ScoreQuery
-from lm_eval_ext.results.sample_report import SampleQuery, samples_report
+from lm_eval_ext.results.sample_report import samples_report
+from lm_eval_ext.results.shown_samples import SampleQuery
 from lm_eval_ext.results.table import keyed_samples, rows
 from lm_eval_ext.results.turns import Turn, turns_of
 

@@ -12,7 +12,8 @@ import lm_eval_ext
 from lm_eval_ext.benchmarks.lieder import view
 from lm_eval_ext.benchmarks.lieder.score import comparisons_of
 from lm_eval_ext.results.models import read_models
-from lm_eval_ext.results.sample_report import SampleQuery, samples_report
+from lm_eval_ext.results.sample_report import samples_report
+from lm_eval_ext.results.shown_samples import SampleQuery
 
 
 def comparison_rows(document: dict[str, Any], logprobs: list[float]) -> list[list[str]]:
