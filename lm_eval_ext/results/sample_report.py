@@ -63,26 +63,36 @@ def samples_report(
         return "\n".join(markdown_report(parts, query)).rstrip() + "\n"
     width = max(WIDTH, get_terminal_size((WIDTH, 0)).columns)
     report = "\n".join(_text(parts, query, width)).rstrip() + "\n"
-    command = _explain_command(chosen[0], parts)
+    command = _explain_command(chosen, parts)
     if command:
         report += f"\nthe smallest rows on which two queries differ: {command}\n"
     return report
 
 
-def _explain_command(model: ModelSamples, shown_parts: Sequence[ShownPart]) -> str:
-    """Return the command that explains the first shown sample whose SQL was judged; "" if none."""
-    results = shlex.quote(str(model.run.file.path.parent))
-    for part in shown_parts:
+def _explain_command(models: Sequence[ModelSamples], parts: Sequence[ShownPart]) -> str:
+    """Return the command that explains the first shown SQL with a wrong result; "" if none."""
+    for part in parts:
         for sample in part.samples:
-            logged = model.samples.get(sample.key)
-            if logged is None or not logged.verdict or not sample.document.id:
-                continue
-            words = ["lm-eval-ext sql explain --results", results]
-            words += ["--task", one_line(model.run.task)]
-            words += ["--model", shlex.quote(one_line(model.label))]
-            words += ["--doc", shlex.quote(one_line(sample.document.id))]
-            return " ".join(words)
+            for model in models:
+                if sample.document.id and _has_wrong_result(model, sample.key):
+                    return _explanation_of(model, sample.document.id)
     return ""
+
+
+def _has_wrong_result(model: ModelSamples, key: str) -> bool:
+    """Return whether a model's query was executed and returned something else than the gold."""
+    logged = model.samples.get(key)
+    return logged is not None and logged.verdict.get("status") == "wrong"
+
+
+def _explanation_of(model: ModelSamples, document: str) -> str:
+    """Return the command that explains a model's query for a document."""
+    words = ["lm-eval-ext sql explain"]
+    words += ["--results", shlex.quote(str(model.run.file.path.parent))]
+    words += ["--task", one_line(model.run.task)]
+    words += ["--model", shlex.quote(one_line(model.label))]
+    words += ["--doc", shlex.quote(one_line(document))]
+    return " ".join(words)
 
 
 # For a terminal.

@@ -18,7 +18,10 @@ Kind = Literal["more", "less", "gain", "loss"]
 """``more`` where 1 is right, ``less`` where 0 is, ``gain`` and ``loss`` for differences where less
 or more than 0 is wrong."""
 
-Outcome = Literal["right", "wrong", "partly", "not scored"]
+Outcome = Literal[
+    "right", "wrong", "partly", "won", "lost", "no gain", "no difference", "not scored"
+]
+"""A difference is won or lost, or it is none."""
 
 _NEARLY = 1e-9
 """Values this close to an end of the range are at it, but for rounding."""
@@ -44,25 +47,25 @@ class SampleScore:
         return self.kind in ("gain", "loss")
 
     def outcome(self, value: float | None) -> Outcome:
-        """Return whether a sample with this value is right."""
+        """Return whether a sample with this value is right; of a difference, whether it is won."""
         if value is None or math.isnan(value):
             return "not scored"
         if self.is_difference:
-            if abs(value) <= _NEARLY:
-                return "partly"
-            is_won = value > 0 if self.kind == "gain" else value < 0
-            return "right" if is_won else "wrong"
+            return self._outcome_of_difference(value)
         share = 1 - value if self.kind == "less" else value
         if share >= 1 - _NEARLY:
             return "right"
         return "wrong" if share <= _NEARLY else "partly"
 
+    def _outcome_of_difference(self, value: float) -> Outcome:
+        if abs(value) <= _NEARLY:
+            return "no gain" if self.kind == "gain" else "no difference"
+        is_won = value > 0 if self.kind == "gain" else value < 0
+        return "won" if is_won else "lost"
+
     def is_wrong(self, value: float | None) -> bool:
         """Return whether a sample is not entirely right; of a difference, whether it is lost."""
-        outcome = self.outcome(value)
-        if self.is_difference:
-            return outcome == "wrong"
-        return outcome in ("wrong", "partly")
+        return self.outcome(value) in ("wrong", "partly", "lost")
 
 
 def kind_of(measure: Measure) -> Kind:

@@ -183,15 +183,29 @@ class _ScoredPart:
             inspected = inspect_answers(own_samples, own_documents, views)
             for key, answer in zip(own_keys, inspected, strict=True):
                 value = values.get(key)
-                words = self._score_in_words(value)
+                words = self._score_in_words(value, model.samples[key].answers)
                 answers[key].append(ShownAnswer(model.label, value, words, answer))
         return [ShownSample(key, document_of[key], answers[key]) for key in keys]
 
-    def _score_in_words(self, value: float | None) -> str:
+    def _score_in_words(self, value: float | None, answers: Sequence[str]) -> str:
+        """Return the score of a sample, whether it is right, and why a difference is none."""
         outcome = self.score.outcome(value)
         if value is None:
             return outcome
-        return f"{self.score.title} {number(value)}: {outcome}"
+        words = f"{self.score.title} {number(value)}: {outcome}"
+        if outcome in ("no gain", "no difference"):
+            words += _why_no_difference(answers)
+        return words
+
+
+def _why_no_difference(answers: Sequence[str]) -> str:
+    """Return what answers have in common that make no difference; "" if that is nothing."""
+    different = {answer.strip() for answer in answers}
+    if len(answers) < 2 or len(different) > 1:  # noqa: PLR2004
+        return ""
+    if different == {""}:
+        return ", both answers are empty" if len(answers) == 2 else ", all answers are empty"  # noqa: PLR2004
+    return ", the answers are the same"
 
 
 def choose_task(models: Sequence[Model], task: str) -> str:

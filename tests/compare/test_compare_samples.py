@@ -10,6 +10,7 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.sample_report import samples_report
+from lm_eval_ext.results.sample_scores import Kind, SampleScore
 from lm_eval_ext.results.shown_samples import SampleQuery
 
 TASK = "conceptual_mini"
@@ -62,3 +63,40 @@ def test_an_unknown_value_of_a_facet_is_still_named(runs: Path) -> None:
     query = SampleQuery(query=ScoreQuery(where=("word=old",)))
     with pytest.raises(OptionError, match="no word old; available: base, novel"):
         samples_report(models, "magnifico_mini", query)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        pytest.param("", "no gain, both answers are empty", id="both-empty"),
+        pytest.param("a lamp", "no gain, the answers are the same", id="both-the-same"),
+    ],
+)
+def test_answers_that_make_no_difference_are_not_called_partly_right(
+    changed: Callable[..., Path], answer: str, words: str
+) -> None:
+    def answer_so(number: int, sample: dict[str, Any]) -> dict[str, Any]:
+        answered = answer_wrongly(number, sample)
+        return {**answered, "filtered_resps": [answer] * len(sample["filtered_resps"])}
+
+    models = read_models([changed(edit_row=answer_so, task=TASK)])
+    shown = samples_report(models, TASK, SampleQuery(limit=1))
+    assert f" 0.000: {words}" in " ".join(shown.split())
+    assert "partly" not in shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "outcome"),
+    [
+        ("gain", 0.5, "won"),
+        ("gain", -0.5, "lost"),
+        ("gain", 0.0, "no gain"),
+        ("loss", -0.5, "won"),
+        ("loss", 0.5, "lost"),
+        ("loss", 0.0, "no difference"),
+    ],
+)
+def test_a_difference_is_won_or_lost_or_none(kind: Kind, value: float, outcome: str) -> None:
+    score = SampleScore(["gain"], "Gain", kind)
+    assert score.outcome(value) == outcome
+    assert score.is_wrong(value) == (outcome == "lost")

@@ -239,6 +239,23 @@ def test_samples_of_sql_name_the_command_that_explains_them(tmp_path: Path) -> N
     assert expected in shown
 
 
+@pytest.mark.parametrize("status", ["correct", "prediction_error", "no_query"])
+def test_only_a_wrong_result_names_the_command_that_explains_it(
+    tmp_path: Path, status: str
+) -> None:
+    """There are no smallest rows that differ where nothing was returned, or the same."""
+    file = write(tmp_path, "a", 35)
+    (samples,) = file.parent.glob("samples_*")
+    logged = [json.loads(line) for line in samples.read_text().splitlines()]
+    for sample in logged:
+        sample[VERDICT] = {"status": status}
+    logged[3][VERDICT] = {"status": "wrong"}
+    samples.write_text("".join(json.dumps(sample) + "\n" for sample in logged))
+    first, wrong = [logged[number]["doc"]["id"] for number in (0, 3)]
+    assert "sql explain" not in run("samples", tmp_path, "--id", first).stdout
+    assert f"--doc {wrong}\n" in run("samples", tmp_path).stdout
+
+
 def test_a_missing_database_comes_with_its_remedy(tmp_path: Path) -> None:
     file = write_run(tmp_path, "a", "magnifico_desc", answered_rows(8, 4), metric="sql_failure")
     content = json.loads(file.read_text())
