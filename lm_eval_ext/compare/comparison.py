@@ -27,7 +27,7 @@ from lm_eval_ext.stats.statistics import (
     shared_documents,
     split_question,
 )
-from lm_eval_ext.text import counted
+from lm_eval_ext.text import counted, named_briefly
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -180,8 +180,7 @@ def compare(
                 report.refused.append(str(error))
             else:  # of many tasks only some have the metric or the facet
                 last_error = error
-    for label, missing in report.without_samples.items():
-        report.refused.append(f"{label}, {', '.join(missing)}: {NoSamplesError.reason}")
+    report.refused += _without_samples(report.without_samples)
     if last_error and not report.tables and not report.refused:
         raise last_error
     if between_tasks:
@@ -189,6 +188,19 @@ def compare(
     elif not seeds:
         _mark(report.tables)
     return report
+
+
+def _without_samples(tasks_of: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield that models lack samples, those that lack the same tasks' together.
+
+    Args:
+        tasks_of: By model, the tasks without samples.
+    """
+    models_of: dict[tuple[str, ...], list[str]] = {}
+    for model, tasks in tasks_of.items():
+        models_of.setdefault(tuple(tasks), []).append(model)
+    for missing, models in models_of.items():
+        yield f"{named_briefly(models)} ({', '.join(missing)}): {NoSamplesError.reason}"
 
 
 def _cases_between(models: Sequence[Model], tasks: Sequence[str]) -> list[_Case]:

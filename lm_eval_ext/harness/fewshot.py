@@ -14,11 +14,9 @@ from typing import Any, NamedTuple, cast
 from datasets import Dataset
 
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness.exclusions import report_exclusion
 from lm_eval_ext.harness.lm_eval_types import Doc, TaskConfig
 from lm_eval_ext.harness.task import GroupedGenerationTask, GroupedTask
-from lm_eval_ext.log import get_logger
-
-_log = get_logger(__name__)
 
 DEFAULT_SEED = 1234
 """lm-eval's own seed, where the user gives none."""
@@ -118,8 +116,8 @@ class FewshotTask(GroupedGenerationTask):
                 "smaller --num_fewshot, a larger limit or more data"
             )
         if counts:
-            _log.warning(
-                "%s: samples that are left out (%s); the results file names them", name, counts
+            report_exclusion(
+                f"{name}: samples that are left out ({counts}); the results file names them"
             )
         return ChosenDocuments(Dataset.from_list(documents), excluded)
 

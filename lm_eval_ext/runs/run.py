@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 
 from lm_eval_ext.atomic import atomic_text
 from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError, writing
+from lm_eval_ext.harness.exclusions import collected_exclusions
 from lm_eval_ext.harness.lm_eval_types import Metadata
 from lm_eval_ext.harness.signature import digest
 from lm_eval_ext.log import get_logger
@@ -44,6 +45,7 @@ from lm_eval_ext.runs.options import RECORDED, check_limit, check_model_exists, 
 from lm_eval_ext.runs.process import evaluate, reason
 from lm_eval_ext.runs.tasks import Selection, TaskIdentity, select
 from lm_eval_ext.runs.weights import newer_format, weights_digest
+from lm_eval_ext.text import named_briefly
 
 _log = get_logger(__name__)
 
@@ -493,8 +495,16 @@ def prepare(work: Work) -> list[Job]:
         return select(work.tasks, include_path)
 
     jobs = []
+    models_of_note: dict[str, list[str]] = {}
     for model_file in model_files:
-        jobs.append(_prepare_job(model_file, metadata, select_tasks, work))
+        with collected_exclusions() as notes:
+            job = _prepare_job(model_file, metadata, select_tasks, work)
+        jobs.append(job)
+        if job.missing():  # otherwise nothing is evaluated, and the results files say it
+            for note in notes:
+                models_of_note.setdefault(note, []).append(model_file.name)
+    for note, models in models_of_note.items():
+        _log.warning("%s (%s)", note, named_briefly(models))
     return jobs
 
 

@@ -125,10 +125,22 @@ def test_samples_missing_for_several_tasks_are_one_line(
             write_run(tmp_path / name, name, task, answered_rows(40, 20), date=f"2026-01-0{day}")
     for samples in (tmp_path / "a").glob("samples_*"):
         samples.unlink()
-    tasks = "a, cogs_mini_gen, cogs_mini_id, slog_mini"
-    with pytest.raises(DataError, match=f"^{tasks}: no samples beside the results; run again"):
+    missing = r"a \(cogs_mini_gen, cogs_mini_id, slog_mini\)"
+    with pytest.raises(DataError, match=f"^{missing}: no samples beside the results; run again"):
         compare([tmp_path], ScoreQuery(), tasks="*")
     build([tmp_path], tmp_path / "site")
     lines = [record.message for record in caplog.records if "not shown" in record.message]
     assert len(lines) == 1
     assert "3 " not in lines[0]
+
+
+def test_models_without_samples_are_one_line(tmp_path: Path) -> None:
+    for name in "abc":
+        write_run(tmp_path / name, name, TASK, answered_rows(40, 20))
+    for samples in tmp_path.rglob("samples_*"):
+        samples.unlink()
+    with pytest.raises(DataError) as caught:
+        compare([tmp_path], ScoreQuery(), tasks=TASK)
+    message = str(caught.value)
+    assert message.startswith(f"a, b, c ({TASK}): no samples beside the results")
+    assert message.count("no samples") == 1

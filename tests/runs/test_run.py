@@ -110,6 +110,37 @@ def test_a_model_that_is_not_there_is_refused_before_anything_is_loaded(
         run.prepare(work)
 
 
+def test_what_is_left_out_of_a_task_is_said_once_with_the_models(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each model's tasks are loaded; a later command says it again."""
+    for model in ("a", "b"):
+        write_model_file(tmp_path, GOOD.replace("A model", model), f"{model}.yaml")
+    work = run.Work([tmp_path], "conceptual_mini", tmp_path / "out")
+    for command in ("first", "second"):
+        caplog.clear()
+        assert len(run.prepare(work)) == 2
+        messages = [message for message in caplog.messages if "left out" in message]
+        assert len(messages) == 1, command
+        assert messages[0].startswith("conceptual_mini: samples that are left out"), command
+        assert messages[0].endswith("(a, b)"), command
+
+
+def test_what_is_left_out_of_a_task_is_not_said_if_there_is_nothing_to_do(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    work = run.Work([write_model_file(tmp_path, GOOD)], "conceptual_mini", tmp_path / "out")
+    (job,) = run.prepare(work)
+    job.folder.mkdir(parents=True)
+    results: dict[str, object] = {"results": {"conceptual_mini": {}}, "configs": {}}
+    results[KEYS] = job.digest_by_task
+    (job.folder / "results_1.json").write_text(json.dumps(results))
+    caplog.clear()
+    (job,) = run.prepare(work)
+    assert job.missing() == []
+    assert "left out" not in caplog.text
+
+
 STOCK_TASK = """\
 task: stock_sums
 custom_dataset: !function sums.load
