@@ -23,6 +23,7 @@ from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.reading import Exact, read_yaml
 from lm_eval_ext.registry import BENCHMARKS
 from lm_eval_ext.stats.measures import Measure, Question
+from lm_eval_ext.text import typeable
 
 PART = "/"
 """The separator of a measure and the part that a metric is about, as in ``direct/existence``."""
@@ -424,6 +425,22 @@ class Card(Exact):
     def word(self, value: str) -> str:
         """Return a facet's value in words."""
         return self.words.get(value) or value.replace("_", " ")
+
+    def facet_value(self, typed: str) -> str:
+        """Return the facet's value that a user typed, perhaps in its :func:`typeable` form."""
+        known = self._known_values
+        if typed in known:
+            return typed
+        return next((value for value in known if typeable(value) == typed), typed)
+
+    @property
+    def _known_values(self) -> dict[str, None]:
+        """The facets' values that the card names."""
+        known = dict.fromkeys(self.words)
+        for name in self.metrics:
+            for values in self.question_of(name).filter.values():
+                known.update(dict.fromkeys(values))
+        return known
 
     def published(self, task: str, question: Question) -> dict[str, float]:
         """Return published values of a question about a task, by label."""

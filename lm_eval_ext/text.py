@@ -57,6 +57,15 @@ def named_briefly(names: Iterable[str]) -> str:
     return text
 
 
+_UNTYPEABLE = re.compile(r"[<>+&|;*?]+")
+"""What a shell reads as its own, or what is not on every keyboard."""
+
+
+def typeable(value: str) -> str:
+    """Return a facet's value as it can be typed: ``pos_neg_s-pos_pos_s`` of ``...>...``."""
+    return _UNTYPEABLE.sub("-", value)
+
+
 def names_in(text: str) -> list[str]:
     """Return the names in an option, which commas separate."""
     names = [name.strip() for name in text.split(",")]

@@ -7,7 +7,7 @@ The command ``samples`` and the page show the same, from :func:`inspect_document
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 from lm_eval_ext.harness.lm_eval_types import Keys
 from lm_eval_ext.harness.names import READING, VERDICT
@@ -17,6 +17,7 @@ from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.samples import AnswerView, Detail, DocumentView
 from lm_eval_ext.results.table import keyed_samples, unreadable_sample
 from lm_eval_ext.results.turns import Turn, turns_of
+from lm_eval_ext.stats.measures import Filter
 from lm_eval_ext.text import one_line
 
 _log = get_logger(__name__)
@@ -48,6 +49,17 @@ class Views(Protocol):
         self, docs: Sequence[Keys], answers: Sequence[Sequence[str]]
     ) -> Sequence[AnswerView]:
         """Return how the answers of one model look."""
+        ...
+
+
+@runtime_checkable
+class ViewsOfRows(Protocol):
+    """The view of a benchmark whose documents have several scores; a question takes some."""
+
+    def answers_about(
+        self, docs: Sequence[Keys], answers: Sequence[Sequence[str]], where: Filter
+    ) -> Sequence[AnswerView]:
+        """Return how the answers of one model look where only these rows of scores count."""
         ...
 
 
@@ -202,14 +214,28 @@ def _plain_view(sample: LoggedSample) -> DocumentView:
 
 
 def inspect_answers(
-    samples: Sequence[LoggedSample], documents: Sequence[InspectedDocument], views: Views | None
+    samples: Sequence[LoggedSample],
+    documents: Sequence[InspectedDocument],
+    views: Views | None,
+    where: Filter | None = None,
 ) -> list[InspectedAnswer]:
-    """Return the answers of one model to these documents as people read them."""
+    """Return the answers of one model to these documents as people read them.
+
+    Args:
+        samples: The samples.
+        documents: Their documents.
+        views: The view of the benchmark.
+        where: The rows of scores that count; None for those of the headline.
+    """
     if views is None:
         answer_views = [AnswerView(_numbered(sample.answers)) for sample in samples]
     else:
         docs = [sample.doc for sample in samples]
-        answer_views = list(views.answers(docs, [sample.answers for sample in samples]))
+        texts = [sample.answers for sample in samples]
+        if isinstance(views, ViewsOfRows) and where:
+            answer_views = list(views.answers_about(docs, texts, where))
+        else:
+            answer_views = list(views.answers(docs, texts))
     answers = []
     for sample, document, view in zip(samples, documents, answer_views, strict=True):
         answers.append(

@@ -22,7 +22,7 @@ from lm_eval_ext.stats.statistics import (
     split_question,
     values_by_document,
 )
-from lm_eval_ext.text import counted, names_in
+from lm_eval_ext.text import counted, names_in, typeable
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -82,7 +82,10 @@ class ScoreQuery:
             OptionError: An option cannot be read, or the task has no such metric or facet.
         """
         _check_facets(run.card, (*self.filter, *self.facets))
-        conditions = [", ".join(values).replace("_", " ") for values in self.filter.values()]
+        conditions = []
+        for values in self._filter_of(run.card).values():
+            words = [run.card.word(value) if run.card else value for value in values]
+            conditions.append(", ".join(words))
         questions = []
         for metric in self.metrics or (run.headline,):
             words = [run.title(metric), self.value, *conditions]
@@ -107,7 +110,16 @@ class ScoreQuery:
             )
         if self.value:
             measure = measure.model_copy(update={"value": (self.value,)})
-        return Question(measure, {**base.where, **self.filter}, self.facets)
+        return Question(measure, {**base.where, **self._filter_of(run.card)}, self.facets)
+
+    def _filter_of(self, card: Card | None) -> Filter:
+        """Return the conditions with the values as the samples have them."""
+        if card is None:
+            return self.filter
+        conditions = {}
+        for facet, values in self.filter.items():
+            conditions[facet] = tuple(map(card.facet_value, values))
+        return conditions
 
 
 def _check_facets(card: Card | None, facets: Sequence[str]) -> None:
@@ -285,9 +297,8 @@ def _check_facet_values(
     required = question.filter.get(facet, ())
     unknown = [value for value in required if value not in available]
     if unknown and (is_named or len(unknown) == len(required)):
-        raise OptionError(
-            f"{task}: no {facet} {', '.join(unknown)}; available: {', '.join(sorted(available))}"
-        )
+        names = ", ".join(map(typeable, sorted(available)))
+        raise OptionError(f"{task}: no {facet} {', '.join(unknown)}; available: {names}")
 
 
 def _check_parts(task: str, table: "DataFrame", question: Question) -> None:

@@ -25,6 +25,7 @@ from lm_eval_ext.results.sample_scores import (
     values_for,
 )
 from lm_eval_ext.results.table import rows
+from lm_eval_ext.stats.measures import Filter
 from lm_eval_ext.stats.statistics import number, split_question
 from lm_eval_ext.text import one_line
 
@@ -113,6 +114,7 @@ class _ScoredPart:
         score: What the samples are judged by.
         values: Of each model, the values of its samples by key.
         keys: The samples of the part.
+        where: The rows of scores that count.
         remark: Which score was chosen instead of the headline; "" if it is that.
     """
 
@@ -121,6 +123,7 @@ class _ScoredPart:
     score: SampleScore
     values: Sequence[Mapping[str, float]]
     keys: Sequence[str]
+    where: Filter
     remark: str = ""
 
     def select(self, query: SampleQuery) -> list[str]:
@@ -180,7 +183,7 @@ class _ScoredPart:
             own_keys = [key for key in keys if key in model.samples]
             own_samples = [model.samples[key] for key in own_keys]
             own_documents = [document_of[key] for key in own_keys]
-            inspected = inspect_answers(own_samples, own_documents, views)
+            inspected = inspect_answers(own_samples, own_documents, views, self.where)
             for key, answer in zip(own_keys, inspected, strict=True):
                 value = values.get(key)
                 words = self._score_in_words(value, model.samples[key].answers)
@@ -304,7 +307,8 @@ def _scored_parts(models: Sequence[ModelSamples], query: ScoreQuery) -> Iterator
         words = list(facet_values.values())
         if card:
             words = list(map(card.word, words))
-        yield _ScoredPart(models, words, score, values, keys, chosen.remark)
+        where = part_question.filter
+        yield _ScoredPart(models, words, score, values, keys, where, chosen.remark)
 
 
 def short_key(key: str) -> str:

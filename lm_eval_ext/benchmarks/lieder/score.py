@@ -118,14 +118,20 @@ def is_right(logprobs: Mapping[str, float], comparison: Comparison, metric: str)
             ``log p(a) - log p(nonref)``, so the differences are compared: the order is the
             same, and long sentences do not underflow.
     """
+    better = strength(logprobs, comparison.better, metric)
+    return better > strength(logprobs, comparison.worse, metric)
 
-    def strength(condition: str) -> float:
-        if metric == DIRECT:
-            return logprobs[condition]
-        context = condition.rpartition("_")[0]
-        return logprobs[condition] - logprobs[f"{context}_{NONREFERENTIAL}"]
 
-    return strength(comparison.better) > strength(comparison.worse)
+def strength(logprobs: Mapping[str, float], condition: str, metric: str) -> float:
+    """Return what :func:`is_right` compares: a log-probability, direct or relative.
+
+    Raises:
+        KeyError: A log-probability is missing.
+    """
+    if metric == DIRECT:
+        return logprobs[condition]
+    context = condition.rpartition("_")[0]
+    return logprobs[condition] - logprobs[f"{context}_{NONREFERENTIAL}"]
 
 
 def score(logprobs: Mapping[str, float], experiment: str) -> list[Row]:

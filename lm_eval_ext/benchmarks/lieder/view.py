@@ -6,13 +6,28 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
 
-from lm_eval_ext.benchmarks.lieder.score import Comparison, comparisons_of
+from lm_eval_ext.benchmarks.lieder.score import (
+    DIRECT,
+    RELATIVE,
+    Comparison,
+    comparisons_of,
+    metrics_of,
+    strength,
+)
 from lm_eval_ext.cards import cards
 from lm_eval_ext.results.samples import AnswerView, Detail, DocumentView, log_probability
-from lm_eval_ext.text import counted
+from lm_eval_ext.stats.measures import Filter
+from lm_eval_ext.text import counted, typeable
 
-_COLUMNS = ("should be", "after", "continuation", "log-probability")
-"""The columns of the comparisons. "after" has the letter of a context."""
+_COLUMNS = ("should be", "after", "continuation")
+"""The first columns of the comparisons. "after" has the letter of a context."""
+
+_STRENGTHS = {DIRECT: "log-probability", RELATIVE: "relative log-probability"}
+"""The last column, by metric."""
+
+_RELATIVE_EXPLAINED = (
+    "relative: less the log-probability of the non-referential continuation after the same context"
+)
 
 
 def documents(
@@ -55,7 +70,14 @@ def answers(
     docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]]
 ) -> list[AnswerView]:
     """Show the comparisons of log-probabilities, those that failed first."""
-    return [_answer(doc, texts) for doc, texts in zip(docs, answers, strict=True)]
+    return answers_about(docs, answers, cards()["lieder"].measures[DIRECT].where)
+
+
+def answers_about(
+    docs: Sequence[Mapping[str, Any]], answers: Sequence[Sequence[str]], where: Filter
+) -> list[AnswerView]:
+    """Show the comparisons under the metric and of the requirements that count, then the others."""
+    return [_answer(doc, texts, where) for doc, texts in zip(docs, answers, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -64,7 +86,7 @@ class _Outcome:
 
     Attributes:
         comparison: The two conditions.
-        better: The log-probability of what should be more likely.
+        better: The log-probability, direct or relative, of what should be more likely.
         worse: That of what should be less likely.
     """
 
@@ -89,16 +111,17 @@ class _Outcome:
         return difference, self.comparison.name
 
 
-def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
-    outcomes = _outcomes(doc, answers)
+def _answer(doc: Mapping[str, Any], answers: Sequence[str], where: Filter) -> AnswerView:
+    is_relative = where.get("metric") == (RELATIVE,) and RELATIVE in metrics_of(doc["experiment"])
+    metric = RELATIVE if is_relative else DIRECT
+    outcomes = _outcomes(doc, answers, metric)
     if not outcomes:
         return AnswerView("(no log-probabilities)")
-    counted_requirements = cards()["lieder"].measures["direct"].where["requirement"]
     wrong = []
     right = []
     uncounted = []
     for outcome in outcomes:
-        if outcome.comparison.requirement not in counted_requirements:
+        if not _is_counted(outcome.comparison, where):
             uncounted.append(outcome)
         elif outcome.is_right:
             right.append(outcome)
@@ -107,43 +130,69 @@ def _answer(doc: Mapping[str, Any], answers: Sequence[str]) -> AnswerView:
     details = []
     if wrong:
         title = f"{counted(len(wrong), 'wrong comparison')}, the clearest first"
-        details.append(Detail(title, table=_table(doc, wrong)))
+        if is_relative:
+            title += f" ({_RELATIVE_EXPLAINED})"
+        details.append(Detail(title, table=_table(doc, wrong, metric)))
     if right:
         title = counted(len(right), "right comparison")
-        details.append(Detail(title, table=_table(doc, right), is_extra=True))
+        details.append(Detail(title, table=_table(doc, right, metric), is_extra=True))
     text = f"{len(right)} of {counted(len(right) + len(wrong), 'comparison')} right"
+    if is_relative:
+        text += " under the relative metric"
     if uncounted:
-        requirements = dict.fromkeys(outcome.comparison.requirement for outcome in uncounted)
-        about = " and ".join(requirements)
-        title = f"{counted(len(uncounted), 'comparison')} of {about}, which other scores count"
-        details.append(Detail(title, table=_table(doc, uncounted), is_extra=True))
+        title = f"{_uncounted_in_words(uncounted)}, which other scores count"
+        details.append(Detail(title, table=_table(doc, uncounted, metric), is_extra=True))
     return AnswerView(text, tuple(details))
 
 
-def _outcomes(doc: Mapping[str, Any], answers: Sequence[str]) -> list[_Outcome]:
-    """Return the comparisons that have both log-probabilities, the clearest failures first."""
-    logprobs = dict(zip(doc["condition"], map(log_probability, answers), strict=False))
+def _uncounted_in_words(uncounted: Sequence[_Outcome]) -> str:
+    """Return how many comparisons do not count, with their requirements if these are few."""
+    requirements = dict.fromkeys(outcome.comparison.requirement for outcome in uncounted)
+    if len(requirements) > 2:  # noqa: PLR2004
+        return counted(len(uncounted), "other comparison")
+    return f"{counted(len(uncounted), 'comparison')} of {' and '.join(requirements)}"
+
+
+def _is_counted(comparison: Comparison, where: Filter) -> bool:
+    """Return whether a comparison is among the rows of scores that count."""
+    names = where.get("comparison", (comparison.name,))
+    requirements = where.get("requirement", (comparison.requirement,))
+    return comparison.name in names and comparison.requirement in requirements
+
+
+def _outcomes(doc: Mapping[str, Any], answers: Sequence[str], metric: str) -> list[_Outcome]:
+    """Return the comparisons that have all log-probabilities, the clearest failures first."""
+    logprobs = {}
+    for condition, answer in zip(doc["condition"], answers, strict=False):
+        logprob = log_probability(answer)
+        if logprob is not None:
+            logprobs[condition] = logprob
     outcomes = []
     for comparison in comparisons_of(doc["experiment"]):
-        better = logprobs.get(comparison.better)
-        worse = logprobs.get(comparison.worse)
-        if better is not None and worse is not None:
-            outcomes.append(_Outcome(comparison, better, worse))
+        try:
+            better = strength(logprobs, comparison.better, metric)
+            worse = strength(logprobs, comparison.worse, metric)
+        except KeyError:  # an answer is missing
+            continue
+        outcomes.append(_Outcome(comparison, better, worse))
     return sorted(outcomes, key=lambda outcome: outcome.rank)
 
 
-def _table(doc: Mapping[str, Any], outcomes: Sequence[_Outcome]) -> tuple[tuple[str, ...], ...]:
-    """Return three rows for each comparison: its two sides, and their difference in nats."""
+def _table(
+    doc: Mapping[str, Any], outcomes: Sequence[_Outcome], metric: str
+) -> tuple[tuple[str, ...], ...]:
+    """Return three rows for each comparison: its two sides; and its name and the difference."""
     letters = _letters(doc)
     sides = {}
     sentences = zip(doc["condition"], doc["context"], doc["continuation"], strict=True)
     for condition, context, continuation in sentences:
         sides[condition] = (letters[context], continuation.strip())
-    rows: list[tuple[str, ...]] = [_COLUMNS]
+    rows: list[tuple[str, ...]] = [(*_COLUMNS, _STRENGTHS[metric])]
     for outcome in outcomes:
         comparison = outcome.comparison
         rows.append(("more likely", *sides[comparison.better], f"{outcome.better:.2f}"))
         rows.append(("less likely", *sides[comparison.worse], f"{outcome.worse:.2f}"))
         verdict = "right" if outcome.is_right else "wrong"
-        rows.append((verdict, "", "difference in nats", f"{outcome.difference:+.2f}"))
+        name = f"{comparison.requirement}: {typeable(comparison.name)}"
+        rows.append((verdict, "", name, f"{outcome.difference:+.2f} nats"))
     return tuple(rows)
