@@ -140,7 +140,7 @@ def test_comparisons_that_failed_come_first_with_both_sides_and_their_difference
         ("should be", "after", "continuation", "log-probability"),
         ("more likely", "A", continuation, "-3.00"),
         ("less likely", "B", continuation, "-2.50"),
-        ("wrong", "", "difference in nats", "-0.50"),
+        ("wrong", "", "uniqueness+novelty: pos_neg_s-pos_pos_s", "-0.50 nats"),
     )
     assert [len(right.table), len(uncounted.table)] == [1 + 3 * 14, 1 + 3 * 2]
     assert uncounted.title == "2 comparisons of distance, which other scores count"

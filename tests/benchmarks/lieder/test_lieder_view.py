@@ -111,7 +111,7 @@ def test_only_the_comparisons_of_a_requirement_count(
 
 
 def test_an_unknown_comparison_is_answered_with_names_that_can_be_typed(guesses: Path) -> None:
-    with pytest.raises(OptionError, match="available: neg_pos_s-neg_neg_p, ") as caught:
+    with pytest.raises(OptionError, match="available: neg_pos_p-pos_neg_p, ") as caught:
         shown_of(guesses, "comparison=nothing")
     assert ">" not in str(caught.value)
 
