@@ -131,8 +131,8 @@ def _flat(config: Keys) -> dict[str, object]:
 
 
 def _are_equal(values: Iterable[object]) -> bool:
-    reference, *others = values
-    return all(other == reference for other in others)
+    reference, *rest = values
+    return all(other == reference for other in rest)
 
 
 def _shown(value: object) -> str:
