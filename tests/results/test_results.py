@@ -159,7 +159,7 @@ def test_the_table_shows_the_headline_and_published_values(tmp_path: Path) -> No
     file = current(tmp_path, metrics={"direct": 0.5, "direct/affirmative_negation": 0.25})
     table = words(file)
     assert "lieder_base · org/a-model · 46 documents evaluated / 48 of the task" in table
-    assert "direct 0.500 direct/affirmative_negation 0.250" in table
+    assert "direct (headline) 0.500 0.500 direct/affirmative_negation 0.250 0.500" in table
     assert "published direct/" not in table
     table = words(file, metrics=("direct/affirmative_negation",))
     assert "published Accuracy, affirmative / negation: humans 0.938" in table
@@ -167,7 +167,7 @@ def test_the_table_shows_the_headline_and_published_values(tmp_path: Path) -> No
 
 def test_the_table_of_an_older_file_shows_its_metrics(tmp_path: Path) -> None:
     table = words(a_file(tmp_path))
-    assert "direct/mean 0.500" in table
+    assert "direct/mean (headline) 0.500" in table
     assert "direct/pos_neg_s>pos_pos_s 0.750" in table
 
 
