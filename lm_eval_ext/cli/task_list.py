@@ -11,9 +11,10 @@ from pathlib import Path
 from textwrap import wrap
 
 from lm_eval_ext.atomic import atomic_folder
-from lm_eval_ext.cards import Card, TaskFacts, TaskSettings, cards, task_settings
+from lm_eval_ext.cards import Card, TaskFacts, cards
 from lm_eval_ext.errors import OptionError, nearest
 from lm_eval_ext.task_folder import tasks_folder
+from lm_eval_ext.task_settings import TaskSettings, task_settings
 from lm_eval_ext.text import counted
 
 WIDTH = 80

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from lm_eval_ext.cards import card_of, cards, our_tasks, task_settings
+from lm_eval_ext.cards import card_of, cards, our_tasks
 from lm_eval_ext.compare.comparison import Table, compare
 from lm_eval_ext.compare.power_query import (
     PilotTrial,
@@ -35,6 +35,7 @@ from lm_eval_ext.results.query import ScoreQuery, question_of, reference_run
 from lm_eval_ext.stats.intervals import ALPHA, LEAST_CLUSTERS
 from lm_eval_ext.stats.measures import Measure
 from lm_eval_ext.stats.power import clusters_needed, detectable_difference
+from lm_eval_ext.task_settings import task_settings
 from lm_eval_ext.text import counted
 
 _log = get_logger(__name__)

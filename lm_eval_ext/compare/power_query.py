@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lm_eval_ext.cards import TypicalSpread, card_of, task_settings
+from lm_eval_ext.cards import TypicalSpread, card_of
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
+from lm_eval_ext.task_settings import task_settings
 
 
 class PowerQuery(BaseModel):

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from lm_eval_ext.cards import card_of, task_settings
+from lm_eval_ext.cards import card_of
 from lm_eval_ext.compare.power_query import PowerQuery, Spread, typical_spread
 from lm_eval_ext.compare.task_size import DOCUMENT_UNIT, TaskSize, size_by_card
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.stats.measures import Measure
 from lm_eval_ext.stats.power import stated_variance
+from lm_eval_ext.task_settings import task_settings
 from lm_eval_ext.text import counted
 
 TYPICAL_CORRELATIONS = (0.0, 0.3)

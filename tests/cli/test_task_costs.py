@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from lm_eval_ext.cards import our_tasks, task_settings
+from lm_eval_ext.cards import our_tasks
 from lm_eval_ext.cli.app import app
 from lm_eval_ext.cli.task_list import (
     GPU_FACTOR,
@@ -17,6 +17,7 @@ from lm_eval_ext.cli.task_list import (
     duration,
     matching,
 )
+from lm_eval_ext.task_settings import task_settings
 
 
 def listing(*words: str) -> str:

@@ -44,7 +44,7 @@ def test_conditions_that_the_headline_cannot_have_choose_the_score_behind_it(run
     query = SampleQuery(query=ScoreQuery(where=("word=novel",)), limit=0)
     shown = samples_report(models, "magnifico_mini", query)
     heading, _, samples = shown.partition("\n── 1 · ")
-    assert heading.startswith("magnifico_mini · Execution accuracy, novel\n")
+    assert heading.startswith("magnifico_mini · Execution accuracy, novel words\n")
     remark = "score: --metric sql_execution_accuracy, because relative_performance has no value"
     assert remark in " ".join(heading.split())
     assert "/base ─" not in samples

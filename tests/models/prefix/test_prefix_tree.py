@@ -109,11 +109,11 @@ def test_no_other_runs_have_less_work(tokens: list[list[int]], max_slots: int) -
     length = 4
 
     def shared_tokens(begin: int, end: int) -> int:
-        first, *others = [leaf.tokens for leaf in leaves[begin:end]]
+        first, *later = [leaf.tokens for leaf in leaves[begin:end]]
         return max(
             count
             for count in range(len(first) + 1)
-            if all(begins(first[:count], other) for other in others)
+            if all(begins(first[:count], text) for text in later)
         )
 
     def width(begin: int, end: int) -> int:
