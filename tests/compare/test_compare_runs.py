@@ -12,8 +12,9 @@ from support.asking import run_in
 from support.made_runs import compared, make
 
 from lm_eval_ext.cards import card_of
-from lm_eval_ext.compare.command import leaderboard, rendered, run
+from lm_eval_ext.compare.command import leaderboard, run
 from lm_eval_ext.compare.comparison import Report, Table
+from lm_eval_ext.compare.formats import rendered
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.leaderboard.site import build
 from lm_eval_ext.results.files import read_results

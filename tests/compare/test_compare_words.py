@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval_ext.compare.command import rendered, run
+from lm_eval_ext.compare.command import run
 from lm_eval_ext.compare.comparison import Report, Table
+from lm_eval_ext.compare.formats import rendered
 from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.stats.statistics import Estimate, Pair
 
