@@ -304,7 +304,8 @@ def test_a_users_own_task_is_reported_as_its_benchmarks(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace("lieder_base", "lieder_of_mine"))
     table = words(file)
     for phrase in (
-        "lieder_of_mine · org/a-model · 46 documents evaluated / 48 of the task", "direct (headline) N/A",
+        "lieder_of_mine · org/a-model · 46 documents evaluated / 48 of the task",
+        "direct (headline) N/A",
         "direct: N/A, since no document has a value",
         "relative: no interval from 0 items, fewer than 6",
     ):  # fmt: skip
