@@ -7,6 +7,7 @@ the keys and values that its leaves attend to, so the next group may be computed
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import torch
 
 from lm_eval_ext.models.prefix.engine import Engine, Pass, PassPart, Slots
 from lm_eval_ext.models.prefix.runs import GrowingText, Run, divide_into_runs
@@ -39,7 +40,12 @@ class GrowingTexts:
         return sum(run.slot_count for run in self.runs)
 
     def has_room(self, slot_count: int, max_slots: int) -> bool:
-        """Return whether texts of another group may start, which take so many slots."""
+        """Return whether another group may start beside the texts that grow.
+
+        Args:
+            slot_count: The group's slots, which its runs will need at least.
+            max_slots: The most slots that all runs may take.
+        """
         if not self.runs:
             return True
         text_count = sum(len(run.texts) for run in self.runs)
@@ -69,7 +75,8 @@ class GrowingTexts:
         yield from _answers(texts, is_growing)
         growing = np.flatnonzero(is_growing)
         paths = [pack.paths[number] for number in growing]
-        for layout in divide_into_runs(paths, self._length, max_slots):
+        # The last token of a text is not read.
+        for layout in divide_into_runs(paths, self._length - 1, max_slots):
             while self.runs and self.slot_count + layout.slot_count > max_slots:
                 yield from self.step()
             run_texts = [texts[number] for number in growing[layout.first : layout.end]]
@@ -82,16 +89,7 @@ class GrowingTexts:
         longest = max(len(text.tokens) for text in texts)
         answers = counted(len(texts), "answer")
         self._engine.report(f"Writing {answers}, {longest:,} of at most {self._length:,} tokens")
-        parts: list[PassPart] = []
-        first_token = 0
-        for run in self.runs:
-            parts.append(run.step(first_token))
-            first_token += len(run.texts)
-        logits = self._engine.forward(
-            np.array([text.tokens[-1] for text in texts]),
-            np.array([text.position for text in texts]),
-            Pass(parts, needed=np.arange(len(texts))),
-        )
+        logits = compute_step(self._engine, self.runs)
         for text, token in zip(texts, logits.argmax(-1).tolist(), strict=True):
             text.tokens.append(token)
         is_growing = self._are_growing(texts)
@@ -110,6 +108,20 @@ class GrowingTexts:
         for text, is_stopped in zip(texts, is_complete, strict=True):
             is_growing.append(not is_stopped and len(text.tokens) < self._length)
         return is_growing
+
+
+def compute_step(engine: Engine, runs: Sequence[Run]) -> torch.Tensor:
+    """Compute the last tokens of all texts of some runs; return the logits, text by text."""
+    tokens: list[int] = []
+    positions: list[int] = []
+    parts: list[PassPart] = []
+    for run in runs:
+        parts.append(run.step(len(tokens)))
+        for text in run.texts:
+            tokens.append(text.tokens[-1])
+            positions.append(text.position)
+    needed = np.arange(len(tokens))
+    return engine.forward(np.array(tokens), np.array(positions), Pass(parts, needed))
 
 
 def _answers(

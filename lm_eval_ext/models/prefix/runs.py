@@ -15,14 +15,19 @@ import torch
 from lm_eval_ext.models.prefix.engine import Layer, Slots
 from lm_eval_ext.models.prefix.tree import IntArray, Leaf
 
-OWN = 5
-"""Attending to a slot of its own takes a text as much time as attending to so many shared ones."""
+# What work costs, in the time in which a text attends to a slot that its run shares.
 
-READ = 4
-"""Reading a shared slot takes as much time as attending to it from so many texts."""
+OWN_SLOT_COST = 5
+"""Attending to a slot of one's own: products of few rows."""
 
-START = 2000
-"""Calls for another run take as much time as attending to so many shared slots from one text."""
+SHARED_READ_COST = 4
+"""Reading a shared slot, for all texts of the run together."""
+
+RUN_START_COST = 2000
+"""The calls for another run."""
+
+MAX_SCORES = 1 << 24
+"""The most scores of shared slots that are computed together; in float32 they take 64 MiB."""
 
 
 @dataclass
@@ -98,21 +103,21 @@ class RunLayout:
     """What a run needs.
 
     Attributes:
-        first: The first leaf.
-        end: The leaf after its last one.
-        shared: The tokens that all of its prompts begin with.
-        width: The most tokens of a text after those.
+        first: The number of its first leaf.
+        end: The number of the leaf after its last one.
+        shared_length: How many tokens all of its prompts begin with.
+        width: The slots that each text needs after those.
     """
 
     first: int
     end: int
-    shared: int
+    shared_length: int
     width: int
 
     @property
     def slot_count(self) -> int:
         """The slots that it takes."""
-        return self.shared + (self.end - self.first) * self.width
+        return self.shared_length + (self.end - self.first) * self.width
 
 
 class Run:
@@ -134,7 +139,7 @@ class Run:
     ) -> None:
         self.texts = list(texts)
         self.slot_count = layout.slot_count
-        shared = layout.shared
+        shared = layout.shared_length
         lengths = np.array([len(path) for path in paths])
         own_width = int(lengths.max()) - shared
         columns = np.arange(own_width)
@@ -208,36 +213,26 @@ class RunStep:
         )
         shared_keys, shared_values = self.run.shared_slots.layers[layer.number]
         own_mask, shared_mask = self._masks_in(layer.window, queries.device)
-        scaling = layer.scaling or queries.shape[-1] ** -0.5
-        run_queries = queries[:, :, self.tokens] * scaling
-        _, groups, count, _ = run_queries.shape
-
-        # Scores of own slots are texts x key heads x queries for each x slots.
-        scores = run_queries.permute(2, 0, 1, 3) @ keys.transpose(-1, -2)
-        scores = scores.float() + own_mask
-        highest = scores.amax(-1, keepdim=True)
-        if not shared_keys.shape[1]:
-            weights = (scores - highest).exp_()
-            weights /= weights.sum(-1, keepdim=True)
-            output[self.tokens] = weights.to(values.dtype) @ values
-            return
-        # Those of shared ones are key heads x queries for each x texts x slots.
-        shared_scores = run_queries.flatten(1, 2) @ shared_keys.transpose(-1, -2)
-        shared_scores = shared_scores.float().unflatten(1, (groups, count))
-        if shared_mask is not None:
-            shared_scores += shared_mask
-        shared_highest = shared_scores.amax(-1, keepdim=True)
-        highest = highest.maximum(shared_highest.permute(2, 0, 1, 3))
-        weights = (scores - highest).exp_()
-        shared_weights = shared_scores.sub_(highest.permute(1, 2, 0, 3)).exp_()
-        total = weights.sum(-1, keepdim=True)
-        total += shared_weights.sum(-1, keepdim=True).permute(2, 0, 1, 3)
-        weights /= total
-        shared_weights /= total.permute(1, 2, 0, 3)
-        attended = weights.to(values.dtype) @ values
-        shared_attended = shared_weights.flatten(1, 2).to(values.dtype) @ shared_values
-        attended += shared_attended.unflatten(1, (groups, count)).permute(2, 0, 1, 3)
-        output[self.tokens] = attended
+        key_heads, groups, _, size = queries.shape
+        scaling = size**-0.5 if layer.scaling is None else layer.scaling
+        run_queries = queries[:, :, self.tokens]
+        run_output = output[self.tokens]
+        scores_of_text = key_heads * groups * max(1, shared_keys.shape[1])
+        texts_together = max(1, MAX_SCORES // scores_of_text)
+        # Mixed precision would round the scores.
+        with torch.autocast(queries.device.type, enabled=False):
+            for begin in range(0, len(run_output), texts_together):
+                texts = slice(begin, begin + texts_together)
+                run_output[texts] = _attend_to_both(
+                    run_queries[:, :, texts],
+                    scaling,
+                    AttendedSlots(keys[texts], values[texts], own_mask[texts]),
+                    AttendedSlots(
+                        shared_keys,
+                        shared_values,
+                        None if shared_mask is None else shared_mask[texts],
+                    ),
+                )
 
     def _masks_in(
         self, window: int | None, device: torch.device
@@ -253,8 +248,64 @@ class RunStep:
             shared_mask = None
             if window is not None and query_positions.max() >= window:
                 shared_mask = _mask(query_positions, np.arange(shared)[None], window).to(device)
-            self._masks[key] = (own_mask[:, None, None], shared_mask)
+            self._masks[key] = (own_mask, shared_mask)
         return self._masks[key]
+
+
+@dataclass(frozen=True)
+class AttendedSlots:
+    """Slots to which some texts attend.
+
+    Attributes:
+        keys: Of shared slots, key heads x slots x size; of own ones, texts come before them.
+        values: In the same way.
+        mask: What is added to the scores (texts x slots); None for nothing.
+    """
+
+    keys: torch.Tensor
+    values: torch.Tensor
+    mask: torch.Tensor | None
+
+
+def _attend_to_both(
+    queries: torch.Tensor, scaling: float, own: AttendedSlots, shared: AttendedSlots
+) -> torch.Tensor:
+    """Attend to own and shared slots with one softmax.
+
+    Args:
+        queries: Key heads x queries for each x texts x size.
+        scaling: What products of queries and keys are multiplied by.
+        own: The texts' own slots, one or more for each of them.
+        shared: The slots that they share, if any.
+
+    Returns:
+        What the texts attend to (texts x key heads x queries for each x size).
+    """
+    _, groups, count, _ = queries.shape
+    # Short dtypes would round scores more than torch's own attention does.
+    precise = torch.promote_types(queries.dtype, torch.float32)
+    scaled_queries = queries.to(precise) * scaling
+    own_scores = scaled_queries.permute(2, 0, 1, 3) @ own.keys.to(precise).transpose(-1, -2)
+    shared_scores = scaled_queries.flatten(1, 2) @ shared.keys.to(precise).transpose(-1, -2)
+    # Both are texts x key heads x queries for each x slots.
+    shared_scores = shared_scores.unflatten(1, (groups, count)).permute(2, 0, 1, 3)
+    for scores, slots in ((own_scores, own), (shared_scores, shared)):
+        if slots.mask is not None:
+            scores.add_(slots.mask[:, None, None])
+
+    highest = own_scores.amax(-1, keepdim=True)
+    if shared_scores.shape[-1]:
+        highest = highest.maximum(shared_scores.amax(-1, keepdim=True))
+    own_weights = own_scores.sub_(highest).exp_()
+    shared_weights = shared_scores.sub_(highest).exp_()
+    total = own_weights.sum(-1, keepdim=True) + shared_weights.sum(-1, keepdim=True)
+    own_weights /= total
+    shared_weights /= total
+
+    attended = own_weights.to(own.values.dtype) @ own.values
+    rows = shared_weights.permute(1, 2, 0, 3).flatten(1, 2)
+    shared_attended = rows.to(shared.values.dtype) @ shared.values
+    return attended + shared_attended.unflatten(1, (groups, count)).permute(2, 0, 1, 3)
 
 
 def _mask(query_positions: IntArray, positions: IntArray, window: int | None) -> torch.Tensor:
@@ -270,7 +321,7 @@ def divide_into_runs(paths: Sequence[IntArray], length: int, max_slots: int) -> 
 
     Args:
         paths: For each leaf, the slots of its tokens.
-        length: The most tokens that each of them may grow by.
+        length: The most slots of generated tokens of each of them.
         max_slots: The most slots of a run of several leaves.
     """
     lengths = np.array([len(path) for path in paths])
@@ -289,7 +340,9 @@ def divide_into_runs(paths: Sequence[IntArray], length: int, max_slots: int) -> 
             np.concatenate([lengths[end - 1 : end], shared_with_leaf_before[1:end][::-1]])
         )
         widths = np.maximum.accumulate(lengths[:end][::-1]) - shared + length
-        work = least_work[:end][::-1] + START + shared * (counts + READ) + OWN * counts * widths
+        shared_work = shared * (counts + SHARED_READ_COST)
+        own_work = OWN_SLOT_COST * counts * widths
+        work = least_work[:end][::-1] + RUN_START_COST + shared_work + own_work
         work[1:][(shared + counts * widths)[1:] > max_slots] = np.inf
         best = int(work.argmin())
         least_work[end] = work[best]

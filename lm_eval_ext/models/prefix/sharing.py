@@ -15,7 +15,9 @@ import torch
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.models.prefix.engine import NAME, Engine, Slots
+from lm_eval_ext.models.prefix.growing import compute_step
 from lm_eval_ext.models.prefix.packed import pack_linears
+from lm_eval_ext.models.prefix.runs import GrowingText, Run, RunLayout
 from lm_eval_ext.models.prefix.tree import Leaf, Tokens, build_tree, lay_out, sharing_ratio
 from lm_eval_ext.text import one_line
 
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 _log = get_logger(__name__)
 
 COPIES = 4
-"""The most slots that are held for each token of a group or of the longest prompt: those that it
-keeps, its own, and as many copies for generation."""
+"""Of so many slots, a group takes one: the others hold what it has in common with the group before,
+and the runs that grow."""
 
 GROUP = 8192
 """The most new tokens of a group, if memory allows."""
@@ -86,7 +88,7 @@ def check_model(engine: Engine, tokens: Tokens) -> int:
 
     Its layers, its positions and the options of its attention have to be known ones. Besides, the
     log-probabilities of a third of the text's tokens, and of a text that leaves it halfway, are
-    compared with those of a plain forward pass.
+    compared with those of a plain forward pass; so are those after a token that both grow by.
 
     Raises:
         ValueError: It cannot.
@@ -97,9 +99,10 @@ def check_model(engine: Engine, tokens: Tokens) -> int:
     unknown = sorted(features - SUPPORTED)
     if unknown:
         raise ValueError(f"it has {', '.join(unknown)}")
-    half = len(tokens) // 2
-    branch = (*tokens[:half], *((token + 1) % 2 for token in tokens[half:]))
-    leaves = build_tree([(0, tokens, 0), (1, branch, 0)])
+    *prompt, last_token = tokens
+    half = len(prompt) // 2
+    branch = [*prompt[:half], *((token + 1) % 2 for token in prompt[half:])]
+    leaves = build_tree([(0, prompt, 0), (1, branch, 0)])
     pack = lay_out(leaves)
     slots = Slots(len(pack.tokens))
     with engine.attention():
@@ -108,6 +111,9 @@ def check_model(engine: Engine, tokens: Tokens) -> int:
         # Not all: a model must be able to give the logits of chosen tokens.
         needed = np.arange(0, slots.size, 3)
         logits = torch.cat(list(engine.read(slots, pack, needed)))
+        texts = [GrowingText(leaf, [last_token]) for leaf in leaves]
+        layout = RunLayout(first=0, end=2, shared_length=half, width=len(tokens) - half)
+        grown_logits = compute_step(engine, [Run(layout, texts, pack.paths, slots)])
     windows = engine.current_pass.windows
     if len(windows) != config.num_hidden_layers:
         raise ValueError("not all of its layers are attention")
@@ -115,13 +121,17 @@ def check_model(engine: Engine, tokens: Tokens) -> int:
     if "sliding_attention" in features and not any(windows.values()):
         raise ValueError("its window is no option of its attention")
     differences = []
-    for leaf, path in zip(leaves, pack.paths, strict=True):
+    for number, (leaf, path) in enumerate(zip(leaves, pack.paths, strict=True)):
         positions = np.flatnonzero(np.isin(path[:-1], needed))
         next_tokens = [leaf.tokens[position + 1] for position in positions]
         rows = np.searchsorted(needed, path[positions])
         ours = _log_probabilities(logits[rows], next_tokens)
-        plain = _log_probabilities(engine.run(leaf.tokens)[positions], next_tokens)
+        plain_logits = engine.run([*leaf.tokens, last_token])
+        plain = _log_probabilities(plain_logits[positions], next_tokens)
         differences.append((ours - plain).abs().max().item())
+        grown = _log_probabilities(grown_logits[number, None], [last_token])
+        plain = _log_probabilities(plain_logits[-1, None], [last_token])
+        differences.append((grown - plain).abs().max().item())
     difference = max(differences)
     if not difference <= _largest_difference(engine):  # also NaN
         raise ValueError(f"log-probabilities differ by {difference:.2g}")
@@ -157,10 +167,10 @@ def _log_probabilities(logits: torch.Tensor, tokens: Sequence[int]) -> torch.Ten
 
 
 def _test_text(leaves: Sequence[Leaf]) -> Tokens:
-    """Return the beginning of the longest text, two tokens or more."""
+    """Return the beginning of the longest text, three tokens or more."""
     longest = max((leaf.tokens for leaf in leaves), key=len)
     text = longest[:MAX_TEST_TOKENS]
-    return text if len(text) > 1 else text * 2
+    return text if len(text) > 2 else text * 3  # noqa: PLR2004
 
 
 class Sharing:

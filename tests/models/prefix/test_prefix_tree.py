@@ -7,7 +7,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval_ext.models.prefix.runs import OWN, READ, START, divide_into_runs
+from lm_eval_ext.models.prefix.runs import (
+    OWN_SLOT_COST,
+    RUN_START_COST,
+    SHARED_READ_COST,
+    divide_into_runs,
+)
 from lm_eval_ext.models.prefix.tree import Leaf, build_tree, group_leaves, lay_out, sharing_ratio
 
 # Two tokens make many shared beginnings, duplicates and sequences that begin others.
@@ -129,8 +134,9 @@ def test_no_other_runs_have_less_work(tokens: list[list[int]], max_slots: int) -
         total = 0
         for begin, end in runs:
             count = end - begin
-            shared_work = shared_tokens(begin, end) * (count + READ)
-            total += START + shared_work + OWN * count * width(begin, end)
+            shared_work = shared_tokens(begin, end) * (count + SHARED_READ_COST)
+            own_work = OWN_SLOT_COST * count * width(begin, end)
+            total += RUN_START_COST + shared_work + own_work
         return total
 
     possible_works = []
@@ -142,7 +148,7 @@ def test_no_other_runs_have_less_work(tokens: list[list[int]], max_slots: int) -
     assert work((layout.first, layout.end) for layout in layouts) == min(possible_works)
     for layout in layouts:
         begin, end = layout.first, layout.end
-        assert layout.shared == shared_tokens(begin, end)
+        assert layout.shared_length == shared_tokens(begin, end)
         assert layout.width == width(begin, end)
 
 
