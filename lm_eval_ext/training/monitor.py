@@ -94,8 +94,9 @@ class TrainingMonitor(TrainerCallback):  # type: ignore[misc]
             raise KeyboardInterrupt
         self.signal = number
         if processes().is_main_process:
+            at_once = b"; once more Ctrl-C stops at once" if number == signal.SIGINT else b""
             # Not by print, which the signal may have interrupted.
-            os.write(2, b"stopping after this step; once more Ctrl-C stops at once\n")
+            os.write(2, b"stopping after this step" + at_once + b"\n")
 
     def on_epoch_begin(self, *_: object, **__: object) -> None:
         """Keep the random state that decides about the order of the pass."""
