@@ -1,6 +1,7 @@
 """A benchmark outside the package: the example of docs/adding.md, known by its YAML alone."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from lm_eval_ext.runs.tasks import our_task_manager
 
 ROOT = Path(__file__).parents[1]
 PLURALS = ROOT / "examples" / "plurals"
+QUIZ = ROOT / "examples" / "quiz"
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +74,23 @@ def test_every_command_knows_the_examples_card(results: Path, tmp_path: Path) ->
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "forming the plural of a noun never seen" in page
     assert "Accuracy, es" in page
+
+
+def test_a_quiz_shows_its_options_with_their_log_probabilities(tmp_path: Path) -> None:
+    """The example of multiple choice, from the task to a sample."""
+    model = MadeAnswers(right=0.5)
+    evaluate(tmp_path / "a", model, ["quiz"], include=[str(QUIZ)], name="a")
+    by_category = output_of("show", tmp_path, "--by", "category")
+    assert {"calendar", "shapes"} <= set(by_category.split())
+    assert "0.25" in output_of("show", tmp_path), "what chance is"
+    samples = output_of("samples", tmp_path, "--task", "quiz", "--where", "category=calendar")
+    first_sample = samples.split("── 1")[1].split("── 2")[0]
+    assert re.search(
+        r"question +Question: Which month comes after June\?\n +Answer:\n", first_sample
+    )
+    assert re.search(r"gold +July\n", first_sample)
+    for option in ("July", "May", "March", "October"):
+        assert re.search(rf"-?\d+\.\d{{3}} {option}\n", first_sample), option
 
 
 WITHOUT_LM_EVAL = """

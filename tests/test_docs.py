@@ -25,7 +25,7 @@ BENCHMARKS = tuple(cards())
 TASKS = {name for card in cards().values() for name in (*card.tasks, *card.groups)}
 FILES = {path.stem for path in (ROOT / "docs").rglob("*") if path.is_file()}
 PLACEHOLDERS = {"TASK", "TASKS"}
-USERS_TASKS = {"magnifico_generated_shop", "plurals"}
+USERS_TASKS = {"magnifico_generated_shop", "plurals", "quiz"}
 """Tasks that a page makes before it runs them."""
 
 

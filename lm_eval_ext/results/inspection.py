@@ -20,6 +20,9 @@ from lm_eval_ext.results.turns import Turn, turns_of
 from lm_eval_ext.stats.measures import Filter
 from lm_eval_ext.text import one_line
 
+GAP = "⟨…⟩"
+"""What stands between a context and the continuation whose log-probability is computed."""
+
 _log = get_logger(__name__)
 
 _TITLE_LENGTH = 120
@@ -78,6 +81,7 @@ class LoggedSample:
         readings: The steps by which each answer was read; () where they were not logged.
         verdict: The judge's verdict of an executed answer; {} where there is none.
         is_generated: Whether the model wrote the responses; otherwise they are log-probabilities.
+        continuations: The texts whose log-probabilities they are, one per request.
     """
 
     key: str
@@ -90,6 +94,7 @@ class LoggedSample:
     readings: tuple[str, ...]
     verdict: Keys
     is_generated: bool
+    continuations: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,10 @@ def logged_samples(run: Run) -> Iterator[LoggedSample]:
 def _logged(key: str, content: Keys) -> LoggedSample:
     verdict = content.get(VERDICT)
     requests = list(content["arguments"].values())
+    continuations = []
+    for request in requests:
+        if isinstance(request.get("arg_1"), str):
+            continuations.append(request["arg_1"])
     return LoggedSample(
         key=key,
         filter=str(content["filter"]),
@@ -154,7 +163,8 @@ def _logged(key: str, content: Keys) -> LoggedSample:
         answers=tuple(map(response_text, content["filtered_resps"])),
         readings=tuple(map(str, content.get(READING) or ())),
         verdict=verdict if isinstance(verdict, dict) else {},
-        is_generated=not any(isinstance(request.get("arg_1"), str) for request in requests),
+        is_generated=not continuations,
+        continuations=tuple(continuations),
     )
 
 
@@ -170,7 +180,7 @@ def response_text(value: object) -> str:
 def _prompt(request: Keys) -> str:
     context = response_text(request.get("arg_0", ""))
     continuation = request.get("arg_1")
-    return f"{context}⟨…⟩{continuation}" if isinstance(continuation, str) else context
+    return f"{context}{GAP}{continuation}" if isinstance(continuation, str) else context
 
 
 def views_of(run: Run) -> Views | None:
@@ -208,9 +218,15 @@ def inspect_documents(
 
 
 def _plain_view(sample: LoggedSample) -> DocumentView:
-    """Return a document as the end of its first prompt, and the right answer as it was logged."""
+    """Return a document as the end of its first prompt, and the right answer as it was logged.
+
+    A task that compares log-probabilities has no target; its document may have an ``answer``.
+    """
     prompt = "".join(sample.prompts[:1])
-    return DocumentView(prompt[-_TITLE_LENGTH:], sample.target)
+    if sample.continuations:
+        prompt = prompt.removesuffix(GAP + sample.continuations[0])
+    gold = sample.target or str(sample.doc.get("answer", ""))
+    return DocumentView(prompt[-_TITLE_LENGTH:], gold)
 
 
 def inspect_answers(
@@ -228,7 +244,7 @@ def inspect_answers(
         where: The rows of scores that count; None for those of the headline.
     """
     if views is None:
-        answer_views = [AnswerView(_numbered(sample.answers)) for sample in samples]
+        answer_views = [AnswerView(_answer_without_view(sample)) for sample in samples]
     else:
         docs = [sample.doc for sample in samples]
         texts = [sample.answers for sample in samples]
@@ -255,6 +271,17 @@ def _response(sample: LoggedSample) -> str:
     if not sample.is_generated:
         return ""
     return _numbered(sample.responses)
+
+
+def _answer_without_view(sample: LoggedSample) -> str:
+    """Return a sample's answers, or each continuation with its log-probability."""
+    if len(sample.continuations) != len(sample.answers):
+        return _numbered(sample.answers)
+    lines = []
+    for continuation, answer in zip(sample.continuations, sample.answers, strict=True):
+        logprob, _is_greedy = json.loads(answer)
+        lines.append(f"{float(logprob):.3f} {one_line(continuation)}")
+    return "\n".join(lines)
 
 
 def _numbered(texts: Sequence[str]) -> str:
