@@ -52,7 +52,7 @@ def resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        typer.echo("interrupted; the same command continues with what is stored", err=True)
+        typer.echo("interrupted; the same command computes what is not stored yet", err=True)
         signal_number = signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT
         raise typer.Exit(128 + signal_number) from None
     finally:

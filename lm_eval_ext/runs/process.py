@@ -12,6 +12,7 @@ from pathlib import Path
 from lm_eval_ext import _autoload
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.runs import child
+from lm_eval_ext.runs.activity import ActivityReader
 from lm_eval_ext.text import one_line
 
 _POLL_S = 0.5
@@ -62,14 +63,14 @@ class GrowingLog:
         path: The file.
 
     Attributes:
-        last_line: The newest line that is not blank, finished or not; "" before there is one.
+        unfinished_line: The line that has begun and not yet ended.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
-        self._unfinished_line = b""
-        self.last_line = ""
+        self._unfinished_bytes = b""
+        self.unfinished_line = ""
 
     def new_lines(self) -> list[str]:
         """Return the lines that have ended since the last call."""
@@ -77,10 +78,8 @@ class GrowingLog:
             file.seek(self._offset)
             content = file.read()
         self._offset += len(content)
-        *lines, self._unfinished_line = re.split(rb"[\r\n]", self._unfinished_line + content)
-        for line in (*lines, self._unfinished_line):
-            if line.strip():
-                self.last_line = line.decode("utf-8", errors="replace")
+        *lines, self._unfinished_bytes = re.split(rb"[\r\n]", self._unfinished_bytes + content)
+        self.unfinished_line = self._unfinished_bytes.decode("utf-8", errors="replace")
         return [line.decode("utf-8", errors="replace") for line in lines]
 
 
@@ -137,7 +136,7 @@ def evaluate(
         words: The arguments of :mod:`.child`.
         log: A file for its output; what an earlier evaluation wrote there is kept beside it.
         launcher: A command to start it with, such as ``accelerate launch``; "" for none.
-        on_progress: Called with the last line of the log, twice a second.
+        on_progress: Called twice a second with what the evaluation is doing.
         on_message: Called with each line for the user: warnings of this package about the model or
             its answers, how many answers are stored, and that the process is being ended.
 
@@ -164,9 +163,12 @@ def evaluate(
             raise OptionError(f"launcher {command[0]!r}: {error.strerror}") from None
         growing_log = GrowingLog(log)
         log_messages = LogMessages()
+        activity = ActivityReader()
 
         def report_messages() -> None:
-            for message in log_messages.new_messages(growing_log.new_lines()):
+            lines = growing_log.new_lines()
+            activity.read(lines, growing_log.unfinished_line)
+            for message in log_messages.new_messages(lines):
                 on_message(message)
 
         try:
@@ -174,7 +176,7 @@ def evaluate(
                 with suppress(subprocess.TimeoutExpired):
                     return process.wait(_POLL_S)
                 report_messages()
-                on_progress(one_line(growing_log.last_line, limit=100))
+                on_progress(activity.describe())
         except KeyboardInterrupt:
             on_message(_STOPPING)
             raise

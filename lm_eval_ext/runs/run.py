@@ -5,11 +5,12 @@ import functools
 import glob
 import json
 import re
+import shlex
 import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -33,6 +34,7 @@ from lm_eval_ext.results.files import (
     metadata_of,
     read_results,
 )
+from lm_eval_ext.runs.caches import count_answers, merge_caches
 from lm_eval_ext.runs.child import EVALUATION_FAILED
 from lm_eval_ext.runs.model_files import (
     ModelFile,
@@ -288,7 +290,7 @@ class Job:
         """Evaluate these tasks together, report the time, and return the failure, if any."""
         started = time.monotonic()
         log = self._log(names)
-        _merge_caches(self.folder / CACHE, self._cache_stem(log.stem), self.weights_digest)
+        merge_caches(self.folder / CACHE, self._cache_stem(log.stem), self.weights_digest)
         before = self._count_stored_answers(log.stem)
         part_folder = self.folder / f".part-{log.stem}"
         shutil.rmtree(part_folder, ignore_errors=True)  # of a run that was killed
@@ -358,7 +360,7 @@ class Job:
         cache_stem = glob.escape(self._cache_stem(stem))
         answers = 0
         for cache in (self.folder / CACHE).glob(f"{cache_stem}_rank*.db"):
-            answers += _count_rows(cache)
+            answers += count_answers(cache)
         return answers
 
     def _describe_stored_answers(self, stem: str, before: int) -> str:
@@ -370,7 +372,7 @@ class Job:
         """
         stored = self._count_stored_answers(stem)
         if not stored:
-            return "0 answers are stored; the next run starts from the beginning"
+            return "0 answers are stored; this evaluation starts from the beginning next time"
         return f"{stored:,} answers are stored, {stored - before:,} of them since this start"
 
     def _cache_stem(self, stem: str) -> str:
@@ -381,35 +383,6 @@ class Job:
 def _file_stem(text: str) -> str:
     """Return a name for files about tasks."""
     return text if _FILE_NAME.fullmatch(text) else digest(text)
-
-
-def _count_rows(cache: Path) -> int:
-    """Count the responses in a file of a cache; one that lm-eval has not yet filled has none."""
-    with closing(sqlite3.connect(cache)) as connection:
-        has_table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'unnamed'")
-        if has_table.fetchone() is None:
-            return 0
-        (rows,) = connection.execute("SELECT COUNT(*) FROM unnamed").fetchone()
-    return int(rows)
-
-
-def _merge_caches(folder: Path, stem: str, weights_digest: str) -> None:
-    """Copy into a cache the responses of others of the same weights, such as an interrupted run's.
-
-    A cache is a table of sqlitedict's; each process (rank) of an evaluation has its own.
-    """
-    for source in folder.glob("*_rank*.db"):
-        source_stem, _, rank = source.name.rpartition("_")
-        if source_stem.partition("@")[2] != weights_digest:
-            continue
-        target = folder / f"{stem}_{rank}"
-        if target == source:
-            continue
-        with closing(sqlite3.connect(target)) as cache:
-            cache.execute("CREATE TABLE IF NOT EXISTS unnamed (key TEXT PRIMARY KEY, value BLOB)")
-            cache.execute("ATTACH ? AS source", (str(source),))
-            cache.execute("INSERT OR IGNORE INTO unnamed SELECT key, value FROM source.unnamed")
-            cache.commit()
 
 
 def run(work: Work, reporter: Reporter) -> None:
@@ -452,6 +425,16 @@ def run(work: Work, reporter: Reporter) -> None:
         for model, problem in problems.items():
             reporter.line(f"{model}: {problem}")
         raise LmEvalExtError(f"{len(problems)} of {len(jobs)} models failed: {', '.join(problems)}")
+    reporter.line(f"next: {'; '.join(_next_commands(work.output, len(jobs)))}")
+
+
+def _next_commands(output: Path, models: int) -> list[str]:
+    """Return the commands that show the results of a number of models, and compare several."""
+    folder = shlex.quote(str(output))
+    commands = [f"lm-eval-ext show {folder}"]
+    if models > 1:
+        commands.append(f"lm-eval-ext compare {folder}")
+    return commands
 
 
 def plan(work: Work) -> list[PlannedRun]:

@@ -93,7 +93,7 @@ def check_interrupted(
     *_, stored, last_line = message.strip().splitlines()
     assert re.search(r"[1-9]\d* answers are stored, \d+ of them since this start", stored)
     assert "stopping: the model ends its present step" in message
-    assert last_line == "interrupted; the same command continues with what is stored"
+    assert last_line == "interrupted; the same command computes what is not stored yet"
     assert "Traceback" not in message
     assert not unfinished_folders(output)
     assert not list(output.rglob("results_*"))

@@ -441,7 +441,7 @@ def test_a_rank_without_results_gets_no_facts() -> None:
 @pytest.mark.parametrize(
     ("before", "added", "message"),
     [
-        pytest.param(0, 0, "0 answers are stored; the next run starts from the", id="none"),
+        pytest.param(0, 0, "0 answers are stored; this evaluation starts from the", id="none"),
         pytest.param(1200, 34, "1,234 answers are stored, 34 of them since this start", id="some"),
     ],
 )
@@ -470,6 +470,36 @@ def test_an_interrupted_evaluation_says_how_many_answers_are_stored(
     with pytest.raises(KeyboardInterrupt):
         run.run(work, run.Reporter(lines.append, ignore))
     assert lines[-1].startswith(f"[1/1] m: {message}")
+
+
+@pytest.mark.parametrize(
+    ("models", "line"),
+    [
+        pytest.param(1, "next: lm-eval-ext show 'the results'", id="one model"),
+        pytest.param(
+            2,
+            "next: lm-eval-ext show 'the results'; lm-eval-ext compare 'the results'",
+            id="several models",
+        ),
+    ],
+)
+def test_a_run_ends_with_the_commands_that_show_its_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: int, line: str
+) -> None:
+    def do_nothing(*_: object) -> run.Outcome:
+        return run.Outcome()
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run.Job, "run", do_nothing)
+    files = []
+    for number in range(models):
+        file = tmp_path / f"m{number}.yaml"
+        file.write_text("model: dummy\n")
+        files.append(file)
+    lines: list[str] = []
+    work = run.Work(files, "lieder_mini", Path("the results"))
+    run.run(work, run.Reporter(lines.append, ignore))
+    assert lines == [line]
 
 
 UNSAVED = "WARNING Could not save sample results"

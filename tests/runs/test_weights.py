@@ -13,7 +13,8 @@ from lm_eval_ext.results.grid import text
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.show import tables
-from lm_eval_ext.runs.run import _merge_caches, run_keys
+from lm_eval_ext.runs.caches import merge_caches
+from lm_eval_ext.runs.run import run_keys
 from lm_eval_ext.runs.weights import newer_format, weights_digest
 
 
@@ -115,7 +116,7 @@ def test_answers_of_other_weights_are_not_gathered(
     """The cache of the old model answered 1.000 for the new one's .689."""
     for name in ("a", "b@11", "c@22"):
         write_cache(tmp_path, name)
-    _merge_caches(tmp_path, stem, weights)
+    merge_caches(tmp_path, stem, weights)
     assert keys_in_cache(tmp_path, stem) == keys
 
 
