@@ -83,11 +83,14 @@ def _words_of_part(
 ) -> dict[str, list[str]]:
     """Return by model what it has of a part of the signature that differs."""
     if name in _FEATURES:
-        # Models of two makers have two templates; that matters only where all have one.
-        is_one_absent = any(value in _ABSENT for value in values.values())
+        present_values = {value for value in values.values() if value not in _ABSENT}
+        with_digest = len(present_values) > 1
+        if name == CHAT and any(value in _ABSENT for value in values.values()):
+            # Models of two makers have two templates; that matters only where all have one.
+            with_digest = False
         words_of = {}
         for model, value in values.items():
-            feature = _feature(_FEATURES[name], value, with_digest=not is_one_absent)
+            feature = _feature(_FEATURES[name], value, with_digest=with_digest)
             words_of[model] = [feature]
         return words_of
     if name == "config":

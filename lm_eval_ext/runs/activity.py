@@ -15,7 +15,7 @@ _LONGEST_ACTIVITY = 80
 _BAR = re.compile(
     r"(?:^|: )(?P<percent> *\d+%)\|[^|]*\| *(?P<done>[\d.,]+[kMGT]?)/(?P<total>[\d.,]+[kMGT]?) *\["
 )
-"""A progress bar of tqdm behind its description, such as ``Loading: 50%|##  | 1/2 [00:01<00:01]``."""
+"""A progress bar of tqdm behind its description, such as ``Loading: 50%|##  | 1/2 [00:01<1]``."""
 
 _DESCRIPTION = re.compile(r"[A-Za-z][\w ,.()'-]*")
 """What the description of a progress bar looks like."""

@@ -105,3 +105,12 @@ def test_models_of_two_templates_are_named_together_beside_one_without(tmp_path:
         write(tmp_path, name, {"n-shot": {}, **changes}, template)
     text, _ = compare([tmp_path], ScoreQuery(), tasks=TASK, across_settings=True)
     assert "(a: no chat template; b, c: chat template)" in " ".join(text.split())
+
+
+def test_two_system_prompts_beside_a_model_without_one_are_told_apart(tmp_path: Path) -> None:
+    for name, prompt in (("a", ""), ("b", "one"), ("c", "two")):
+        changes = {"system_instruction_sha": prompt} if prompt else {}
+        write(tmp_path, name, {"n-shot": {}, **changes}, prompt)
+    text, _ = compare([tmp_path], ScoreQuery(), tasks=TASK, across_settings=True)
+    shown = " ".join(text.split())
+    assert "(a: no system prompt; b: system prompt one; c: system prompt two)" in shown
