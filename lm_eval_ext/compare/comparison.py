@@ -412,12 +412,30 @@ class _Comparison:
             return "no test: the results file has another value than the mean of its samples"
         if question.measure.statistic == "bootstrap":
             return "no test: the paper draws documents, with replacement"
-        if reference.used_clusters < LEAST_CLUSTERS:
-            clusters = counted(reference.used_clusters, cluster_word)
-            note = f"no interval from {clusters}, fewer than {LEAST_CLUSTERS}"
-            return f"{note}; p is never below 0.05" if tested else note
+        note = _few_clusters_note(estimates, cluster_word)
+        if note:
+            is_any_interval = any(system.low is not None for system in estimates.values())
+            return f"{note}; p is never below 0.05" if tested and not is_any_interval else note
         note = f"no mark: no chance level of {question.measure.title} is known"
         return note if tested and baseline is None else ""
+
+
+def _few_clusters_note(estimates: Mapping[str, Estimate], cluster_word: str) -> str:
+    """Say which systems have no interval, since they have too few clusters; "" if none.
+
+    If all of them have the same number, the note names none.
+    """
+    systems_of: dict[int, list[str]] = {}
+    for name, system_estimate in estimates.items():
+        if system_estimate.used_clusters < LEAST_CLUSTERS:
+            systems_of.setdefault(system_estimate.used_clusters, []).append(name)
+    notes = []
+    for number, systems in systems_of.items():
+        note = f"no interval from {counted(number, cluster_word)}, fewer than {LEAST_CLUSTERS}"
+        if len(systems) < len(estimates):
+            note = f"{named_briefly(systems)}: {note}"
+        notes.append(note)
+    return "; ".join(notes)
 
 
 def _best_first(values: Mapping[str, float | None], *, lower_is_better: bool) -> list[str]:

@@ -23,9 +23,8 @@ from lm_eval_ext.results.grid import (
     text,
     value,
 )
-from lm_eval_ext.results.show import (
-    grouped,
-)
+from lm_eval_ext.results.overview import UNTESTED_BETTER
+from lm_eval_ext.results.show import grouped
 from lm_eval_ext.stats.intervals import ALPHA
 from lm_eval_ext.stats.paired import Test
 from lm_eval_ext.stats.statistics import NONE, Pair, number, probability
@@ -317,6 +316,8 @@ def _table_notes(tables: Sequence[Table], names: Sequence[str]) -> Iterator[str]
     """Yield why a table has no value, interval or test, and where two of them disagree."""
     reasons = [(name, table.note) for name, table in zip(names, tables, strict=True)]
     yield from map(one_line, grouped(reasons, len(tables)))
+    doubtful = [(name, _untested_better(table)) for name, table in zip(names, tables, strict=True)]
+    yield from map(one_line, grouped(doubtful, len(tables)))
     disagreeing = []
     for name, table in zip(names, tables, strict=True):
         has_pairs = len(tables) == 1 or len(table.figures) == 2  # noqa: PLR2004
@@ -329,6 +330,24 @@ def _table_notes(tables: Sequence[Table], names: Sequence[str]) -> Iterator[str]
             f"{named_briefly(disagreeing)}: interval and p disagree at the border, because they "
             "are different methods; p decides"
         )
+
+
+def _untested_better(table: Table) -> str:
+    """Say which systems may not be best because a better value could not be tested; "" if none."""
+    if table.tests is None:
+        return ""
+    systems = []
+    betters: dict[str, None] = {}
+    for system, standing in table.standings.items():
+        better_systems = table.tests.untested_betters(system)
+        is_tested = system in table.tests.p_values
+        if standing == "untested" and is_tested and better_systems:
+            systems.append(system)
+            betters |= dict.fromkeys(better_systems)
+    if not systems:
+        return ""
+    reason = UNTESTED_BETTER.format(models=named_briefly(list(betters)))
+    return f"{named_briefly(systems)}: not called best, since {reason}"
 
 
 def _test_notes(tables: Sequence[Table]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from lm_eval_ext.results.table import rows, samples_file
 from lm_eval_ext.stats.marks import ColumnTests, Standing, column_tests, standings
 from lm_eval_ext.stats.measures import Measure, Question, Unit
 from lm_eval_ext.stats.statistics import Estimate, pairs
+from lm_eval_ext.text import named_briefly
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,6 +38,7 @@ NO_OTHER_SAMPLES = "no other model has readable samples"
 OTHER_MEAN = "samples that do not give the value"
 FEW_CLUSTERS = "too few clusters for a test"
 NO_BASELINE = "no chance level is known"
+UNTESTED_BETTER = "the better value of {models} could not be tested"
 NO_OTHER_VALUE = "no other model has a value to test against"
 OTHER_SETTINGS = "other settings, data or version than most"
 OWN_SETTINGS = "no other model has the same settings, data and version"
@@ -251,6 +253,11 @@ def _test(
     for name in tests.compared - tests.p_values.keys():
         reason = NO_BASELINE if baseline is None else no_interval.get(name, FEW_CLUSTERS)
         untested[name] = Obstacle(reason)
+    for name in tests.p_values:
+        betters = tests.untested_betters(name)
+        if betters:
+            reason = UNTESTED_BETTER.format(models=named_briefly(betters))
+            untested.setdefault(name, Obstacle(reason))
     if len(runs) == 1:
         untested |= {name: Obstacle(reason) for name, reason in no_interval.items()}
     with_value = [name for name in tables if values.get(name) is not None]

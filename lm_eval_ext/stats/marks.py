@@ -1,12 +1,13 @@
 """Which values of a table are marked as best, and how the others stand (docs/statistics.md).
 
 A value is *best* if it is significantly better than its baseline (chance, 0 for a gain, or what a
-trivial answer scores), and no other model is significantly better. A table of many models and
-columns has many chances to mark something by accident. So the tests against the baseline are
-adjusted twice: over the models of a column by Holm's method, and over the columns of the table as
-Benjamini and Bogomolov (2014) propose: columns are selected by the method of Benjamini and Hochberg
-(1995), and tested at the level 0.05 times the selected share of all columns. If no model of a table
-is better than its baselines, at most 5 % of such tables have a mark.
+trivial answer scores), and no other model is significantly better. Where a better value could not
+be tested against the baseline, no lower one is called best: it counts as untested, too. A table of
+many models and columns has many chances to mark something by accident. So the tests against the
+baseline are adjusted twice: over the models of a column by Holm's method, and over the columns of
+the table as Benjamini and Bogomolov (2014) propose: columns are selected by the method of Benjamini
+and Hochberg (1995), and tested at the level 0.05 times the selected share of all columns. If no
+model of a table is better than its baselines, at most 5 % of such tables have a mark.
 """
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -39,6 +40,7 @@ class ColumnTests:
         beaten: The models that another one is significantly better than.
         compared: The models that were compared with each other.
         without_interval: The models whose value is refused an interval.
+        lower_is_better: Whether lower values are better.
     """
 
     values: Mapping[str, float | None]
@@ -46,11 +48,27 @@ class ColumnTests:
     beaten: frozenset[str]
     compared: frozenset[str]
     without_interval: frozenset[str] = frozenset()
+    lower_is_better: bool = False
 
     @property
     def p_of_column(self) -> float:
         """The p-value of "no model of this column is better than its baseline"."""
         return min(self.p_values.values(), default=1.0)
+
+    def untested_betters(self, model: str) -> list[str]:
+        """Return the compared models with a better value that has no test against the baseline."""
+        value = self.values.get(model)
+        betters: list[str] = []
+        if value is None:
+            return betters
+        for other in self.compared - self.p_values.keys():
+            other_value = self.values.get(other)
+            if other_value is None or other_value == value:
+                continue
+            is_lower = other_value < value
+            if is_lower == self.lower_is_better:
+                betters.append(other)
+        return sorted(betters)
 
     def standing(self, model: str, level: float) -> Standing:
         """Return how a model stands if its test against the baseline has this level."""
@@ -62,7 +80,9 @@ class ColumnTests:
             return "beaten"
         if model not in self.compared or model not in self.p_values:
             return "untested"
-        return "best" if self.p_values[model] <= level else "unproven"
+        if self.p_values[model] > level:
+            return "unproven"
+        return "untested" if self.untested_betters(model) else "best"
 
 
 def column_tests(
@@ -106,6 +126,7 @@ def column_tests(
         frozenset(beaten),
         frozenset(compared),
         frozenset(without_interval),
+        question.measure.lower_is_better,
     )
 
 

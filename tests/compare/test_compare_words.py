@@ -1,13 +1,15 @@
 """What the text of a comparison says of its tests."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lm_eval_ext.compare.command import run
-from lm_eval_ext.compare.comparison import Report, Table
+from lm_eval_ext.compare.comparison import Report, Table, _few_clusters_note
 from lm_eval_ext.compare.formats import rendered
 from lm_eval_ext.results.query import ScoreQuery
+from lm_eval_ext.stats.marks import ColumnTests, standings
 from lm_eval_ext.stats.statistics import Estimate, Pair
 
 
@@ -66,3 +68,31 @@ def test_two_tasks_of_several_models_are_adjusted_for_the_models(runs: Path) -> 
 def test_a_table_without_p_values_names_no_test(runs: Path) -> None:
     text, _ = run([runs], ScoreQuery(), tasks="lieder_mini,cogs_mini_gen")
     assert "p-values" not in text
+
+
+@pytest.mark.parametrize("format_", ["text", "markdown", "latex"])
+def test_a_value_below_an_untested_one_says_why_it_is_not_called_best(format_: str) -> None:
+    tests = ColumnTests({"a": 0.75, "b": 0.5}, {"b": 0.001}, frozenset(), frozenset("ab"))
+    two_systems = replace(
+        table([]),
+        figures={"a": Estimate(0.75), "b": Estimate(0.5)},
+        tests=tests,
+        standings=standings({"": tests})[""],
+    )
+    text = words_of(rendered(Report(["a", "b"], [two_systems]), format_))
+    assert "not called best, since the better value of a could not be tested" in text
+    assert "significantly better than chance" not in text
+
+
+def test_a_missing_interval_is_said_of_the_model_that_lacks_it() -> None:
+    estimates = {
+        "a": Estimate(0.5, clusters=3),
+        "b": Estimate(0.6, clusters=9, low=0.4, high=0.8),
+        "c": Estimate(0.7, clusters=4),
+    }
+    assert _few_clusters_note(estimates, "item") == (
+        "a: no interval from 3 items, fewer than 6; c: no interval from 4 items, fewer than 6"
+    )
+    assert _few_clusters_note({"a": estimates["a"]}, "item") == (
+        "no interval from 3 items, fewer than 6"
+    )

@@ -303,3 +303,25 @@ def test_intervals_of_a_weak_model_hold_the_truth_more_often_if_only_used_cluste
                 outcomes[name].append(low <= 50 <= high)
     assert np.mean(outcomes["used"]) > 0.87
     assert np.mean(outcomes["all"]) < 0.85
+
+
+@pytest.mark.parametrize(
+    ("values", "lower_is_better", "expected"),
+    [
+        pytest.param({"a": 0.6, "b": 0.5}, False, "untested", id="a better value"),
+        pytest.param({"a": 0.4, "b": 0.5}, False, "best", id="a worse value"),
+        pytest.param({"a": 0.5, "b": 0.5}, False, "best", id="the same value"),
+        pytest.param({"a": 0.4, "b": 0.5}, True, "untested", id="a better value, lower is better"),
+    ],
+)
+def test_no_value_is_best_below_one_that_could_not_be_tested(
+    values: dict[str, float], lower_is_better: bool, expected: Standing
+) -> None:
+    tests = ColumnTests(
+        values,
+        p_values={"b": 0.001},
+        beaten=frozenset(),
+        compared=frozenset("ab"),
+        lower_is_better=lower_is_better,
+    )
+    assert standings({"": tests})[""] == {"a": "untested", "b": expected}
