@@ -60,6 +60,8 @@ def run(
         OptionError: An option is invalid, or there is nothing to compare.
         DataError: A file cannot be read, or nothing could be compared.
     """
+    if intervals is not None:
+        _check_intervals_option(format_, seeds=seeds)
     patterns = names_in(tasks)
     models = read_models(paths, joined=bool(between))
     if seeds:
@@ -82,11 +84,35 @@ def run(
     refused = _with_advice_once(dict.fromkeys(map(one_line, report.refused)), command)
     if not report.tables:
         raise DataError("; ".join(refused))
+    if intervals is False and format_ != "latex" and len(report.tables) == 1:
+        raise OptionError(
+            "--no-intervals is for tables of several questions, and this table has one, with a "
+            "column of intervals; leave the option out, or use --format latex"
+        )
     if seeds:
         output = rendered_seeds(report, format_)
     else:
         output = rendered(report, format_, intervals=intervals)
     return _write(output, out), refused
+
+
+def _check_intervals_option(format_: str, *, seeds: bool) -> None:
+    """Refuse ``--intervals`` and ``--no-intervals`` where the output always has intervals.
+
+    Raises:
+        OptionError: The option has no effect.
+    """
+    subject = ""
+    if seeds:
+        subject = "--by-seed"
+    elif format_ in ("csv", "json"):
+        subject = f"--format {format_}"
+    if subject:
+        raise OptionError(
+            f"--intervals and --no-intervals have no effect with {subject}, which always has "
+            "intervals; leave the option out, or use --format text, markdown or latex without "
+            "--by-seed"
+        )
 
 
 def _arguments(

@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from support.results_files import answered_rows, write_run
 
 from lm_eval_ext.compare.command import leaderboard, run
+from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.query import ScoreQuery
 
 INTERVAL = re.compile(r"\[-?\d\.\d+, -?\d\.\d+\]")
@@ -59,3 +61,22 @@ def test_the_caption_of_all_models_is_short_and_reasons_are_comments(
     before_table, _, _ = text.partition(r"\begin{table")
     assert all(line.startswith("% ") for line in before_table.splitlines())
     assert "not tested:" not in note
+
+
+@pytest.mark.parametrize("intervals", [True, False])
+@pytest.mark.parametrize(
+    ("format_", "seeds", "subject"),
+    [("csv", False, "--format csv"), ("json", False, "--format json"), ("text", True, "--by-seed")],
+)
+def test_an_option_of_intervals_without_effect_is_an_error(
+    tmp_path: Path, format_: str, seeds: bool, subject: str, intervals: bool
+) -> None:
+    with pytest.raises(OptionError, match=f"have no effect with {subject}"):
+        run([tmp_path], ScoreQuery(), format_=format_, seeds=seeds, intervals=intervals)
+
+
+def test_a_single_question_cannot_be_shown_without_intervals(tmp_path: Path) -> None:
+    for name, right in (("a", 30), ("b", 20)):
+        write_run(tmp_path / name, name, "cogs_mini_gen", answered_rows(40, right))
+    with pytest.raises(OptionError, match="--no-intervals is for tables of several questions"):
+        run([tmp_path], ScoreQuery(), tasks="cogs_mini_gen", intervals=False)
