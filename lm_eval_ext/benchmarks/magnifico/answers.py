@@ -74,16 +74,21 @@ is the answer and fails when it is executed.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
-from typing import Final, TypeAlias
+from typing import Final
 
 from lm_eval_ext.answers.reader import AnswerReader, Reading
 from lm_eval_ext.answers.reasoning import outside_reasoning
 from lm_eval_ext.answers.tokens import final_channel, remove_invisible, remove_special_tokens
 from lm_eval_ext.answers.turn import Step
 from lm_eval_ext.benchmarks.magnifico.dialect_masks import DialectMasks
+from lm_eval_ext.benchmarks.magnifico.other_statements import (
+    first_statement,
+    is_other_statement,
+    statement_as_written,
+)
 from lm_eval_ext.benchmarks.magnifico.query_spans import (
     BEGINS,
     QUOTED,
@@ -103,7 +108,6 @@ from lm_eval_ext.benchmarks.magnifico.sql_prose import (
 from lm_eval_ext.benchmarks.magnifico.sql_text import (
     QuerySpan,
     parses,
-    query_as_written,
     query_at,
 )
 
@@ -116,9 +120,6 @@ _MAX_DOUBTFUL: Final = 40
 """Number of spans that are tried, and of those where prose behind a query is looked for."""
 
 _MAX_ROUNDS: Final = 5
-
-_QueryIn: TypeAlias = Callable[[QuerySpan], str]
-"""Returns the query in a span: with the prompt's SELECT if it lacks one, or as it is written."""
 
 _IN_CAPITALS = re.compile(r"\s*(?:SELECT|WITH)\b")
 _DETERMINED = re.compile(r"\b(?:the|an|this|these|those|their|your)\s+[^\W\d]", re.IGNORECASE)
@@ -151,11 +152,12 @@ class QueryReader(AnswerReader):
     Args:
         is_sqlite: Whether the database is SQLite's; otherwise DuckDB's or PostgreSQL's.
         continues_prompt: Whether the prompt ended in SELECT, which is put before what lacks one.
+            Otherwise statements that are no queries are taken whole.
     """
 
     def __init__(self, *, is_sqlite: bool = True, continues_prompt: bool = True) -> None:
         self._is_sqlite = is_sqlite
-        self._query_in = query_at if continues_prompt else query_as_written
+        self._continues_prompt = continues_prompt
 
     def explain(self, response: str) -> Reading:
         """Return the query in a response with the steps that led to it."""
@@ -164,22 +166,24 @@ class QueryReader(AnswerReader):
         if not self._is_sqlite and masks.can_mask(text):
             text = masks.mask(text)
         steps = [Step("response", response)]
-        for step in _read(text, self._query_in):
+        for step in _read(text, continues_prompt=self._continues_prompt):
             step_text = masks.unmask(step.text)
             if step_text != steps[-1].text:
                 steps.append(Step(step.name, step_text))
         return Reading(steps[-1].text, tuple(steps))
 
 
-def _read(text: str, query_in: _QueryIn) -> list[Step]:
+def _read(text: str, *, continues_prompt: bool) -> list[Step]:
     """Return the steps from a response to the query, or to "".
 
     The query of a query is the query itself: the rules are applied until nothing changes.
     """
-    steps = _find(text, query_in)
+    steps = _find(text, continues_prompt=continues_prompt)
     for _ in range(_MAX_ROUNDS):
         query = steps[-1].text
-        again = _find(query, query_in)[-1] if query else Step("", "")
+        if not query:
+            return steps
+        again = _find(query, continues_prompt=continues_prompt)[-1]
         if again.text == query:
             return steps
         steps.append(again)
@@ -194,7 +198,7 @@ class _Turn:
     steps: list[Step]
 
 
-def _find(answer: str, query_in: _QueryIn) -> list[Step]:
+def _find(answer: str, *, continues_prompt: bool) -> list[Step]:
     """Return the steps to the query in an answer; the last one has it, or ""."""
     turns = list(_turns(answer))
     doubtful: list[QuerySpan] = []
@@ -206,15 +210,38 @@ def _find(answer: str, query_in: _QueryIn) -> list[Step]:
             if candidate is None:
                 continue
             if reads_as_sql(candidate):
-                return [*turn.steps, _choice(before_prose(candidate) or candidate, query_in)]
+                if not continues_prompt and is_other_statement(candidate):
+                    continue
+                chosen = before_prose(candidate) or candidate
+                return [*turn.steps, _choice(chosen, continues_prompt=continues_prompt)]
             if len(doubtful) < _MAX_DOUBTFUL:
                 shorter = None
                 if _IN_CAPITALS.match(candidate.text, candidate.start):
                     shorter = _before_prose(candidate)
                 if shorter is not None:
-                    return [*turn.steps, _choice(shorter, query_in)]
+                    return [*turn.steps, _choice(shorter, continues_prompt=continues_prompt)]
                 doubtful.append(candidate)
-    return [_last_resort(turns, doubtful, query_in)]
+    if not continues_prompt:
+        for turn in turns:
+            statement = _other_statement(turn.text)
+            if statement:
+                return [*turn.steps, Step("a statement that is no query", statement)]
+    return [_last_resort(turns, doubtful, continues_prompt=continues_prompt)]
+
+
+def _other_statement(text: str) -> str:
+    """Return the first statement that is no query in a text, or in the strings of JSON in it."""
+    read_texts: list[str] = []
+    for span in islice(query_spans(text), _MAX_SPANS):
+        if span.text in read_texts:
+            continue
+        read_texts.append(span.text)
+    # Strings of JSON come first: the text around them has the same statement with escapes.
+    for read_text in sorted(read_texts, key=len):
+        statement = first_statement(read_text)
+        if statement:
+            return statement
+    return ""
 
 
 def _candidate(span: QuerySpan) -> QuerySpan | None:
@@ -226,27 +253,30 @@ def _candidate(span: QuerySpan) -> QuerySpan | None:
     return None if is_dismissed(candidate) else candidate
 
 
-def _last_resort(turns: Sequence[_Turn], doubtful: Sequence[QuerySpan], query_in: _QueryIn) -> Step:
+def _last_resort(
+    turns: Sequence[_Turn], doubtful: Sequence[QuerySpan], *, continues_prompt: bool
+) -> Step:
     """Return the query that prose, English or its own mistakes hide; "" without any.
 
     Args:
         turns: What the answer says.
         doubtful: The spans that do not read as SQL.
-        query_in: Returns the query in a span.
+        continues_prompt: As for :class:`QueryReader`.
     """
     for span in doubtful:
         shorter = _before_prose(span)
         if shorter is not None:
-            return _choice(shorter, query_in)
+            return _choice(shorter, continues_prompt=continues_prompt)
     english = chain.from_iterable(english_spans(turn.text) for turn in turns)
     for span in islice(english, _MAX_DOUBTFUL):
-        query = _among_english(span)
+        query = _among_english(span, continues_prompt=continues_prompt)
         if query:
             return Step(span.source, query)
     for span in doubtful:
         is_broken = is_broken_query(span) or is_broken_continuation(span)
         if _stands_alone(span) and is_broken:
-            return Step(f"{span.source}, a query with mistakes", query_in(span))
+            query = _query_in(span, continues_prompt=continues_prompt)
+            return Step(f"{span.source}, a query with mistakes", query)
     return Step("no query", "")
 
 
@@ -274,11 +304,16 @@ def _turns(answer: str) -> Iterator[_Turn]:
         yield _Turn(text, steps)
 
 
-def _choice(span: QuerySpan, query_in: _QueryIn) -> Step:
+def _query_in(span: QuerySpan, *, continues_prompt: bool) -> str:
+    """Return the query in a span: with the prompt's SELECT if it lacks one, or as it is written."""
+    return query_at(span) if continues_prompt else statement_as_written(span)
+
+
+def _choice(span: QuerySpan, *, continues_prompt: bool) -> Step:
     """Return the step that takes the query in a span, unless another one is offered with it."""
     if has_alternative(span):
         return Step(f"{span.source}, several queries", "")
-    return Step(span.source, query_in(span))
+    return Step(span.source, _query_in(span, continues_prompt=continues_prompt))
 
 
 def _before_prose(span: QuerySpan) -> QuerySpan | None:
@@ -292,13 +327,15 @@ def _before_prose(span: QuerySpan) -> QuerySpan | None:
     return shorter
 
 
-def _among_english(span: QuerySpan) -> str | None:
+def _among_english(span: QuerySpan, *, continues_prompt: bool) -> str | None:
     """Return the query that begins with a word of a sentence, if it is no sentence (rule 4e)."""
     candidate = before_prose(span) or span
     query = query_at(candidate)
     if not reads_as_sql(candidate) or _DETERMINED.search(QUOTED.sub("", query)):
         return None
-    return query if parses(query) else None
+    if not parses(query):
+        return None
+    return _query_in(candidate, continues_prompt=continues_prompt)
 
 
 def _stands_alone(span: QuerySpan) -> bool:

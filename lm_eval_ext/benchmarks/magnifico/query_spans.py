@@ -76,11 +76,11 @@ def query_spans(text: str, level: int = 0) -> Iterator[QuerySpan]:
         text_before = text[max(0, start - 50) : start]
         parentheses = _PARENTHESES.search(text_before)
         if parentheses:
-            end = _closing(text, start, parentheses[1] or "")
+            end = closing_mark(text, start, parentheses[1] or "")
             start -= len(parentheses[2])
             yield QuerySpan(text, start, end, prose=True, source="prose")
         elif not _is_english(begin, text_before) and not _INSIDE_QUERY.search(text_before):
-            end = _closing(text, start, text_before[-1:])
+            end = closing_mark(text, start, text_before[-1:])
             yield QuerySpan(text, start, end, prose=True, source="prose")
 
 
@@ -99,7 +99,7 @@ def _is_english(begin: re.Match[str], text_before: str) -> bool:
     return bool(in_sentence) and not _TABLE_EXPRESSION.match(begin.string, begin.start())
 
 
-def _closing(text: str, start: int, mark: str) -> int:
+def closing_mark(text: str, start: int, mark: str) -> int:
     """Return the position that closes the quotation mark before ``start``, if it is one.
 
     A mark that opens a quoted name or string in the query does not count.

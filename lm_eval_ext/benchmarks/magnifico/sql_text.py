@@ -99,6 +99,11 @@ class QuerySpan:
         return replace(self, end=min(self.end, self.start + OPENING_CHARS))
 
 
+def raw_tokens(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+    """Yield all tokens of a stretch, also spaces, comments and what ends a query."""
+    return _TOKEN.finditer(text, start, end)
+
+
 def tokens(span: QuerySpan) -> Iterator[re.Match[str]]:
     """Yield a query's tokens up to its end, without spaces and comments (rule 6)."""
     text = span.text
