@@ -1,4 +1,6 @@
-"""Reasons for which a text is no query that may be run, in the same words for all engines.
+"""Reasons for which a text is no query that may be run, in the same words on SQLite and DuckDB.
+
+PostgreSQL's server reads the text itself, and what it says of such a text is kept.
 
 Worker processes import this module: standard library only.
 """

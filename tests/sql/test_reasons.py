@@ -1,4 +1,4 @@
-"""Why a text is no query that may be run: the same words in every command and on every engine."""
+"""Why a text is no query that may be run: the same words in every command, on SQLite and DuckDB."""
 
 import csv
 import json
@@ -32,6 +32,9 @@ TEXTS = {
     "delete": ("DELETE FROM customer", NOT_AUTHORIZED),
     "drop": ("DROP TABLE customer", NOT_AUTHORIZED),
     "insert": ("INSERT INTO customer SELECT * FROM customer", NOT_AUTHORIZED),
+    "explain": ("EXPLAIN SELECT count(*) FROM customer", NOT_AUTHORIZED),
+    "explain behind a comment": ("/* a plan */ -- *\nexplain SELECT 4", NOT_AUTHORIZED),
+    "vacuum": ("VACUUM", NOT_AUTHORIZED),
     "two": ("SELECT 4; SELECT 4", SEVERAL_STATEMENTS),
 }
 
@@ -107,6 +110,17 @@ def test_a_prediction_without_a_file_is_read_as_an_answer(folder: Path) -> None:
     explanation = explained(folder, "--gold", GOLD, "--predicted", answer, "--extract")
     assert explanation["status"] == "correct"
     assert (explanation["predicted"], explanation["answer"]) == (GOLD, answer)
+
+
+def test_a_query_plan_is_no_result_of_a_query(folder: Path) -> None:
+    """Only SQLite has EXPLAIN QUERY PLAN; a column may be called explain."""
+    texts = {
+        "plan": "EXPLAIN QUERY PLAN SELECT count(*) FROM customer",
+        "column": "SELECT count(*) AS explain FROM customer",
+    }
+    rows = scored(folder, texts)
+    assert (rows["plan"]["status"], rows["plan"]["reason"]) == ("prediction_error", NOT_AUTHORIZED)
+    assert rows["column"]["status"] == "correct"
 
 
 def test_duckdb_gives_the_reasons_of_sqlite(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """SQLite, by the standard library's driver; its guards are in :mod:`lm_eval_ext.sql.policy`."""
 
+import re
 import sqlite3
 import time
 from collections import OrderedDict
@@ -14,9 +15,15 @@ _CHECK_EVERY = 4_000
 
 _REASONS = {
     "not authorized": NOT_AUTHORIZED,
+    "authorization denied": NOT_AUTHORIZED,  # of VACUUM
     "You can only execute one statement at a time.": SEVERAL_STATEMENTS,
 }
 """What the driver says of a text that is no query, and what is said instead."""
+
+_EXPLAINS = re.compile(
+    r"(?:[\s;\ufeff]|--[^\n]*(?:\n|\Z)|/\*[^*]*(?:\*(?!/)[^*]*)*\*/)*EXPLAIN\b", re.IGNORECASE
+)
+"""The beginning of a statement that returns a plan; the authorizer takes it for a query."""
 
 
 class SQLiteEngine(Engine):
@@ -40,6 +47,8 @@ class SQLiteEngine(Engine):
             connection.close()
 
     def _run(self, address: str, sql: str) -> Rows:
+        if _EXPLAINS.match(sql):
+            raise ValueError(NOT_AUTHORIZED)
         self._deadline = time.process_time() + self.limits.timeout_s
         cursor = self._connection(address).cursor()
         try:
