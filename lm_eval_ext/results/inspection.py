@@ -260,10 +260,18 @@ def inspect_answers(
                 answer=view.answer,
                 rule=_rule(sample),
                 reason=_reason(sample, document, view),
-                details=view.details,
+                details=_details(sample, view),
             )
         )
     return answers
+
+
+def _details(sample: LoggedSample, view: AnswerView) -> tuple[Detail, ...]:
+    """Return what explains a score, without an error that the verdict's line says already."""
+    reason = one_line(str(sample.verdict.get("reason") or ""))
+    if not reason:
+        return view.details
+    return tuple(detail for detail in view.details if not one_line(detail.text).startswith(reason))
 
 
 def _response(sample: LoggedSample) -> str:

@@ -112,15 +112,24 @@ class OpenFile:
     content: FileContent
 
     def remarks(self, *, extracted: bool) -> Iterator[str]:
-        """Yield a line if most predictions are answers that a query has to be read from."""
+        """Yield a line if predictions are answers that a query has to be read from.
+
+        Some that begin with other words may be mistakes; a fence is never SQL.
+        """
         if extracted:
             return
         texts = [row.prediction.predicted for row in self.rows if row.prediction.predicted.strip()]
         answers = sum(_looks_like_answer(text) for text in texts)
+        fenced = sum(_FENCE in text for text in texts)
         if 2 * answers > len(texts):
             yield (
                 f"{answers:,} of {len(self.rows):,} predictions are in a code fence or begin with "
                 "other words than a query; --extract reads the query from such answers"
+            )
+        elif fenced:
+            yield (
+                f"predictions with a code fence: {fenced:,} of {len(self.rows):,}; "
+                "--extract reads the query from such answers"
             )
 
 

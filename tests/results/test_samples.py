@@ -10,10 +10,17 @@ from support.commands import Command
 from support.results_files import answered_rows, write_run
 
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.results.inspection import first_difference, verdict_text
+from lm_eval_ext.results.inspection import (
+    InspectedDocument,
+    LoggedSample,
+    first_difference,
+    inspect_answers,
+    verdict_text,
+)
 from lm_eval_ext.results.models import read_models
 from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.sample_report import samples_report
+from lm_eval_ext.results.samples import AnswerView, Detail, DocumentView
 from lm_eval_ext.results.shown_samples import SampleQuery
 from lm_eval_ext.results.table import keyed_samples, rows
 from lm_eval_ext.results.turns import Turn, turns_of
@@ -196,6 +203,40 @@ def test_a_verdict_is_said_in_words() -> None:
     )
     error = {"status": "prediction_error", "reason": "no such column: q\n", "original_status": None}
     assert verdict_text(error) == "the query fails: no such column: q"
+
+
+class QueryViews:
+    """A view whose answers return the same error or rows."""
+
+    def __init__(self, detail: Detail) -> None:
+        self.detail = detail
+
+    def documents(self, docs: Any, prompts: Any) -> list[DocumentView]:
+        raise NotImplementedError
+
+    def answers(self, docs: Any, answers: Any) -> list[AnswerView]:
+        return [AnswerView("SELECT q", (self.detail,))]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "detail", "is_shown"),
+    [
+        ("no such column: q", Detail("R", "no such column: q (in the query: SELECT q)"), False),
+        ("no such table: q", Detail("R", "no such column: q (in the query: SELECT q)"), True),
+        ("1 row instead of 2", Detail("R", table=(("q",), ("1",))), True),
+        ("", Detail("R", "no such column: q"), True),
+    ],
+    ids=["same error", "another error", "rows", "no verdict"],
+)
+def test_an_error_is_said_once(verdict: str, detail: Detail, is_shown: bool) -> None:
+    """The line of the verdict has the error that the query's result would repeat."""
+    verdict_keys = {"status": "prediction_error", "reason": verdict} if verdict else {}
+    sample = LoggedSample(
+        "1", "none", {}, ("?",), "SELECT 1", ("SELECT q",), ("SELECT q",), (), verdict_keys, True
+    )
+    document = InspectedDocument("?", "1", "SELECT 1", (), ())
+    (inspected,) = inspect_answers([sample], [document], QueryViews(detail))
+    assert inspected.details == ((detail,) if is_shown else ())
 
 
 @pytest.mark.parametrize(

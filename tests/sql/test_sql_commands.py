@@ -242,6 +242,22 @@ def test_answers_in_code_fences(folder: Path, tmp_path: Path, extract: bool) -> 
     assert ("--extract reads the query" in " ".join(text.split())) is not extract
 
 
+@pytest.mark.parametrize("extract", [True, False], ids=["extract", "as-they-are"])
+def test_a_few_answers_in_code_fences_are_counted(
+    folder: Path, tmp_path: Path, extract: bool
+) -> None:
+    """They fail, which a reader of the accuracy alone would not see."""
+    queries = dict(RIGHT)
+    queries["fenced"] = (RIGHT["count"][0], FENCED.format(RIGHT["count"][1]))
+    text = run(
+        "sql-score", "--databases", folder / "shop.sqlite", "--predictions",
+        write_predictions(tmp_path / "a.csv", queries), "-o", tmp_path / "out.csv",
+        *(["--extract"] if extract else []),
+    )  # fmt: skip
+    line = f"predictions with a code fence: 1 of {len(queries)}; --extract reads the query"
+    assert (line in " ".join(text.split())) is not extract
+
+
 @pytest.mark.parametrize(
     "beginning",
     [
