@@ -22,6 +22,7 @@ from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.reading import Exact, read_yaml
 from lm_eval_ext.registry import BENCHMARKS
 from lm_eval_ext.stats.measures import Measure, Question
+from lm_eval_ext.stats.planning import PartSize, TypicalCorrelation, TypicalSpread
 from lm_eval_ext.text import typeable
 
 PART = "/"
@@ -72,6 +73,7 @@ class Cluster(Exact):
     Attributes:
         unit: The word for a cluster, for display.
         column: The column of the logged documents that names the cluster.
+        meaning: What a cluster is, where its word does not say it: ``a noun``.
         any_case: Whether names that differ only in case are one cluster (SQLite's databases).
         documents_within: Whether a metric about a single cluster takes each document as a
             cluster, as the benchmark's own standard errors do.
@@ -82,6 +84,7 @@ class Cluster(Exact):
 
     unit: str
     column: str
+    meaning: str = ""
     any_case: bool = False
     documents_within: bool = False
     user_cluster_levels: tuple[Level, ...] = Field(
@@ -195,6 +198,10 @@ class TaskFacts(Exact):
             user's own documents has no numbers.
         requests: The number of requests to the model.
         clusters: The number of clusters of all documents; 0 where it is not known.
+        effective_clusters: The number of clusters of one size that would say as much; 0 where they
+            have one size, or nobody has counted.
+        parts: By metric, what it counts, where that is not every document.
+        correlations: By metric, the intra-cluster correlations of real models.
         sources: The sources of ``data/sources.yaml`` that the task needs.
         cites: Works on other data, by key in ``citations.bib``.
         is_user_data: Whether the documents are the user's own. Task files and results of earlier
@@ -211,6 +218,9 @@ class TaskFacts(Exact):
     documents: int = Field(0, ge=0)
     requests: int = Field(0, ge=0)
     clusters: int = Field(0, ge=0)
+    effective_clusters: float = Field(0, ge=0)
+    parts: dict[str, PartSize] = {}
+    correlations: dict[str, TypicalCorrelation] = {}
     sources: tuple[str, ...] = ()
     cites: tuple[str, ...] = ()
     is_user_data: bool = Field(
@@ -272,23 +282,6 @@ class Reference(Exact):
     where: dict[str, tuple[str, ...]] = {}
     by: str = ""
     trivial: bool = False
-
-
-class TypicalSpread(Exact):
-    """How much real models differ from cluster to cluster, for planning without a pilot.
-
-    Attributes:
-        smallest: The smallest standard deviation of a cluster's mean difference, of all pairs of
-            models that were measured.
-        largest: The largest one.
-        pairs: The number of pairs.
-        documents: The number of documents in each cluster.
-    """
-
-    smallest: float = Field(gt=0)
-    largest: float = Field(gt=0)
-    pairs: int = Field(ge=1)
-    documents: float = Field(ge=1)
 
 
 class Card(Exact):

@@ -1,7 +1,6 @@
 """``lm-eval-ext power``: how many items show a difference of two models."""
 
 import json
-import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lm_eval_ext.cli.shared_options import AcrossSettingsOption, JsonOption, shell_words
+from lm_eval_ext.cli.shared_options import AcrossSettingsOption, JsonOption
 
 if TYPE_CHECKING:
     from lm_eval_ext.compare.power import PowerEstimate
@@ -39,7 +38,7 @@ CorrelationOption = Annotated[
     float | None,
     typer.Option(
         help="With --rate: intra-cluster correlation, which power prints for a pilot; default: "
-        "0 to 0.3, where most measured ones are."
+        "that of real models on the task, where it was measured, and else 0 to 0.3."
     ),
 ]
 ClusterSizeOption = Annotated[
@@ -49,9 +48,6 @@ ClusterSizeOption = Annotated[
         "task has (in lieder_base 3 per item)."
     ),
 ]
-_DEFAULTS = (("power", 0.8), ("models", 2))
-"""Options of the question that a command need not repeat."""
-
 PilotOption = Annotated[
     str,
     typer.Option(
@@ -115,7 +111,6 @@ def _report(
     task: str, estimate: "PowerEstimate", difference: float | None, settings: str
 ) -> Iterator[str]:
     """Yield the lines about an estimate: what shows the difference, and what the task shows."""
-    from lm_eval_ext.results.grid import WIDTH
     from lm_eval_ext.text import counted
 
     subject = f"{task}, {estimate.metric}" if estimate.metric else task
@@ -125,22 +120,46 @@ def _report(
         yield f"{subject}: two models that differ by {difference:g}"
         yield f"{_needed_items(estimate)}; {settings}"
     if estimate.available is not None:
-        has = f"the task has: {counted(estimate.available, estimate.unit)}"
-        if estimate.items_key:
-            has += f", or as many as {estimate.items_key} says"
-        yield has
+        yield from _filled(f"the task has: {_task_size(task, estimate)}")
+    size = ""
     if estimate.shows is not None and estimate.items is not None:
         size = counted(estimate.items, estimate.unit)
         yield f"{size} show: a difference of {estimate.shows:.3g} or more"
+    units = counted(0, estimate.unit).removeprefix("0 ")
     spread = f"{estimate.spread:.3g}"
     if estimate.least_spread is not None:
-        spread = f"{estimate.least_spread:.3g} to {spread}"
-    if estimate.least_spread is not None and estimate.shows is not None:
-        spread += " (what items show is by the largest)"
-    line = f"spread: {spread} per {estimate.unit}; {estimate.source}"
-    yield fill(line, WIDTH, subsequent_indent="  ", break_long_words=False)
+        spread = f"{estimate.least_spread:.3g} at best and {spread} at worst"
+    if estimate.least_spread is not None and size:
+        spread += f" (what {size} show is by the worst)"
+    line = f"spread: the mean differences of single {units} have a standard deviation of {spread}"
+    yield from _filled(f"{line}; {estimate.source}")
     if estimate.icc is not None:
         yield f"intra-cluster correlation: {estimate.icc:.2f} (for --icc)"
+
+
+def _filled(line: str) -> Iterator[str]:
+    from lm_eval_ext.results.grid import WIDTH
+
+    yield fill(line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _task_size(task: str, estimate: "PowerEstimate") -> str:
+    """Return how many clusters and documents a task has, and what a cluster is."""
+    from lm_eval_ext.cards import card_of
+    from lm_eval_ext.text import counted
+
+    size = counted(estimate.available or 0, estimate.unit)
+    card = card_of(task)
+    if card is not None and card.cluster.meaning and card.cluster.unit == estimate.unit:
+        size += f" (each is {card.cluster.meaning})"
+    total, part = estimate.task_documents, estimate.counted_documents
+    if total is not None and estimate.unit != "document":
+        size += f", {counted(total, 'document')}"
+    if total is not None and part is not None and part != total:
+        size += f", of which {estimate.metric} counts {part:,}"
+    if estimate.items_key:
+        size += f", or as many as {estimate.items_key} says"
+    return size
 
 
 def _needed_items(estimate: "PowerEstimate") -> str:
@@ -151,24 +170,30 @@ def _needed_items(estimate: "PowerEstimate") -> str:
     if estimate.more_documents_may_help:
         return (
             f"needed: at least {estimate.least_documents:,} of the task's "
-            f"{estimate.total_documents:,} documents, in its {estimate.available} {units}"
+            f"{estimate.total_documents:,} documents, in its {estimate.available:,} {units}"
         )
+    if not estimate.may_be_enough and estimate.correlations_measured:
+        return f"with the spread of other models this task cannot show it: it has too few {units}"
     if not estimate.may_be_enough:
         return f"this task cannot show it: it has too few {units}"
     if not estimate.is_enough and estimate.least_clusters is not None:
         least = counted(estimate.least_clusters, estimate.unit)
-        return (
-            f"this task may show it: needed are from {least} to more than its "
-            f"{estimate.available:,}"
-        )
+        most = f"{estimate.available:,}"
+        if estimate.unit != "document" and estimate.least_cluster_documents is not None:
+            least += f" ({counted(estimate.least_cluster_documents, 'document')})"
+        if estimate.unit != "document" and estimate.task_documents is not None:
+            most += f" ({counted(estimate.task_documents, 'document')})"
+        return f"this task may show it: needed are from {least} to more than its {most}"
     count = f"more than a billion {units}"
     if estimate.clusters is not None:
         count = counted(estimate.clusters, estimate.unit)
     if estimate.least_clusters is not None:
         count = f"{estimate.least_clusters:,} to {count}"
-    if estimate.documents is not None:
+    if estimate.documents_to_run is not None:
         words = "up to " if estimate.least_clusters is not None else ""
-        count += f", {words}{estimate.documents:,} documents"
+        count += f", {words}{counted(estimate.documents_to_run, 'document')}"
+    if estimate.documents is not None and estimate.documents != estimate.documents_to_run:
+        count += f" to run, of which {estimate.metric} counts {estimate.documents:,}"
     return f"needed: {count}"
 
 
@@ -184,7 +209,9 @@ def _advice(
         options: The options of the question that were given, by their Python names.
     """
     from lm_eval_ext.cards import card_of
-    from lm_eval_ext.compare.power import PILOT_DOCUMENTS, STATED_OPTIONS
+    from lm_eval_ext.compare.power import PILOT_DOCUMENTS, STATED_OPTIONS, needed
+    from lm_eval_ext.compare.power_command import power_command
+    from lm_eval_ext.compare.task_size import DOCUMENT_UNIT
     from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
     from lm_eval_ext.text import counted
 
@@ -197,7 +224,8 @@ def _advice(
     card = card_of(task)
     more_items = card.tasks[task].more_items if card else ""
     units = counted(0, estimate.unit).removeprefix("0 ")
-    if paths and estimate.available is None and not more_items and not estimate.items_key:
+    may_have_more_of_each = estimate.available is None and estimate.unit != DOCUMENT_UNIT
+    if paths and may_have_more_of_each and not more_items and not estimate.items_key:
         yield f"if the task has fewer {units}: evaluate more documents of each (a larger --limit),"
         yield "  which makes the spread smaller, and ask again"
     if estimate.is_enough or estimate.available is None:
@@ -207,24 +235,24 @@ def _advice(
         if paths:
             changes["pilot"] = options.get("pilot") or task
         yield f"{more_items} has as many {units} as you want; this tells how many:"
-        yield f"  {_command(paths, {**options, **changes})}"
+        yield f"  {power_command(paths, {**options, **changes})}"
         return
     if estimate.least_documents is not None:
         yield from _larger_trial(task, estimate)
     if estimate.more_documents_may_help:
         return
-    if estimate.may_be_enough:
+    if estimate.may_be_enough or estimate.correlations_measured:
         yield "a pilot says which spread it is: evaluate two models, and give their results:"
         yield f"  lm_eval --tasks {task} --limit {PILOT_DOCUMENTS} --log_samples \\"
         yield "    --output_path results/NAME ..."
         other_options = {name: options[name] for name in options if name not in STATED_OPTIONS}
         question = {**other_options, "metric": estimate.metric}
-        yield f"  {_command([Path('results')], question)}"
+        yield f"  {power_command([Path('results')], question)}"
         return
-    if "per_cluster" in options:
-        whole_task = {name: value for name, value in options.items() if name != "per_cluster"}
+    whole_task = {name: value for name, value in options.items() if name != "per_cluster"}
+    if "per_cluster" in options and needed(paths, **whole_task).spread < estimate.spread:
         yield f"more documents of each make the spread smaller; with all that the {units} have:"
-        yield f"  {_command(paths, whole_task)}"
+        yield f"  {power_command(paths, whole_task)}"
         return
     yield f"its {units} are fixed, so only a larger difference can be shown"
     if card is not None and len(card.tasks) > 1:
@@ -233,7 +261,7 @@ def _advice(
         return
     items = max(2 * estimate.available, LEAST_CLUSTERS)
     yield f"what {counted(items, estimate.unit)} would show, such as in data of your own:"
-    yield f"  {_command(paths, {**options, 'items': items})}"
+    yield f"  {power_command(paths, {**options, 'items': items})}"
 
 
 def _larger_trial(task: str, estimate: "PowerEstimate") -> Iterator[str]:
@@ -248,21 +276,3 @@ def _larger_trial(task: str, estimate: "PowerEstimate") -> Iterator[str]:
     yield f"more documents of each {estimate.unit} make the spread smaller, but nobody knows by how"
     yield "much before they are evaluated. Evaluate so many of both models, and ask again:"
     yield f"  lm_eval --tasks {task}{limit} --log_samples --output_path results/NAME ..."
-
-
-def _command(paths: list[Path], options: dict[str, object]) -> str:
-    """Return the command that asks a question about results.
-
-    Args:
-        paths: The pilot's results.
-        options: The options by their Python names, with the task.
-    """
-    words = ["lm-eval-ext power", shlex.quote(str(options["task"]))]
-    if paths:
-        words.append(shell_words(paths))
-    for name, value in options.items():
-        if name == "task" or not value or (name, value) in _DEFAULTS:
-            continue
-        option = f"--{name.replace('_', '-')}"
-        words.append(option if value is True else f"{option} {shlex.quote(str(value))}")
-    return " ".join(words)

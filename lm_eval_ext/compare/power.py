@@ -68,7 +68,9 @@ class PowerEstimate:
         unit: The word for a cluster.
         clusters: The number that is needed for the difference; None if it is more than a billion,
             or no difference is asked about.
-        documents: The number of documents in so many clusters.
+        documents: The number of documents in so many clusters that the metric counts.
+        documents_to_run: The number of documents that a model answers for these; the same, unless
+            the metric is about a part of the documents.
         spread: Standard deviation of a cluster's mean difference.
         source: Where the spread comes from.
         available: The clusters that the task has; None if that is not known.
@@ -84,6 +86,12 @@ class PowerEstimate:
             number of documents below which those of the task cannot. More may be needed. None
             otherwise.
         total_documents: The number of documents that the task has; with ``least_documents``.
+        least_cluster_documents: The number of documents to run in ``least_clusters``.
+        task_documents: The number of documents that the task has by its card; None if it is not
+            known.
+        counted_documents: The number of these that the metric counts.
+        correlations_measured: Whether the spread rests on correlations of other models, which may
+            be larger than those of the user's.
     """
 
     metric: str
@@ -101,6 +109,11 @@ class PowerEstimate:
     items_key: str = ""
     least_documents: int | None = None
     total_documents: int | None = None
+    documents_to_run: int | None = None
+    least_cluster_documents: int | None = None
+    task_documents: int | None = None
+    counted_documents: int | None = None
+    correlations_measured: bool = False
 
     @property
     def is_enough(self) -> bool:
@@ -157,8 +170,13 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
         least_clusters = clusters_needed(
             query.difference, spread.least_variance, alpha=level, power=query.power
         )
+    documents_to_run = least_cluster_documents = None
+    to_run_per_cluster = spread.per_cluster / spread.share
     if clusters is not None:
-        documents = math.ceil(clusters * spread.per_cluster)
+        documents = math.ceil(clusters * spread.per_cluster - NEGLIGIBLE)
+        documents_to_run = math.ceil(clusters * to_run_per_cluster - NEGLIGIBLE)
+    if least_clusters is not None:
+        least_cluster_documents = math.ceil(least_clusters * to_run_per_cluster - NEGLIGIBLE)
     items = query.items or spread.available
     if items is None and query.difference is None:
         cause = " (a trial does not show it)" if paths else ""
@@ -174,6 +192,7 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
     if items is not None and items >= LEAST_CLUSTERS:
         shows = detectable_difference(items, spread.variance, alpha=level, power=query.power)
     least_documents = _least_documents(query, spread, level, clusters)
+    size = size_by_card(query.task, spread.metric)
     return PowerEstimate(
         metric=spread.metric,
         unit=spread.unit,
@@ -190,6 +209,11 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
         items_key=items_key(query.task),
         least_documents=least_documents,
         total_documents=spread.trial.total if least_documents and spread.trial else None,
+        documents_to_run=documents_to_run,
+        least_cluster_documents=least_cluster_documents,
+        task_documents=size.total,
+        counted_documents=size.documents,
+        correlations_measured=spread.correlations_measured,
     )
 
 
@@ -268,7 +292,7 @@ def _from_card(query: PowerQuery) -> Spread:
         variance=typical.largest**2,
         per_cluster=typical.documents,
         source=source,
-        available=size_by_card(query.task).clusters,
+        available=size_by_card(query.task, metric).clusters,
         least_variance=typical.smallest**2,
     )
 
@@ -359,7 +383,7 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
     for problem in report.refused:
         _log.warning("left out: %s", problem)
     table = report.tables[0]
-    size = counted(table.clusters, table.cluster)
+    pilot_size = counted(table.clusters, table.cluster)
     names = [name for name in runs if name in table.figures]
     source = f"the differences of {len(names)} models, {', '.join(names)}"
     if not is_same_task:
@@ -367,20 +391,23 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
     squared_errors = [pair.stderr**2 for pair in table.pairs if pair.stderr is not None]
     if squared_errors and table.clusters < LEAST_CLUSTERS:
         raise DataError(
-            f"{task}, {metric}: the pilot has {size}, fewer than {LEAST_CLUSTERS}, which show no "
+            f"{task}, {metric}: the pilot has {pilot_size}, fewer than {LEAST_CLUSTERS}, which show no "
             "spread; take more documents, or state --rate"
         )
     if not squared_errors:
         raise DataError(f"{task}, {metric}: no standard error; {table.note}")
     if table.clusters < RELIABLE_CLUSTERS:
-        source += f"; a pilot of {size} is small, and the number may be half or twice as large"
+        source += f"; a pilot of {pilot_size} is small, and the number may be half or twice as large"
     variance = math.fsum(squared_errors) / len(squared_errors) * table.clusters
     per_cluster = table.documents / table.clusters
     trial = None
-    available = size_by_card(query.task).clusters
+    size = size_by_card(query.task, metric)
+    available = size.clusters
+    unevenness = 1.0
     if is_same_task:
         available = clusters_of_task(run, table)
         trial = _trial(run, table, available)
+        unevenness = size.unevenness if run.is_whole else 1.0
     if trial is not None or available is None:
         scored, total = run.documents
         source += f"; a trial of {scored:,} of {total:,} documents"
@@ -393,8 +420,9 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
         per_cluster,
         source,
         available,
-        icc=_pilot_correlation(question.measure, table, variance, per_cluster),
+        icc=_pilot_correlation(question.measure, table, variance, per_cluster, unevenness),
         trial=trial,
+        share=min(1.0, table.documents / run.documents[0]),
     )
 
 
@@ -413,7 +441,7 @@ def _trial(run: Run, table: Table, available: int | None) -> PilotTrial | None:
 
 
 def _pilot_correlation(
-    measure: Measure, table: Table, variance: float, per_cluster: float
+    measure: Measure, table: Table, variance: float, per_cluster: float, unevenness: float
 ) -> float | None:
     """Return the intra-cluster correlation with which a pilot's rates have its variance.
 
@@ -428,5 +456,7 @@ def _pilot_correlation(
         independent += 2 * value * (1 - value) / len(table.figures)
     if not independent:
         return None
-    correlation = (variance * per_cluster / independent - 1) / (per_cluster - 1)
+    # The inverse of stats.power.stated_variance.
+    within_clusters = 1 / per_cluster
+    correlation = (variance / independent - within_clusters) / (unevenness - within_clusters)
     return correlation if 0 <= correlation <= 1 else None

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lm_eval_ext.cards import TypicalSpread, card_of
+from lm_eval_ext.cards import card_of
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
+from lm_eval_ext.stats.planning import TypicalSpread
 from lm_eval_ext.task_settings import task_settings
 
 
@@ -73,6 +74,9 @@ class Spread:
         icc: The intra-cluster correlation with which the pilot's rates have its variance; None
             without a pilot, or if no correlation from 0 to 1 does.
         trial: The pilot, if more documents of each cluster can make the spread smaller; else None.
+        share: The share of the task's documents that the metric counts.
+        correlations_measured: Whether the variances rest on correlations of real models, of which
+            the smallest is above 0: other models may have a smaller one.
     """
 
     metric: str
@@ -84,6 +88,8 @@ class Spread:
     least_variance: float | None = None
     icc: float | None = None
     trial: PilotTrial | None = None
+    share: float = 1.0
+    correlations_measured: bool = False
 
 
 def metric_without_pilot(query: PowerQuery) -> str:

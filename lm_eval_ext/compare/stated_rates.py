@@ -1,12 +1,14 @@
 """The spread of two models whose rates a user states, where nothing was run."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lm_eval_ext.cards import card_of
+from lm_eval_ext.compare.power_command import power_command
 from lm_eval_ext.compare.power_query import PowerQuery, Spread, typical_spread
 from lm_eval_ext.compare.task_size import DOCUMENT_UNIT, TaskSize, size_by_card
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.stats.measures import Measure
+from lm_eval_ext.stats.planning import TypicalCorrelation
 from lm_eval_ext.stats.power import stated_variance
 from lm_eval_ext.task_settings import task_settings
 from lm_eval_ext.text import counted
@@ -23,27 +25,34 @@ def spread_from_rates(query: PowerQuery) -> Spread:
     Raises:
         OptionError: The metric is no rate, or a number is not legal.
     """
+    _check_rate(query.rate)
     metric = _rate_metric(query)
-    size = size_by_card(query.task)
+    size = size_by_card(query.task, metric)
     per_cluster = _documents_per_cluster(query, size)
-    low, high = _two_rates(query, metric)
-    least_variance = None
-    if query.icc is not None:
-        correlation = f"{query.icc:g}"
-        variance = stated_variance((low, high), query.icc, per_cluster)
-    elif per_cluster == 1:
-        correlation = "0"
-        variance = stated_variance((low, high), 0.0, per_cluster)
-    else:
-        smallest, largest = TYPICAL_CORRELATIONS
-        correlation = f"{smallest:g} to {largest:g} (as in most runs; --icc sets it)"
-        least_variance = stated_variance((low, high), smallest, per_cluster)
-        variance = stated_variance((low, high), largest, per_cluster)
-    source = f"stated: rates {low:g} and {high:g}, intra-cluster correlation {correlation}"
+    rates = _two_rates(query, metric)
+    correlations = _correlations(query, metric, per_cluster)
+    # A part of each cluster that a user chooses may be of one size.
+    unevenness = size.unevenness if query.per_cluster is None else 1.0
+    variances = [
+        stated_variance(rates, correlation, per_cluster, unevenness)
+        for correlation in (correlations.smallest, correlations.largest)
+    ]
+    least_variance, variance = min(variances), max(variances)
+    source = (
+        f"stated: rates {rates[0]:g} and {rates[1]:g}, intra-cluster correlation "
+        f"{correlations.words}"
+    )
     if size.unit != DOCUMENT_UNIT:
         source += f", documents per {size.unit} {_number(per_cluster)}"
         if query.per_cluster is None and size.per_cluster is not None:
             source += ", as many as the task has"
+            if size.is_part:
+                source += f" that {metric} counts"
+    if unevenness > 1 and correlations.largest > 0 and size.clusters is not None:
+        source += (
+            f"; its {counted(size.clusters, size.unit)} are of unequal size, and count as "
+            f"{_number(size.clusters / unevenness)} of one size"
+        )
     typical = typical_spread(query, metric)
     if typical is not None and variance > typical.largest**2:
         source += (
@@ -58,8 +67,44 @@ def spread_from_rates(query: PowerQuery) -> Spread:
         per_cluster=per_cluster,
         source=source,
         available=size.clusters,
-        least_variance=least_variance,
+        least_variance=None if correlations.is_single else least_variance,
+        share=size.share,
+        correlations_measured=correlations.smallest > 0 and not correlations.is_single,
     )
+
+
+@dataclass(frozen=True)
+class _Correlations:
+    """The intra-cluster correlations that an estimate takes, and whose they are."""
+
+    smallest: float
+    largest: float
+    words: str
+
+    @property
+    def is_single(self) -> bool:
+        return self.smallest == self.largest
+
+
+def _correlations(query: PowerQuery, metric: str, per_cluster: float) -> _Correlations:
+    """Return the correlations that a user states, or those of real models."""
+    if query.icc is not None:
+        return _Correlations(query.icc, query.icc, f"{query.icc:g}")
+    if per_cluster == 1:
+        return _Correlations(0.0, 0.0, "0")
+    typical = _typical_correlation(query, metric)
+    if typical is not None:
+        words = f"{typical.smallest:g} to {typical.largest:g} ({typical.source}; --icc sets it)"
+        return _Correlations(typical.smallest, typical.largest, words)
+    smallest, largest = TYPICAL_CORRELATIONS
+    words = f"{smallest:g} to {largest:g} (as of most real models on other tasks; --icc sets it)"
+    return _Correlations(smallest, largest, words)
+
+
+def _typical_correlation(query: PowerQuery, metric: str) -> TypicalCorrelation | None:
+    """Return what the card says about the correlations of real models on a task."""
+    card = card_of(query.task)
+    return card.tasks[query.task].correlations.get(metric) if card else None
 
 
 def _two_rates(query: PowerQuery, metric: str) -> tuple[float, float]:
@@ -86,9 +131,11 @@ def _documents_per_cluster(query: PowerQuery, size: TaskSize) -> float:
         return query.per_cluster
     # Users may round the mean.
     if query.per_cluster >= size.per_cluster + 1:
+        counts = " that the metric counts" if size.is_part else ""
         raise OptionError(
             f"--per-cluster {query.per_cluster:g} is not legal: {query.task} has "
-            f"{_number(size.per_cluster)} documents per {size.unit} ({size.documents:,} documents, "
+            f"{_number(size.per_cluster)} documents per {size.unit}{counts} "
+            f"({counted(size.documents, DOCUMENT_UNIT)}, "
             f"{counted(size.clusters, size.unit)}); leave it out for as many"
         )
     return query.per_cluster
@@ -96,7 +143,7 @@ def _documents_per_cluster(query: PowerQuery, size: TaskSize) -> float:
 
 def _number(per_cluster: float) -> str:
     """Return a mean number of documents with one digit: ``84.8``, ``1,000``."""
-    return f"{round(per_cluster, 1):,g}"
+    return f"{per_cluster:,.1f}".removesuffix(".0")
 
 
 def _is_rate(measure: Measure) -> bool:
@@ -137,23 +184,13 @@ def _rate_metric(query: PowerQuery) -> str:
 
 def _command_for_rate(query: PowerQuery, metric: str) -> str:
     """Return a command that asks the same question about a rate."""
-    rate, difference = _as_share(query.rate), _as_share(query.difference)
-    words = ["lm-eval-ext power", query.task, f"--metric {metric}"]
-    if rate is not None:
-        half = (difference or 0.0) / 2
-        fits = half <= rate <= 1 - half
-        words.append(f"--rate {rate if fits else 0.5:g}")
-    if difference is not None:
-        words.append(f"--difference {difference:g}")
-    options: Sequence[tuple[str, float | None]] = (
-        ("--icc", query.icc),
-        ("--per-cluster", query.per_cluster),
-        ("--items", query.items),
-    )
-    for option, value in options:
-        if value is not None:
-            words.append(f"{option} {value:g}")
-    return " ".join(words)
+    difference = _as_share(query.difference)
+    changes = {"metric": metric, "difference": difference}
+    options = {"task": query.task, **changes, **query.model_dump(exclude_unset=True), **changes}
+    half = (difference or 0.0) / 2
+    if query.rate is not None and not half <= query.rate <= 1 - half:
+        options["rate"] = 0.5
+    return power_command([], options)
 
 
 def _as_share(value: float | None) -> float | None:
@@ -161,3 +198,17 @@ def _as_share(value: float | None) -> float | None:
     if value is None or value <= 1:
         return value
     return min(value / _PERCENT, 1.0)
+
+
+def _check_rate(rate: float | None) -> None:
+    """Check that a rate is from 0 to 1.
+
+    Raises:
+        OptionError: It is not.
+    """
+    if rate is None or 0 <= rate <= 1:
+        return
+    advice = ""
+    if 1 < rate <= _PERCENT:
+        advice = f"; {rate:g} % is {rate / _PERCENT:g}"
+    raise OptionError(f"--rate {rate:g} is not legal: from 0 to 1{advice}")

@@ -19,12 +19,30 @@ class TaskSize:
     Attributes:
         unit: The word for a cluster.
         clusters: The number of clusters; None if it is not known.
-        documents: The number of documents; None if it is not known.
+        documents: The number of documents; None if it is not known. Of a metric about a part of
+            them, those of the part.
+        total: The number of all documents of the task; None if it is not known.
+        unevenness: By how much clusters of several sizes raise the part of the variance that lies
+            between clusters: their number by that of clusters of one size that say as much.
     """
 
     unit: str
     clusters: int | None = None
     documents: int | None = None
+    total: int | None = None
+    unevenness: float = 1.0
+
+    @property
+    def is_part(self) -> bool:
+        """Whether a metric counts a part of the task's documents."""
+        return self.documents != self.total
+
+    @property
+    def share(self) -> float:
+        """The share of the task's documents that a metric counts."""
+        if self.documents is None or self.total is None:
+            return 1.0
+        return self.documents / self.total
 
     @property
     def per_cluster(self) -> float | None:
@@ -34,19 +52,27 @@ class TaskSize:
         return self.documents / self.clusters
 
 
-def size_by_card(task: str) -> TaskSize:
+def size_by_card(task: str, metric: str = "") -> TaskSize:
     """Return the size of a task by the card of its benchmark.
 
     A task of a single cluster whose intervals are about its documents has these as clusters.
+
+    Args:
+        task: The task.
+        metric: A metric, which may be about a part of the documents; "" for all documents.
     """
     card = card_of(task)
     if card is None:
         return TaskSize("cluster")
     facts = card.tasks[task]
-    documents = facts.documents or None
+    total = facts.documents or None
     if facts.clusters == 1 and card.cluster.documents_within:
-        return TaskSize(DOCUMENT_UNIT, documents, documents)
-    return TaskSize(card.cluster.unit, facts.clusters or None, documents)
+        return TaskSize(DOCUMENT_UNIT, total, total, total)
+    unevenness = facts.clusters / facts.effective_clusters if facts.effective_clusters else 1.0
+    part = facts.parts.get(metric)
+    if part is not None:
+        return TaskSize(card.cluster.unit, part.clusters, part.documents, total, unevenness)
+    return TaskSize(card.cluster.unit, facts.clusters or None, total, total, unevenness)
 
 
 def clusters_of_task(run: Run, table: Table) -> int | None:

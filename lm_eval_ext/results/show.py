@@ -407,8 +407,8 @@ def _documents_in_words(run: Run) -> str:
     """Return how many documents were evaluated; and of a part, how many the task has."""
     scored, total = run.documents
     if scored == total:
-        return f"{total:,} documents"
-    return f"{scored:,} documents evaluated / {total:,} of the task"
+        return counted(total, "document")
+    return f"{counted(scored, 'document')} evaluated / {total:,} of the task"
 
 
 def _read_task(runs: Mapping[str, Run], query: ScoreQuery, results: str) -> _TaskTable:

@@ -20,16 +20,22 @@ _HALVINGS = 40
 """Steps until a difference is known to twelve digits."""
 
 
-def stated_variance(rates: tuple[float, float], icc: float, per_cluster: float) -> float:
+def stated_variance(
+    rates: tuple[float, float], icc: float, per_cluster: float, unevenness: float = 1.0
+) -> float:
     """Return the variance of a cluster's mean difference of two systems' right answers.
 
     Args:
         rates: The systems' shares of right answers, which do not depend on each other.
         icc: Intra-cluster correlation of the differences; 0 if documents are independent.
-        per_cluster: Documents in each cluster.
+        per_cluster: Documents in each cluster, on average.
+        unevenness: The number of clusters by that of clusters of one size that say as much, 1 or
+            more. It raises what lies between clusters, not what lies within them.
     """
     document = math.fsum(rate * (1 - rate) for rate in rates)
-    return document * (1 + (per_cluster - 1) * icc) / per_cluster
+    within_clusters = (1 - icc) / per_cluster
+    between_clusters = icc * unevenness
+    return document * (within_clusters + between_clusters)
 
 
 def power_of(clusters: int, difference: float, variance: float, alpha: float) -> float:

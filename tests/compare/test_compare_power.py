@@ -121,7 +121,7 @@ def test_the_command_prints_a_summary_or_json(runs: Path) -> None:
         r"needed: (\d+) items, \d+ documents; power 0.8, level 0.05, 2 models", needs
     )
     assert match
-    assert available == "the task has: 16 items"
+    assert available.startswith("the task has: 16 items (each is a noun with all its sentences)")
     assert re.fullmatch(r"16 items show: a difference of 0\.1\d+ or more", shows)
     content = json.loads(power_command(runs, "lieder_mini", "--difference", "0.2", "--json"))
     assert content["clusters"] == int(match[1])
@@ -368,8 +368,20 @@ def test_a_rate_does_not_invent_clusters() -> None:
     assert "this task cannot show it" in output
     assert "1,039" not in output
     (command,) = commands_in(output)
+    assert command[1:3] == ["magnifico_desc", "results"], "only real models show the spread"
+    assert "more documents of each" not in output, "clusters of unequal size make it no smaller"
+
+
+def test_more_documents_of_each_are_advised_only_where_the_task_has_them() -> None:
+    stated = ("conceptual_glue", "--rate", "0.5", "--icc", "0.2", "--difference", "0.01")
+    output = power_without_pilot(*stated, "--per-cluster", "4")
+    assert "more documents of each make the spread smaller" in output
+    (command,) = commands_in(output)
     whole_task = power_without_pilot(*command[1:])
-    assert "documents per database 84.8, as many as the task has" in unwrapped(whole_task)
+    assert "documents per phenomenon 17.6, as many as the task has" in unwrapped(whole_task)
+    all_documents = power_without_pilot(*stated, "--per-cluster", "17.6")
+    assert "more documents of each" not in all_documents
+    assert "are fixed, so only a larger difference can be shown" in all_documents
 
 
 def test_a_rate_takes_the_documents_of_the_task() -> None:
@@ -414,13 +426,63 @@ def test_a_ratio_is_refused_with_a_command_that_works() -> None:
 
 
 def test_between_the_smallest_and_the_largest_spread_a_pilot_decides() -> None:
-    output = power_without_pilot(*MAGNIFICO_RATE)
-    assert "this task may show it: needed are from 7 databases to more than its 49" in output
-    assert "10,348 documents" not in output, "the task has 4,156"
+    output = power_without_pilot("cogs_unmodified_gen", "--rate", "0.5", "--difference", "0.1")
+    assert (
+        "this task may show it: needed are from 6 generalization types (6,000 documents) to more "
+        "than its 21 (21,000 documents)"
+    ) in output
+    assert "at best and 0.386 at worst" in unwrapped(output)
     (command,) = commands_in(output)
+    assert command[1:3] == ["cogs_unmodified_gen", "results"]
+    assert set(command[3:]) == {"--metric", "exact_match", "--difference", "0.1"}
+
+
+def test_the_correlation_is_that_of_real_models_on_the_task() -> None:
+    """Nobody plans with 0 to 0.3 where 0.56 to 0.81 was measured."""
+    output = unwrapped(power_without_pilot(*MAGNIFICO_RATE))
+    assert "intra-cluster correlation 0.56 to 0.81 (real models in trials of magnifico_d" in output
+    assert "with the spread of other models this task cannot show it" in output
+    assert "a pilot says which spread it is" in output
+    assert "its 49 databases are of unequal size, and count as 23.5 of one size" in output
+
+
+def test_a_metric_about_a_part_takes_the_documents_of_that_part() -> None:
+    """One of MAGNIFICo's four forms has existing words."""
+    options = ("--rate", "0.5", "--icc", "0", "--difference", "0.05")
+    output = unwrapped(power_without_pilot("magnifico_desc", *options))
     metric = "sql_execution_accuracy/novel"
-    assert command[1:3] == ["magnifico_desc", "results"]
-    assert set(command[3:]) == {"--metric", metric, "--difference", "0.1"}
+    assert f"the task has: 49 databases, 4,156 documents, of which {metric} counts 3,117" in output
+    assert f"documents per database 63.6, as many as the task has that {metric} counts" in output
+    match = re.search(r"needed: (\d+) databases, ([\d,]+) documents to run, of which", output)
+    assert match
+    to_run = int(match[2].replace(",", ""))
+    assert to_run == math.ceil(int(match[1]) * 4156 / 49)
+    structural = needed([], task="cogs_unmodified_gen", rate=0.5, difference=0.1, metric="exact_match/lexical")
+    assert (structural.available, structural.counted_documents) == (18, 18_000)
+
+
+@pytest.mark.parametrize(
+    ("rate", "message"),
+    [
+        (40, "--rate 40 is not legal: from 0 to 1; 40 % is 0.4"),
+        (-1, "--rate -1 is not legal: from 0 to 1"),
+    ],
+)
+def test_a_rate_in_percent_is_named(rate: float, message: str) -> None:
+    with pytest.raises(LmEvalExtError, match=f"{re.escape(message)}$"):
+        needed([], task="mmlu", rate=rate)
+
+
+def test_a_recommended_command_repeats_the_options_of_the_question() -> None:
+    question = ["--models", "7", "--power", "0.9", "--icc", "0", "--items", "12345678"]
+    ratio = ["--metric", "relative_performance", "--rate", "0.5", "--difference", "10"]
+    refusal = power_without_pilot("magnifico_desc", *ratio, *question)
+    command = shlex.split(refusal.partition("lm-eval-ext ")[2])
+    for option, value in zip(question[::2], question[1::2], strict=True):
+        assert command[command.index(option) + 1] == value
+    output = power_without_pilot("cogs_unmodified_gen", "--rate", "0.5", "--icc", "0", "--difference", "0.001")
+    (command,) = commands_in(output)
+    assert command[command.index("--icc") + 1] == "0"
 
 
 @pytest.mark.parametrize("items", [20, 40])
