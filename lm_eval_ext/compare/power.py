@@ -391,13 +391,15 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
     squared_errors = [pair.stderr**2 for pair in table.pairs if pair.stderr is not None]
     if squared_errors and table.clusters < LEAST_CLUSTERS:
         raise DataError(
-            f"{task}, {metric}: the pilot has {pilot_size}, fewer than {LEAST_CLUSTERS}, which show no "
-            "spread; take more documents, or state --rate"
+            f"{task}, {metric}: the pilot has {pilot_size}, fewer than {LEAST_CLUSTERS}, "
+            "which show no spread; take more documents, or state --rate"
         )
     if not squared_errors:
         raise DataError(f"{task}, {metric}: no standard error; {table.note}")
     if table.clusters < RELIABLE_CLUSTERS:
-        source += f"; a pilot of {pilot_size} is small, and the number may be half or twice as large"
+        source += (
+            f"; a pilot of {pilot_size} is small, and the number may be half or twice as large"
+        )
     variance = math.fsum(squared_errors) / len(squared_errors) * table.clusters
     per_cluster = table.documents / table.clusters
     trial = None

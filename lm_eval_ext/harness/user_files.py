@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from lm_eval_ext.cards import Card, card_in, cards
 from lm_eval_ext.errors import DataError, OptionError
@@ -123,7 +123,8 @@ def _read_folder(folder: Path) -> UserFiles:
     tasks: list[UserTask] = []
     other_files = []
     unreadable = []
-    for file in sorted(folder.rglob("*.yaml")):
+    files = [file for file in folder.rglob("*") if file.suffix in SUFFIXES and file.is_file()]
+    for file in sorted(files):
         if not _IGNORED_FOLDERS.isdisjoint(file.parts):
             continue
         try:
@@ -147,7 +148,7 @@ def _no_task(folder: Path, other_files: list[Path], unreadable: list[str]) -> st
         names = ", ".join(str(file.relative_to(folder)) for file in other_files[:_NAMED_FILES])
         seen = f"its YAML files have no key task, group or card: {names}"
     else:
-        seen = "it holds no file that ends in .yaml"
+        seen = "it holds no file that ends in .yaml or .yml"
     return f"{folder} has no task; {seen} (docs/adding.md)"
 
 
@@ -201,7 +202,57 @@ def _with_includes(file: Path, depth: int = 0) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for path in paths:
         merged |= _with_includes(file.parent / str(path), depth + 1)
+    _check_keys({**merged, **content}, file)
     return {**merged, **content}
+
+
+class _TaskKeys(BaseModel, strict=True):
+    """The keys of a task file that are read here; lm-eval reads the others."""
+
+    task: str | list[str | dict[str, Any]] | None = None
+    group: str | None = None
+    tasks: dict[str, dict[str, Any] | None] | None = None
+    metadata: dict[str, Any] | None = None
+    generation_kwargs: dict[str, Any] | None = None
+    metric_list: list[str | dict[str, Any]] | None = None
+
+
+_LEGAL_KEYS = {
+    "task": "a name, or in a group a list of tasks",
+    "group": "a name",
+    "tasks": "names, each with the keys of that task",
+    "metadata": "keys with values",
+    "generation_kwargs": "keys with values, such as {max_gen_toks: 64}",
+    "metric_list": "a list, such as [{metric: acc}]",
+}
+
+
+def _check_keys(content: Keys, file: Path) -> None:
+    """Check the form of the keys that are read here, also those of each of several tasks.
+
+    Raises:
+        DataError: One has another form; the line names what is legal.
+    """
+    _check_form(content, f"{file}")
+    for name, variant in (content.get(TASKS) or {}).items():
+        _check_form(variant or {}, f"{file}: tasks: {name}")
+    has_group = content.get("group") is not None
+    if has_group and not content.get("task") and CARD not in content:
+        raise DataError(f"{file}: group has no key task; it is legal with a list of tasks")
+
+
+def _check_form(keys: Keys, location: str) -> None:
+    try:
+        _TaskKeys.model_validate(keys)
+    except ValidationError as error:
+        key = str(error.errors(include_url=False)[0]["loc"][0])
+        raise DataError(f"{location}: {key} is not legal; legal: {_LEGAL_KEYS[key]}") from None
+    tokens = (keys.get("generation_kwargs") or {}).get("max_gen_toks", 1)
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
+        raise DataError(
+            f"{location}: generation_kwargs: max_gen_toks {tokens} is not legal; legal: a number "
+            "of tokens from 1"
+        )
 
 
 def _user_task(name: str, file: Path, content: Keys, card: Card | None) -> UserTask:

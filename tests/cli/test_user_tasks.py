@@ -218,3 +218,31 @@ def test_a_malformed_card_is_named(tmp_path: Path) -> None:
     file = changed_example(tmp_path, "facets:", "facet:")
     with pytest.raises(LmEvalExtError, match=r"the card of plurals: facet: unknown key"):
         read_user_files(file)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("generation_kwargs: [1]", "generation_kwargs is not legal; legal: keys with values"),
+        ("generation_kwargs: {max_gen_toks: true}", "max_gen_toks True is not legal"),
+        ("metric_list: 3", "metric_list is not legal; legal: a list"),
+        ("metric_list: acc", "metric_list is not legal; legal: a list"),
+        ("tasks: [a, b]", "tasks is not legal; legal: names, each with the keys"),
+        ("tasks: {a: hello}", "tasks is not legal; legal: names, each with the keys"),
+    ],
+)
+def test_a_malformed_key_is_named_and_ends_no_listing(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    bad_file = tmp_path / "bad.yml"
+    bad_file.write_text(f"task: bad\n{line}\n")
+    (tmp_path / "capitals.yaml").write_text(PLAIN)
+    assert message in error_of("tasks", bad_file)
+    assert message in error_of("cite", bad_file)
+    assert "capitals: a task of plain lm-eval" in output_of("tasks", tmp_path)
+
+
+def test_a_group_without_tasks_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "group.yaml"
+    file.write_text("group: g\n")
+    assert "group has no key task" in error_of("tasks", file)

@@ -378,7 +378,7 @@ def test_more_documents_of_each_are_advised_only_where_the_task_has_them() -> No
     assert "more documents of each make the spread smaller" in output
     (command,) = commands_in(output)
     whole_task = power_without_pilot(*command[1:])
-    assert "documents per phenomenon 17.6, as many as the task has" in unwrapped(whole_task)
+    assert "documents per concept 17.6, as many as the task has" in unwrapped(whole_task)
     all_documents = power_without_pilot(*stated, "--per-cluster", "17.6")
     assert "more documents of each" not in all_documents
     assert "are fixed, so only a larger difference can be shown" in all_documents
@@ -457,7 +457,9 @@ def test_a_metric_about_a_part_takes_the_documents_of_that_part() -> None:
     assert match
     to_run = int(match[2].replace(",", ""))
     assert to_run == math.ceil(int(match[1]) * 4156 / 49)
-    structural = needed([], task="cogs_unmodified_gen", rate=0.5, difference=0.1, metric="exact_match/lexical")
+    structural = needed(
+        [], task="cogs_unmodified_gen", rate=0.5, difference=0.1, metric="exact_match/lexical"
+    )
     assert (structural.available, structural.counted_documents) == (18, 18_000)
 
 
@@ -480,7 +482,9 @@ def test_a_recommended_command_repeats_the_options_of_the_question() -> None:
     command = shlex.split(refusal.partition("lm-eval-ext ")[2])
     for option, value in zip(question[::2], question[1::2], strict=True):
         assert command[command.index(option) + 1] == value
-    output = power_without_pilot("cogs_unmodified_gen", "--rate", "0.5", "--icc", "0", "--difference", "0.001")
+    output = power_without_pilot(
+        "cogs_unmodified_gen", "--rate", "0.5", "--icc", "0", "--difference", "0.001"
+    )
     (command,) = commands_in(output)
     assert command[command.index("--icc") + 1] == "0"
 
