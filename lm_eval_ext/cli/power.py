@@ -250,7 +250,9 @@ def _advice(
         yield f"  {power_command([Path('results')], question)}"
         return
     whole_task = {name: value for name, value in options.items() if name != "per_cluster"}
-    if "per_cluster" in options and needed(paths, **whole_task).spread < estimate.spread:
+    # The number of documents that the screen shows is rounded.
+    smaller_spread = 0.99 * estimate.spread
+    if "per_cluster" in options and needed(paths, **whole_task).spread < smaller_spread:
         yield f"more documents of each make the spread smaller; with all that the {units} have:"
         yield f"  {power_command(paths, whole_task)}"
         return

@@ -232,7 +232,17 @@ def test_an_error_is_said_once(verdict: str, detail: Detail, is_shown: bool) -> 
     """The line of the verdict has the error that the query's result would repeat."""
     verdict_keys = {"status": "prediction_error", "reason": verdict} if verdict else {}
     sample = LoggedSample(
-        "1", "none", {}, ("?",), "SELECT 1", ("SELECT q",), ("SELECT q",), (), verdict_keys, True
+        "1",
+        "none",
+        {},
+        ("?",),
+        "SELECT 1",
+        ("SELECT q",),
+        ("SELECT q",),
+        (),
+        verdict_keys,
+        True,
+        (),
     )
     document = InspectedDocument("?", "1", "SELECT 1", (), ())
     (inspected,) = inspect_answers([sample], [document], QueryViews(detail))

@@ -95,8 +95,8 @@ def statement_as_written(span: QuerySpan) -> str:
     for token in tokens(replace(span, end=min(span.end, end))):
         last = token
     # The span may be the inside of parentheses that are the statement's own.
-    behind = _CLOSING.match(span.text, last.end(), end)
-    return span.text[start : behind.end() if behind else last.end()]
+    closing = _CLOSING.match(span.text, last.end(), end)
+    return span.text[start : closing.end() if closing else last.end()]
 
 
 def is_other_statement(span: QuerySpan) -> bool:

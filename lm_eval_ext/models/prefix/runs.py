@@ -268,14 +268,14 @@ class AttendedSlots:
 
 
 def _attend_to_both(
-    queries: torch.Tensor, scaling: float, own: AttendedSlots, shared: AttendedSlots
+    queries: torch.Tensor, scaling: float, unshared: AttendedSlots, shared: AttendedSlots
 ) -> torch.Tensor:
     """Attend to own and shared slots with one softmax.
 
     Args:
         queries: Key heads x queries for each x texts x size.
         scaling: What products of queries and keys are multiplied by.
-        own: The texts' own slots, one or more for each of them.
+        unshared: The texts' own slots, one or more for each of them.
         shared: The slots that they share, if any.
 
     Returns:
@@ -285,11 +285,11 @@ def _attend_to_both(
     # Short dtypes would round scores more than torch's own attention does.
     precise = torch.promote_types(queries.dtype, torch.float32)
     scaled_queries = queries.to(precise) * scaling
-    own_scores = scaled_queries.permute(2, 0, 1, 3) @ own.keys.to(precise).transpose(-1, -2)
+    own_scores = scaled_queries.permute(2, 0, 1, 3) @ unshared.keys.to(precise).transpose(-1, -2)
     shared_scores = scaled_queries.flatten(1, 2) @ shared.keys.to(precise).transpose(-1, -2)
     # Both are texts x key heads x queries for each x slots.
     shared_scores = shared_scores.unflatten(1, (groups, count)).permute(2, 0, 1, 3)
-    for scores, slots in ((own_scores, own), (shared_scores, shared)):
+    for scores, slots in ((own_scores, unshared), (shared_scores, shared)):
         if slots.mask is not None:
             scores.add_(slots.mask[:, None, None])
 
@@ -302,7 +302,7 @@ def _attend_to_both(
     own_weights /= total
     shared_weights /= total
 
-    attended = own_weights.to(own.values.dtype) @ own.values
+    attended = own_weights.to(unshared.values.dtype) @ unshared.values
     rows = shared_weights.permute(1, 2, 0, 3).flatten(1, 2)
     shared_attended = rows.to(shared.values.dtype) @ shared.values
     return attended + shared_attended.unflatten(1, (groups, count)).permute(2, 0, 1, 3)
