@@ -172,8 +172,6 @@ def _needed_items(estimate: "PowerEstimate") -> str:
             f"needed: at least {estimate.least_documents:,} of the task's "
             f"{estimate.total_documents:,} documents, in its {estimate.available:,} {units}"
         )
-    if not estimate.may_be_enough and estimate.correlations_measured:
-        return f"with the spread of other models this task cannot show it: it has too few {units}"
     if not estimate.may_be_enough:
         return f"this task cannot show it: it has too few {units}"
     if not estimate.is_enough and estimate.least_clusters is not None:
@@ -209,10 +207,9 @@ def _advice(
         options: The options of the question that were given, by their Python names.
     """
     from lm_eval_ext.cards import card_of
-    from lm_eval_ext.compare.power import PILOT_DOCUMENTS, STATED_OPTIONS, needed
+    from lm_eval_ext.compare.power import PILOT_DOCUMENTS, STATED_OPTIONS
     from lm_eval_ext.compare.power_command import power_command
     from lm_eval_ext.compare.task_size import DOCUMENT_UNIT
-    from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
     from lm_eval_ext.text import counted
 
     if estimate.items_key and estimate.clusters is not None:
@@ -241,7 +238,7 @@ def _advice(
         yield from _larger_trial(task, estimate)
     if estimate.more_documents_may_help:
         return
-    if estimate.may_be_enough or estimate.correlations_measured:
+    if estimate.may_be_enough:
         yield "a pilot says which spread it is: evaluate two models, and give their results:"
         yield f"  lm_eval --tasks {task} --limit {PILOT_DOCUMENTS} --log_samples \\"
         yield "    --output_path results/NAME ..."
@@ -249,6 +246,20 @@ def _advice(
         question = {**other_options, "metric": estimate.metric}
         yield f"  {power_command([Path('results')], question)}"
         return
+    yield from _advice_for_fixed_clusters(task, paths, estimate, options)
+
+
+def _advice_for_fixed_clusters(
+    task: str, paths: list[Path], estimate: "PowerEstimate", options: dict[str, object]
+) -> Iterator[str]:
+    """Yield what to do where all clusters of a task are too few; see :func:`_advice`."""
+    from lm_eval_ext.cards import card_of
+    from lm_eval_ext.compare.power import needed
+    from lm_eval_ext.compare.power_command import power_command
+    from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
+    from lm_eval_ext.text import counted
+
+    units = counted(0, estimate.unit).removeprefix("0 ")
     whole_task = {name: value for name, value in options.items() if name != "per_cluster"}
     # The number of documents that the screen shows is rounded.
     smaller_spread = 0.99 * estimate.spread
@@ -257,11 +268,12 @@ def _advice(
         yield f"  {power_command(paths, whole_task)}"
         return
     yield f"its {units} are fixed, so only a larger difference can be shown"
+    card = card_of(task)
     if card is not None and len(card.tasks) > 1:
         yield f"other tasks may have more: lm-eval-ext tasks {card.name}"
     if "items" in options:
         return
-    items = max(2 * estimate.available, LEAST_CLUSTERS)
+    items = max(2 * (estimate.available or 0), LEAST_CLUSTERS)
     yield f"what {counted(items, estimate.unit)} would show, such as in data of your own:"
     yield f"  {power_command(paths, {**options, 'items': items})}"
 

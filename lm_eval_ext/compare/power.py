@@ -90,8 +90,6 @@ class PowerEstimate:
         task_documents: The number of documents that the task has by its card; None if it is not
             known.
         counted_documents: The number of these that the metric counts.
-        correlations_measured: Whether the spread rests on correlations of other models, which may
-            be larger than those of the user's.
     """
 
     metric: str
@@ -113,7 +111,6 @@ class PowerEstimate:
     least_cluster_documents: int | None = None
     task_documents: int | None = None
     counted_documents: int | None = None
-    correlations_measured: bool = False
 
     @property
     def is_enough(self) -> bool:
@@ -161,22 +158,10 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
             f"{query.task}: nothing varies, so there is no spread; use a larger pilot, or --rate"
         )
     level = ALPHA / math.comb(query.models, 2)
-    clusters = least_clusters = documents = shows = None
-    if query.difference is not None:
-        clusters = clusters_needed(
-            query.difference, spread.variance, alpha=level, power=query.power
-        )
-    if query.difference is not None and spread.least_variance is not None:
-        least_clusters = clusters_needed(
-            query.difference, spread.least_variance, alpha=level, power=query.power
-        )
-    documents_to_run = least_cluster_documents = None
+    clusters = _clusters_needed(query, spread.variance, level)
+    least_clusters = _clusters_needed(query, spread.least_variance, level)
     to_run_per_cluster = spread.per_cluster / spread.share
-    if clusters is not None:
-        documents = math.ceil(clusters * spread.per_cluster - NEGLIGIBLE)
-        documents_to_run = math.ceil(clusters * to_run_per_cluster - NEGLIGIBLE)
-    if least_clusters is not None:
-        least_cluster_documents = math.ceil(least_clusters * to_run_per_cluster - NEGLIGIBLE)
+    shows = None
     items = query.items or spread.available
     if items is None and query.difference is None:
         cause = " (a trial does not show it)" if paths else ""
@@ -197,7 +182,7 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
         metric=spread.metric,
         unit=spread.unit,
         clusters=clusters,
-        documents=documents,
+        documents=_documents_in(clusters, spread.per_cluster),
         spread=math.sqrt(spread.variance),
         source=spread.source,
         available=spread.available,
@@ -209,12 +194,25 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
         items_key=items_key(query.task),
         least_documents=least_documents,
         total_documents=spread.trial.total if least_documents and spread.trial else None,
-        documents_to_run=documents_to_run,
-        least_cluster_documents=least_cluster_documents,
+        documents_to_run=_documents_in(clusters, to_run_per_cluster),
+        least_cluster_documents=_documents_in(least_clusters, to_run_per_cluster),
         task_documents=size.total,
         counted_documents=size.documents,
-        correlations_measured=spread.correlations_measured,
     )
+
+
+def _clusters_needed(query: PowerQuery, variance: float | None, level: float) -> int | None:
+    """Return how many clusters show the difference; None without a difference or a variance."""
+    if query.difference is None or variance is None:
+        return None
+    return clusters_needed(query.difference, variance, alpha=level, power=query.power)
+
+
+def _documents_in(clusters: int | None, per_cluster: float) -> int | None:
+    """Return the number of documents in some clusters; None without a number of clusters."""
+    if clusters is None:
+        return None
+    return math.ceil(clusters * per_cluster - NEGLIGIBLE)
 
 
 def _least_documents(

@@ -75,8 +75,6 @@ class Spread:
             without a pilot, or if no correlation from 0 to 1 does.
         trial: The pilot, if more documents of each cluster can make the spread smaller; else None.
         share: The share of the task's documents that the metric counts.
-        correlations_measured: Whether the variances rest on correlations of real models, of which
-            the smallest is above 0: other models may have a smaller one.
     """
 
     metric: str
@@ -89,7 +87,6 @@ class Spread:
     icc: float | None = None
     trial: PilotTrial | None = None
     share: float = 1.0
-    correlations_measured: bool = False
 
 
 def metric_without_pilot(query: PowerQuery) -> str:

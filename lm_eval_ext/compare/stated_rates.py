@@ -69,7 +69,6 @@ def spread_from_rates(query: PowerQuery) -> Spread:
         available=size.clusters,
         least_variance=None if correlations.is_single else least_variance,
         share=size.share,
-        correlations_measured=correlations.smallest > 0 and not correlations.is_single,
     )
 
 

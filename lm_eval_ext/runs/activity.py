@@ -13,7 +13,7 @@ _LONGEST_ACTIVITY = 80
 """Characters of an activity."""
 
 _BAR = re.compile(
-    r"(?:^|: )(?P<percent> *\d+%)\|[^|]*\| *(?P<done>[\d.,]+[kMGT]?)/(?P<total>[\d.,]+[kMGT]?) *\["
+    r"(?:^|: ) *\d+%\|[^|]*\| *(?P<done>[\d.,]+[kMGT]?)/(?P<total>[\d.,]+[kMGT]?) *\["
 )
 """A progress bar of tqdm behind its description, such as ``Loading: 50%|##  | 1/2 [00:01<1]``."""
 

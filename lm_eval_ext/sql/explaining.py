@@ -8,7 +8,7 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.sql.engines.places import OneDatabase, databases_at
 from lm_eval_ext.sql.judge import ORIGINAL, Explanation, SqlJudge
 from lm_eval_ext.sql.parts import FileContent
-from lm_eval_ext.sql.reasons import NO_QUERY, with_answer
+from lm_eval_ext.sql.reasons import NO_QUERY, naming_a_missing_query
 from lm_eval_ext.sql.scoring import JudgeOptions, OpenFile, extracted, opened_judge
 from lm_eval_ext.sql.smallest import SmallestRows, SmallTable, smallest_rows
 from lm_eval_ext.sql.suite import gold_id, read_suite
@@ -166,7 +166,7 @@ def explain_with(
         if verdict.database != ORIGINAL:
             semantics = judge.suite_semantics
         smallest = smallest_rows(location, prediction, semantics.name)
-    verdict = with_answer(verdict, prediction.predicted, answer)
+    verdict = naming_a_missing_query(verdict, prediction.predicted, answer)
     if verdict.reason == NO_QUERY:
         no_query = Failure("error", NO_QUERY)
         explanation = replace(explanation, verdict=verdict, predicted=no_query)

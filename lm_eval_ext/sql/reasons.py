@@ -17,8 +17,8 @@ SEVERAL_STATEMENTS: Final = "several statements: only one SELECT is allowed"
 NOT_AUTHORIZED: Final = "not authorized: only SELECT from tables"
 
 
-def with_answer(verdict: Verdict, query: str, answer: str) -> Verdict:
-    """Return a verdict that says so if no query was read from an answer.
+def naming_a_missing_query(verdict: Verdict, query: str, answer: str) -> Verdict:
+    """Return a verdict whose reason says that no query was found, if an answer has none.
 
     Args:
         verdict: The verdict on the query.

@@ -27,7 +27,7 @@ from lm_eval_ext.sql.predictions import (
     columns_of,
     format_of,
 )
-from lm_eval_ext.sql.reasons import with_answer
+from lm_eval_ext.sql.reasons import naming_a_missing_query
 from lm_eval_ext.sql.suite_choice import SuiteSource, choose_suites
 from lm_eval_ext.sql.summary import JudgedRow, Summary, check_columns, summary_of
 from lm_eval_ext.sql.values import EngineName, Prediction, Verdict
@@ -383,7 +383,7 @@ def judged(
 def _judged_row(row: PredictionRow, prediction: Prediction, verdict: Verdict) -> JudgedRow:
     """Return a row with its verdict, which also knows the answer that a query was read from."""
     answer = row.prediction.predicted
-    return JudgedRow(row, prediction, with_answer(verdict, prediction.predicted, answer))
+    return JudgedRow(row, prediction, naming_a_missing_query(verdict, prediction.predicted, answer))
 
 
 def _write_rows(

@@ -13,12 +13,10 @@ from lm_eval_ext.benchmarks.conceptual.load import Options
 from lm_eval_ext.benchmarks.conceptual.prompt import ALL, framed, with_facts
 from lm_eval_ext.benchmarks.conceptual.records import Option
 from lm_eval_ext.harness import signature
+from lm_eval_ext.harness.exclusions import report_exclusion
 from lm_eval_ext.harness.fewshot import FewshotTask, Prompt, Turn
 from lm_eval_ext.harness.lm_eval_types import Doc
-from lm_eval_ext.log import get_logger
 from lm_eval_ext.stats.table import Row
-
-_log = get_logger(__name__)
 
 DOCUMENT_COLUMNS = (
     "id",
@@ -113,11 +111,9 @@ class ConceptualTask(FewshotTask):
     def _warn_of_missing_controls(self, docs: Sequence[Doc]) -> None:
         without_control = [doc for doc in docs if not doc[f"{SAME_LABELS}_demonstrations"]]
         if without_control:
-            _log.warning(
-                "%s: %d samples have no demonstrations of other concepts with the same labels, and "
-                "are in no metric of that control",
-                self.config.task,
-                len(without_control),
+            report_exclusion(
+                f"{self.config.task}: {len(without_control)} samples have no demonstrations of "
+                "other concepts with the same labels, and are in no metric of that control"
             )
 
     def _count_words(self, doc: Doc) -> int:

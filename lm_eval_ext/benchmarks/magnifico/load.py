@@ -10,6 +10,7 @@ from lm_eval_ext.benchmarks.magnifico.documents import DocumentSet, Setting, doc
 from lm_eval_ext.benchmarks.magnifico.fresh import with_fresh_words
 from lm_eval_ext.benchmarks.magnifico.records import FOREIGN, Corpus, CorpusName, SuiteRows
 from lm_eval_ext.errors import DataError, OptionError
+from lm_eval_ext.harness.exclusions import report_exclusion
 from lm_eval_ext.harness.loading import TaskData, data_environment, loader
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.sql import find_semantics
@@ -78,12 +79,10 @@ def _report(chosen: DocumentSet, prepared_corpus: "PreparedCorpus", setting: Set
         _log.warning("MAGNIFICo: %s", problem)
     if chosen.excluded:
         excluded_count = sum(len(ids) for ids in chosen.excluded.values())
-        _log.warning(
-            "MAGNIFICo: %d of %d examples cannot be scored and are left out (%s); the results file "
-            "names them",
-            excluded_count,
-            len(chosen.documents) + excluded_count,
-            counts,
+        total = len(chosen.documents) + excluded_count
+        report_exclusion(
+            f"MAGNIFICo: {excluded_count} of {total} examples cannot be scored and are left out "
+            f"({counts}); the results file names them"
         )
 
 

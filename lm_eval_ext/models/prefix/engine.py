@@ -62,24 +62,19 @@ class Blocks:
             self._masks[key] = mask.repeat(1, groups, 1)[:, None].to(like.device)
         return self._masks[key]
 
-    def attend(
-        self,
-        layer: "Layer",
-        queries: torch.Tensor,
-        memory: Sequence[torch.Tensor],
-        output: torch.Tensor,
-    ) -> None:
+    def attend(self, layer: "Layer", new: "NewTokens", memory: Sequence[torch.Tensor]) -> None:
         """Attend to a memory's keys and values (key heads x slots x size); see ``PassPart``."""
         keys, values = memory
-        groups = queries.shape[1]
+        groups = new.queries.shape[1]
         attended = scaled_dot_product_attention(
-            _by_block(queries, self.queries).flatten(2, 3),
+            _by_block(new.queries, self.queries).flatten(2, 3),
             _by_block(keys, self.slots),
             _by_block(values, self.slots),
-            attn_mask=self.additive(groups, layer.window, queries),
+            attn_mask=self.additive(groups, layer.window, new.queries),
             scale=layer.scaling,
         )
-        output[self.queries] = attended.unflatten(2, (groups, -1)).permute(0, 3, 1, 2, 4)
+        by_token = attended.unflatten(2, (groups, -1)).permute(0, 3, 1, 2, 4)
+        new.output[self.queries] = by_token
 
 
 def _by_block(states: torch.Tensor, index: Index) -> torch.Tensor:
@@ -150,24 +145,28 @@ class Layer:
     is_last: bool
 
 
+@dataclass(frozen=True)
+class NewTokens:
+    """All new tokens of a forward pass, in a layer.
+
+    Attributes:
+        queries: Their queries (key heads x queries for each x tokens x size).
+        keys: Their keys (key heads x tokens x size).
+        values: Their values, in the same way.
+        output: Where what they attend to goes (tokens x key heads x queries for each x size).
+    """
+
+    queries: torch.Tensor
+    keys: torch.Tensor
+    values: torch.Tensor
+    output: torch.Tensor
+
+
 class PassPart(Protocol):
     """Some new tokens of a forward pass, with the memory that they attend to."""
 
-    def attend(
-        self,
-        layer: Layer,
-        queries: torch.Tensor,
-        new_states: Sequence[torch.Tensor],
-        output: torch.Tensor,
-    ) -> None:
-        """Keep the keys and values of its tokens, and put what they attend to into the output.
-
-        Args:
-            layer: Where this is.
-            queries: Of all new tokens of the pass (key heads x queries for each x tokens x size).
-            new_states: Their keys and their values (key heads x tokens x size).
-            output: Where the result goes (tokens x key heads x queries for each x size).
-        """
+    def attend(self, layer: Layer, new: NewTokens) -> None:
+        """Keep keys and values of the part's tokens, and fill in the output what they attend to."""
 
 
 @dataclass(frozen=True)
@@ -186,18 +185,12 @@ class TreePart:
     blocks: Sequence[Blocks]
     last_layer_blocks: Sequence[Blocks]
 
-    def attend(
-        self,
-        layer: Layer,
-        queries: torch.Tensor,
-        new_states: Sequence[torch.Tensor],
-        output: torch.Tensor,
-    ) -> None:
+    def attend(self, layer: Layer, new: NewTokens) -> None:
         """See :meth:`PassPart.attend`."""
-        self.memory.write(layer.number, self.new_slots, *new_states)
+        self.memory.write(layer.number, self.new_slots, new.keys, new.values)
         # No token attends to what the last layer gives, so those that are not needed are skipped.
         for block in self.last_layer_blocks if layer.is_last else self.blocks:
-            block.attend(layer, queries, self.memory.layers[layer.number], output)
+            block.attend(layer, new, self.memory.layers[layer.number])
 
 
 @dataclass(frozen=True)
@@ -252,7 +245,7 @@ def attend(  # noqa: PLR0917 (transformers' signature)
     queries = query[0].unflatten(0, (heads, -1))
     output = value.new_zeros((query.shape[2], *queries.shape[:2], value.shape[-1]))
     for part in prefix_pass.parts:
-        part.attend(layer, queries, (key[0], value[0]), output)
+        part.attend(layer, NewTokens(queries, key[0], value[0], output))
     return output.flatten(1, 2)[None], None
 
 

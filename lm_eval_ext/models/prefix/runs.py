@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from lm_eval_ext.models.prefix.engine import Layer, Slots
+from lm_eval_ext.models.prefix.engine import Layer, NewTokens, Slots
 from lm_eval_ext.models.prefix.tree import IntArray, Leaf
 
 # What work costs, in the time in which a text attends to a slot that its run shares.
@@ -199,28 +199,21 @@ class RunStep:
         default_factory=dict
     )
 
-    def attend(
-        self,
-        layer: Layer,
-        queries: torch.Tensor,
-        new_states: Sequence[torch.Tensor],
-        output: torch.Tensor,
-    ) -> None:
+    def attend(self, layer: Layer, new: NewTokens) -> None:
         """See :meth:`lm_eval_ext.models.prefix.engine.PassPart.attend`."""
-        new_keys, new_values = new_states
         keys, values = self.run.rows.write(
-            layer.number, self.slot, (new_keys[:, self.tokens], new_values[:, self.tokens])
+            layer.number, self.slot, (new.keys[:, self.tokens], new.values[:, self.tokens])
         )
         shared_keys, shared_values = self.run.shared_slots.layers[layer.number]
-        own_mask, shared_mask = self._masks_in(layer.window, queries.device)
-        key_heads, groups, _, size = queries.shape
+        own_mask, shared_mask = self._masks_in(layer.window, new.queries.device)
+        key_heads, groups, _, size = new.queries.shape
         scaling = size**-0.5 if layer.scaling is None else layer.scaling
-        run_queries = queries[:, :, self.tokens]
-        run_output = output[self.tokens]
+        run_queries = new.queries[:, :, self.tokens]
+        run_output = new.output[self.tokens]
         scores_of_text = key_heads * groups * max(1, shared_keys.shape[1])
         texts_together = max(1, MAX_SCORES // scores_of_text)
         # Mixed precision would round the scores.
-        with torch.autocast(queries.device.type, enabled=False):
+        with torch.autocast(new.queries.device.type, enabled=False):
             for begin in range(0, len(run_output), texts_together):
                 texts = slice(begin, begin + texts_together)
                 run_output[texts] = _attend_to_both(

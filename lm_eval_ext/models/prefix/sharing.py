@@ -122,16 +122,13 @@ def check_model(engine: Engine, tokens: Tokens) -> int:
         raise ValueError("its window is no option of its attention")
     differences = []
     for number, (leaf, path) in enumerate(zip(leaves, pack.paths, strict=True)):
-        positions = np.flatnonzero(np.isin(path[:-1], needed))
-        next_tokens = [leaf.tokens[position + 1] for position in positions]
-        rows = np.searchsorted(needed, path[positions])
-        ours = _log_probabilities(logits[rows], next_tokens)
         plain_logits = engine.run([*leaf.tokens, last_token])
-        plain = _log_probabilities(plain_logits[positions], next_tokens)
-        differences.append((ours - plain).abs().max().item())
-        grown = _log_probabilities(grown_logits[number, None], [last_token])
-        plain = _log_probabilities(plain_logits[-1, None], [last_token])
-        differences.append((grown - plain).abs().max().item())
+        positions = np.flatnonzero(np.isin(path[:-1], needed))
+        rows = np.searchsorted(needed, path[positions])
+        next_tokens = [leaf.tokens[position + 1] for position in positions]
+        read = _difference(logits[rows], plain_logits[positions], next_tokens)
+        grown = _difference(grown_logits[number, None], plain_logits[-1, None], [last_token])
+        differences += [read, grown]
     difference = max(differences)
     if not difference <= _largest_difference(engine):  # also NaN
         raise ValueError(f"log-probabilities differ by {difference:.2g}")
@@ -159,6 +156,13 @@ def _features(engine: Engine, config: "PretrainedConfig") -> set[str]:
         if hasattr(module, "create_position_ids_from_input_ids"):
             features.add("positions that depend on the padding token")
     return features
+
+
+def _difference(logits: torch.Tensor, plain_logits: torch.Tensor, tokens: Sequence[int]) -> float:
+    """Return the largest difference of two log-probabilities of a token after each row."""
+    ours = _log_probabilities(logits, tokens)
+    plain = _log_probabilities(plain_logits, tokens)
+    return float((ours - plain).abs().max())
 
 
 def _log_probabilities(logits: torch.Tensor, tokens: Sequence[int]) -> torch.Tensor:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import scaled_dot_product_attention
 
 from lm_eval_ext.models.prefix import runs
-from lm_eval_ext.models.prefix.engine import Layer, Slots
+from lm_eval_ext.models.prefix.engine import Layer, NewTokens, Slots
 from lm_eval_ext.models.prefix.runs import GrowingText, Run, divide_into_runs
 from lm_eval_ext.models.prefix.tree import Leaf, build_tree, lay_out
 
@@ -78,7 +78,7 @@ def check_run(
             new_states = [random(HEADS, count + 3, SIZE) for _ in range(2)]
             queries = random(HEADS, GROUPS, count + 3, SIZE)
             output = torch.full((count + 3, HEADS, GROUPS, SIZE), torch.nan)
-            run.step(2).attend(layer, queries, new_states, output)
+            run.step(2).attend(layer, NewTokens(queries, new_states[0], new_states[1], output))
             for number, text in enumerate(run.texts):
                 states = states_of[text.leaf]
                 for kind in range(2):
@@ -111,7 +111,7 @@ def test_scores_are_as_exact_as_those_of_torch(dtype: torch.dtype) -> None:
     queries = random(HEADS, GROUPS, len(leaves), SIZE)
     output = torch.empty((len(leaves), HEADS, GROUPS, SIZE), dtype=dtype)
     layer = Layer(number=0, scaling=None, window=None, is_last=False)
-    run.step(0).attend(layer, queries, new_states, output)
+    run.step(0).attend(layer, NewTokens(queries, new_states[0], new_states[1], output))
     errors, errors_of_torch = [], []
     for number, path in enumerate(pack.paths):
         states = []
