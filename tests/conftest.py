@@ -45,7 +45,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA") or ROOT.parent / "shared" / "data")
+SHARED = Path(os.environ.get("LM_EVAL_EXT_DATA") or ROOT.parent / "shared" / "data").resolve()
 
 
 STARTS_PROCESSES = {"cli", "lm_eval"}
