@@ -79,12 +79,13 @@ def main() -> None:
 
 
 def about(rounds: int) -> str:
-    """Return date, processor and versions."""
+    """Return date, processor with its instruction set, and versions."""
     import torch
 
     return (
         f"{datetime.now(timezone.utc).date()}, {rounds} rounds or more: "
-        f"{_processor()}, {os.cpu_count()} cores, "
+        # One name may stand for processors with and without AVX-512, which are not equally fast.
+        f"{_processor()} with {torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores, "
         f"{torch.get_num_threads()} threads for torch {version('torch')}, "
         f"transformers {version('transformers')}, lm-eval {version('lm_eval')}."
     )
