@@ -190,11 +190,16 @@ def _varying(tables: Sequence[Table]) -> set[str]:
 def _heading(tables: Sequence[Table]) -> str:
     """Return what all tables have in common, such as the task and the number of documents."""
     subject = _subject(tables[0])
-    shared_keys = subject.keys() - _varying(tables)
-    words = _words(subject, shared_keys)
+    varying = _varying(tables)
+    words = _words(subject, subject.keys() - varying)
     counts = {table.count for table in tables}
     if len(counts) == 1:
-        words += counts
+        (count,) = counts
+        if "part" in varying:
+            count += " in each part"
+        elif "task" in varying:
+            count += " in each task"
+        words.append(count)
     return one_line(" · ".join(words))
 
 

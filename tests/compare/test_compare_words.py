@@ -52,6 +52,26 @@ def table(pairs: list[Pair]) -> Table:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("changes", "heading"),
+    [
+        pytest.param({}, "task · Accuracy · 4 documents", id="one table"),
+        pytest.param({"part": "south"}, "task · Accuracy · 4 documents in each part", id="parts"),
+        pytest.param({"task": "other"}, "Accuracy · 4 documents in each task", id="tasks"),
+        pytest.param({"title": "Recall"}, "task · 4 documents", id="metrics of one task"),
+    ],
+)
+def test_the_heading_says_what_its_number_of_documents_is_of(
+    changes: dict[str, str], heading: str
+) -> None:
+    """Two categories with 10 documents each are no comparison of 10 documents."""
+    tables = [table([])]
+    if changes:
+        tables.append(replace(tables[0], **changes))
+    text = rendered(Report(["a", "b"], tables), "text")
+    assert text.splitlines()[0] == heading
+
+
 def test_one_pair_needs_no_adjustment(runs: Path) -> None:
     two, _ = run([runs / "good", runs / "poor"], ScoreQuery(), tasks="lieder_mini")
     assert "(Holm)" not in two
