@@ -19,6 +19,7 @@ from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.show import (
     TRIALS,
     library_notes,
+    overview_chances,
     overview_notes,
     overview_table,
     version_notes,
@@ -199,7 +200,7 @@ def leaderboard(paths: Sequence[Path], out: Path, *, intervals: bool | None = No
     notes = [*titles]
     if any(row.scored < row.total for row in rows):
         notes.append(TRIALS)
-    notes += legend(row.standing for row in rows)
+    notes += legend((row.standing for row in rows), overview_chances(models, rows))
     for task in dict.fromkeys(row.task for row in rows):
         runs = runs_by_model(models, task)
         notes += [*version_notes(runs), *library_notes(runs)]

@@ -12,10 +12,17 @@ from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import legend
 from lm_eval_ext.results.models import Model, runs_by_model
 from lm_eval_ext.results.overview import OverviewColumn, table_of
-from lm_eval_ext.results.query import question_of, reason_for, reference_run, shown_estimate
+from lm_eval_ext.results.query import (
+    chance_level_of,
+    chance_of,
+    question_of,
+    reason_for,
+    reference_run,
+    shown_estimate,
+)
 from lm_eval_ext.results.show import grouped_by_model, published_note
 from lm_eval_ext.stats.marks import Standing
-from lm_eval_ext.stats.measures import Measure
+from lm_eval_ext.stats.measures import Chance, Measure
 
 Heading = Literal["benchmark", "task", "metric"]
 """What heads a column of a table."""
@@ -55,13 +62,25 @@ MISSING = Cell(is_missing=True)
 
 @dataclass(frozen=True)
 class Column:
-    """A metric of a task: two lines of a heading, and what must be known of it."""
+    """A metric of a task.
+
+    Attributes:
+        task: The task's name.
+        metric: The metric's name.
+        head: The first line of the heading.
+        title: The second line.
+        measure: What the metric measures.
+        chance_level: What a model has to exceed to show anything; None where it is not known.
+        chance: The same where it is more than the worst possible value, as the page shows it.
+    """
 
     task: str
     metric: str
     head: str
     title: str
     measure: Measure
+    chance_level: Chance | None = None
+    chance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +119,9 @@ class Table:
         cells: list[Cell] = []
         for row in self.rows:
             cells.extend(row.cells)
-        object.__setattr__(self, "explained", legend(cell.standing for cell in cells))
+        standings = [cell.standing for cell in cells]
+        explained = legend(standings, [column.chance_level for column in self.columns])
+        object.__setattr__(self, "explained", explained)
         object.__setattr__(self, "notes", [*self._reasons(), *self.remarks])
 
     def _reasons(self) -> Iterator[str]:
@@ -213,12 +234,15 @@ def column_for(run: Run, metric: str, heading: Heading) -> Column:
     shown_names = list(names.values())[HEADINGS.index(heading) :]
     # Where two names are the same, as of a benchmark of one task, they are written once.
     head, *below = dict.fromkeys(shown_names)
+    question = question_of(run, metric)
     return Column(
         task=task,
         metric=metric,
         head=head,
         title=" · ".join(below),
-        measure=question_of(run, metric).measure,
+        measure=question.measure,
+        chance_level=chance_level_of(run, question),
+        chance=chance_of(run, question),
     )
 
 

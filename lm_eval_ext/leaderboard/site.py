@@ -23,7 +23,7 @@ from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.figures import Figure, figures
 from lm_eval_ext.results.align import majority_setup
 from lm_eval_ext.results.files import Run, Tokens, model_file
-from lm_eval_ext.results.grid import MEANINGS, csv
+from lm_eval_ext.results.grid import MEANINGS, chance_words, csv
 from lm_eval_ext.results.model_facts import ModelFacts, model_facts
 from lm_eval_ext.results.models import Model, choose_tasks, read_models, runs_by_model
 from lm_eval_ext.results.overview import (
@@ -201,6 +201,11 @@ def _render(
     matrix = headline_table(
         "overview", "Models by benchmarks", columns, models, cells, heading="benchmark"
     )
+    sections = list(_sections(models, tasks, column_of_task, cells))
+    chances = [column.chance_level for column in matrix.columns]
+    for section in sections:
+        for table in section.tables:
+            chances += [column.chance_level for column in table.columns]
     signatures = {}
     for task in tasks:
         runs = runs_by_model(models, task).items()
@@ -209,7 +214,8 @@ def _render(
         title=title,
         models={model.label: _model_row(model) for model in models},
         matrix=matrix,
-        sections=list(_sections(models, tasks, column_of_task, cells)),
+        sections=sections,
+        chance=chance_words(chances),
         samples=samples,
         signatures=signatures,
         asset=_asset,

@@ -13,7 +13,7 @@ from lm_eval_ext.harness.names import UNIT
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
-from lm_eval_ext.stats.measures import Filter, Measure, Question, Unit
+from lm_eval_ext.stats.measures import Chance, Filter, Measure, Question, Unit
 from lm_eval_ext.stats.statistics import (
     NONE,
     Estimate,
@@ -168,6 +168,13 @@ def _mean_of_documents(run: Run, metric: str) -> Question:
     )
     where = {"filter": (filter_name,)} if filter_name else {}
     return Question(measure, where)
+
+
+def chance_level_of(run: Run, question: Question) -> Chance | None:
+    """Return what a model has to exceed on a question about a task; None if nothing is known."""
+    if run.card is None or question.by:  # what trivial answers score is of whole questions
+        return question.measure.chance_level
+    return run.card.chance_level(run.task, question)
 
 
 def chance_of(run: Run, question: Question) -> float | None:

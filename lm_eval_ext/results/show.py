@@ -11,9 +11,9 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.align import across_settings_command, parts_of
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import (
-    CHANCE,
     LOWER_LEGEND,
     Section,
+    chance_note,
     interval_text,
     legend,
     matrix,
@@ -26,13 +26,14 @@ from lm_eval_ext.results.overview import OverviewRow, overview_rows
 from lm_eval_ext.results.query import (
     QueryRow,
     ScoreQuery,
+    chance_level_of,
     chance_of,
     query_rows,
     question_of,
     reason_for,
     reference_run,
 )
-from lm_eval_ext.stats.measures import Question
+from lm_eval_ext.stats.measures import Chance, Question
 from lm_eval_ext.text import MAX_NAMES, counted, named_briefly, one_line
 
 DRAWS = " †"
@@ -145,6 +146,15 @@ def _titles_with_chance(models: Sequence[Model], rows: Sequence[OverviewRow]) ->
         yield title
 
 
+def overview_chances(
+    models: Sequence[Model], rows: Sequence[OverviewRow]
+) -> Iterator[Chance | None]:
+    """Yield the level of chance of each task of an overview."""
+    for task, metric in dict.fromkeys((row.task, row.metric) for row in rows):
+        run = reference_run(runs_by_model(models, task))
+        yield chance_level_of(run, question_of(run, metric))
+
+
 def _settings_advice(rows: Sequence[OverviewRow], results: str) -> Iterator[str]:
     """Yield the command that tests what only different settings keep from a test."""
     tasks = dict.fromkeys(row.task for row in rows if row.is_testable_across_settings)
@@ -156,7 +166,7 @@ def _settings_advice(rows: Sequence[OverviewRow], results: str) -> Iterator[str]
 
 def overview_notes(models: Sequence[Model], rows: Sequence[OverviewRow]) -> Iterator[str]:
     """Yield what the marks mean, what was not tested, is missing or not comparable."""
-    yield from legend(row.standing for row in rows)
+    yield from legend((row.standing for row in rows), overview_chances(models, rows))
     yield from untested_notes(rows)
     for task in dict.fromkeys(row.task for row in rows):
         runs = runs_by_model(models, task)
@@ -325,6 +335,13 @@ class _TaskTable:
         questions = [named_estimate.row.question for named_estimate in self.estimates]
         return any(chance_of(self.reference, question) is not None for question in questions)
 
+    def _chance_levels(self) -> Iterator[Chance | None]:
+        """Yield the level of chance of each row that has one in its column."""
+        for by_model in self.by_name.values():
+            question = next(iter(by_model.values())).row.question
+            if chance_of(self.reference, question) is not None:
+                yield chance_level_of(self.reference, question)
+
     def _chance_cells(self, question: Question) -> list[str]:
         """Return the cell that says what guessing scores; [] if the table has none."""
         if not self._has_chance:
@@ -351,7 +368,7 @@ class _TaskTable:
             yield LOWER_LEGEND
         yield from self._notes_on_measures()
         if self._has_chance:
-            yield CHANCE
+            yield from chance_note(self._chance_levels())
         yield from self._reasons()
         about_runs = []
         for model, run in self.runs.items():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def table(pairs: list[Pair]) -> Table:
     ],
 )
 def test_the_heading_says_what_its_number_of_documents_is_of(
-    changes: dict[str, str], heading: str
+    changes: dict[str, Any], heading: str
 ) -> None:
     """Two categories with 10 documents each are no comparison of 10 documents."""
     tables = [table([])]
@@ -70,6 +71,21 @@ def test_the_heading_says_what_its_number_of_documents_is_of(
         tables.append(replace(tables[0], **changes))
     text = rendered(Report(["a", "b"], tables), "text")
     assert text.splitlines()[0] == heading
+
+
+@pytest.mark.parametrize(
+    ("label", "row"),
+    [
+        pytest.param("GPT-3", "GPT-3 (published)", id="no brackets"),
+        pytest.param("copy last (no model)", "copy last (no model)", id="brackets"),
+    ],
+)
+def test_a_published_row_has_one_pair_of_brackets(label: str, row: str) -> None:
+    report = Report(["a", "b"], [replace(table([]), published={label: 0.125})])
+    lines = rendered(report, "text").splitlines()
+    (shown,) = [line for line in lines if label in line]
+    assert row in shown
+    assert shown.count("(") == 1
 
 
 def test_one_pair_needs_no_adjustment(runs: Path) -> None:
