@@ -102,7 +102,7 @@ class Table:
         rows: The models'.
         published: The publications'.
         remarks: Lines about the columns.
-        explained: What the marks mean.
+        explained: What the marks mean, and the reason for "?" if all have the same.
         notes: The reasons, each once behind the names that it is about; then the remarks.
     """
 
@@ -121,15 +121,28 @@ class Table:
             cells.extend(row.cells)
         standings = [cell.standing for cell in cells]
         explained = legend(standings, [column.chance_level for column in self.columns])
+        if self._shared_obstacle:
+            explained.append(self._shared_obstacle)
         object.__setattr__(self, "explained", explained)
         object.__setattr__(self, "notes", [*self._reasons(), *self.remarks])
+
+    @property
+    def _shared_obstacle(self) -> str:
+        """The reason why values could not be tested, if it is the same for all; otherwise ""."""
+        obstacles: dict[str, None] = {}
+        for row in self.rows:
+            for cell in row.cells:
+                if cell.standing == "untested":
+                    obstacles[cell.why] = None
+        return next(iter(obstacles)) if len(obstacles) == 1 else ""
 
     def _reasons(self) -> Iterator[str]:
         """Yield each reason once, after the models with their columns that it is about."""
         reasons = []
+        shared_obstacle = self._shared_obstacle
         for row in self.rows:
             for column, cell in zip(self.columns, row.cells, strict=True):
-                if cell.why:
+                if cell.why and cell.why != shared_obstacle:
                     reasons.append((cell.why, row.label, self._column_name(column)))
         cell_count = len(self.rows) * len(self.columns)
         yield from grouped_by_model(reasons, cell_count)

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 ReadTable = Callable[[Run], "DataFrame"]
 """Reads the long table of a run."""
 
-NO_SAMPLES = "no readable samples; --log_samples writes them"
+NO_SAMPLES = (
+    "no readable samples beside the results; run with --log_samples, and keep its samples_*.jsonl "
+    "files"
+)
 OTHER_DOCUMENTS = "other documents or right answers"
 NO_OTHER_SAMPLES = "no other model has readable samples"
 OTHER_MEAN = "samples that do not give the value"
@@ -40,7 +43,7 @@ FEW_CLUSTERS = "too few clusters for a test"
 NO_BASELINE = "no chance level is known"
 UNTESTED_BETTER = "the better value of {models} could not be tested"
 NO_OTHER_VALUE = "no other model has a value to test against"
-OTHER_SETTINGS = "other settings, data or version than most"
+OTHER_SETTINGS = "other settings, data or version than {compared}"
 OWN_SETTINGS = "no other model has the same settings, data and version"
 """Reasons why a value is not tested."""
 
@@ -285,6 +288,8 @@ def _comparable(
     runs: Mapping[str, Run], read: ReadTable
 ) -> "tuple[dict[str, DataFrame], dict[str, Obstacle]]":
     """Return the tables of the runs that can be compared, and why the others cannot."""
+    if len(runs) > 1 and not any(samples_file(run).is_file() for run in runs.values()):
+        return {}, dict.fromkeys(runs, Obstacle(NO_SAMPLES))
     untested: dict[str, Obstacle] = {}
     majority = majority_setup(runs)
     if len(majority) > 1:
@@ -303,8 +308,9 @@ def _comparable(
             differing[name] = error.difference.is_about_settings
     with_samples = {name: run for name, run in runs.items() if name in tables or name in differing}
     words = settings_in_words(with_samples) or OTHER_PROMPTS
+    reason = _other_settings(len(tables), len(with_samples), words)
     for name, is_settings in differing.items():
-        untested[name] = Obstacle(f"{OTHER_SETTINGS} ({words})", is_settings)
+        untested[name] = Obstacle(reason, is_settings)
     if len(tables) == 1:
         (only,) = tables
         untested[only] = Obstacle(NO_OTHER_SAMPLES)
@@ -321,6 +327,7 @@ def _other_setups(runs: Mapping[str, Run], majority: Collection[str]) -> dict[st
     comparable = {name: run for name, run in runs.items() if run.is_whole == majority_run.is_whole}
     words = settings_in_words(comparable, with_documents=True)
     obstacles = {}
+    other_settings = _other_settings(len(majority), len(comparable), words)
     for name, run in runs.items():
         if name in majority:
             continue
@@ -330,8 +337,21 @@ def _other_setups(runs: Mapping[str, Run], majority: Collection[str]) -> dict[st
             continue
         has_samples = samples_file(run).is_file() and samples_file(majority_run).is_file()
         is_settings = has_samples and is_only_about_settings(majority_run, run)
-        obstacles[name] = Obstacle(f"{OTHER_SETTINGS} ({words})", is_settings)
+        obstacles[name] = Obstacle(other_settings, is_settings)
     return obstacles
+
+
+def _other_settings(same_setup: int, total: int, words: str) -> str:
+    """Return the reason that a model's settings differ from those of the models that are compared.
+
+    Args:
+        same_setup: The number of models with the settings that are compared.
+        total: The number of models.
+        words: Which settings differ, and from whose.
+    """
+    is_majority = 2 * same_setup > total
+    compared = "most" if is_majority else f"the {same_setup} models that are compared"
+    return f"{OTHER_SETTINGS.format(compared=compared)} ({words})"
 
 
 def representatives(models: Sequence[Model]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from lm_eval_ext.harness.names import NOT_SCORABLE, VERDICT
 from lm_eval_ext.leaderboard.site import _arguments_text
 from lm_eval_ext.results.grid import markdown, note_section, text
 from lm_eval_ext.results.models import read_models
-from lm_eval_ext.results.overview import overview
+from lm_eval_ext.results.overview import NO_SAMPLES, overview
 from lm_eval_ext.results.query import question_of, reason_for, shown_estimate
 from lm_eval_ext.results.show import grouped_by_model
 from lm_eval_ext.stats.statistics import Estimate
@@ -115,6 +115,26 @@ def test_a_model_with_other_settings_than_two_others_names_them(tmp_path: Path) 
     assert scores.loc["c", "untested"] == reason
     assert scores.loc["c", "is_testable_across_settings"]
     assert not scores.loc["a", "is_testable_across_settings"]
+
+
+def test_of_two_pairs_with_their_own_settings_neither_is_most(tmp_path: Path) -> None:
+    for name, length in (("a", 256), ("b", 256), ("c", 64), ("d", 64)):
+        change_length(write(tmp_path, name, 35), length)
+    scores = overview(read_models([tmp_path])).set_index("model")
+    settings = "a, b: max_gen_toks 256; c, d: max_gen_toks 64"
+    reason = f"other settings, data or version than the 2 models that are compared ({settings})"
+    assert list(scores["untested"]) == ["", "", reason, reason]
+
+
+def test_where_no_model_has_samples_all_have_that_reason(tmp_path: Path) -> None:
+    """Settings that differ, too, would not be the reason why nothing is tested."""
+    for name, length in (("a", 256), ("b", 256), ("c", 64)):
+        file = write(tmp_path, name, 35)
+        change_length(file, length)
+        for samples in file.parent.glob("samples_*"):
+            samples.unlink()
+    scores = overview(read_models([tmp_path]))
+    assert list(scores["untested"]) == [NO_SAMPLES] * 3
 
 
 def test_show_names_the_command_that_tests_models_with_their_settings(tmp_path: Path) -> None:
