@@ -11,7 +11,7 @@ from lm_eval_ext.cards import Card
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import legend
 from lm_eval_ext.results.models import Model, runs_by_model
-from lm_eval_ext.results.overview import OverviewColumn, table_of
+from lm_eval_ext.results.overview import OverviewColumn, ranked_models, table_of
 from lm_eval_ext.results.query import (
     chance_level_of,
     chance_of,
@@ -194,10 +194,9 @@ def headline_table(
     cells: Cells,
     *,
     heading: Heading,
+    remarks: Sequence[str] = (),
 ) -> Table:
-    """Return models by the headlines of tasks.
-
-    Models that miss none come first, then those that are marked as best most often.
+    """Return models by the headlines of tasks, in the order of every such table.
 
     Args:
         name: The table's name.
@@ -206,13 +205,16 @@ def headline_table(
         models: The models of the rows.
         cells: All cells of the page.
         heading: What heads a column.
+        remarks: Lines about the table, which follow published values.
     """
     columns = []
     for headline in tested:
         columns.append(column_for(reference_run(headline.runs), headline.metric, heading))
     rows = list(_rows(models, columns, with_standings(cells, tested)))
-    rows.sort(key=lambda row: _rank(row.cells, columns))
+    order = ranked_models(tested)
+    rows.sort(key=lambda row: order.index(row.label))
     notes = [published_note(reference_run(headline.runs), headline.metric) for headline in tested]
+    notes += remarks
     return Table(name, title, columns, rows, remarks=[note for note in notes if note])
 
 
@@ -224,17 +226,6 @@ def _rows(models: Iterable[Model], columns: Sequence[Column], cells: Cells) -> I
             row.append(cells.get((model.label, column.task, column.metric), MISSING))
         if not all(cell.is_missing for cell in row):
             yield TableRow(model.label, row)
-
-
-def _rank(cells: Sequence[Cell], columns: Sequence[Column]) -> tuple[float, ...]:
-    """Return what sorts models: those with all benchmarks first, then those best most often.
-
-    Ties go to the better value in the first column.
-    """
-    missing = sum(cell.value is None for cell in cells)
-    best = sum(cell.standing == "best" for cell in cells)
-    value = cells[0].value or 0.0
-    return missing, -best, value if columns[0].measure.lower_is_better else -value
 
 
 def column_for(run: Run, metric: str, heading: Heading) -> Column:

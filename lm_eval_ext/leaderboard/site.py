@@ -27,14 +27,17 @@ from lm_eval_ext.results.grid import MEANINGS, chance_words, csv
 from lm_eval_ext.results.model_facts import ModelFacts, model_facts
 from lm_eval_ext.results.models import Model, choose_tasks, read_models, runs_by_model
 from lm_eval_ext.results.overview import (
+    ROW_ORDER,
     OverviewColumn,
     ReadTable,
     column_of,
     frame_of,
+    ranked_models,
     representatives,
     table_of,
 )
 from lm_eval_ext.results.sample_scores import scores_of
+from lm_eval_ext.results.show import unlisted_note
 from lm_eval_ext.results.table import NoSamplesError, rows
 from lm_eval_ext.stats.statistics import number
 from lm_eval_ext.text import named_briefly, one_line, size_text
@@ -199,7 +202,13 @@ def _render(
     benchmark_tasks = representatives(models).values()
     columns = [column_of_task[task] for task in benchmark_tasks if task in column_of_task]
     matrix = headline_table(
-        "overview", "Models by benchmarks", columns, models, cells, heading="benchmark"
+        "overview",
+        "Models by benchmarks",
+        columns,
+        models,
+        cells,
+        heading="benchmark",
+        remarks=unlisted_note(models, ranked_models(columns)),
     )
     sections = list(_sections(models, tasks, column_of_task, cells))
     chances = [column.chance_level for column in matrix.columns]
@@ -222,6 +231,7 @@ def _render(
         size=size_text,
         text_of=number,
         meanings=MEANINGS,
+        row_order=ROW_ORDER,
     )
 
 

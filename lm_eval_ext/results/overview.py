@@ -4,6 +4,7 @@
 in which every value has its standing (:mod:`lm_eval_ext.stats.marks`).
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
@@ -28,6 +29,12 @@ from lm_eval_ext.text import named_briefly
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+ROW_ORDER = (
+    "models with most values come first, then those that are best most often, then by the first "
+    "column"
+)
+"""In which order models stand in a table."""
 
 ReadTable = Callable[[Run], "DataFrame"]
 """Reads the long table of a run."""
@@ -181,12 +188,38 @@ def overview_rows(models: Sequence[Model]) -> list[OverviewRow]:
 
     Tests need samples; without them nothing is best.
     """
+    return table_of(overview_columns(models))
+
+
+def overview_columns(models: Sequence[Model]) -> list[OverviewColumn]:
+    """Read and test the headlines of the tasks that stand for the benchmarks."""
     columns = []
     for task in representatives(models).values():
         column = column_of(models, task)
         if column is not None:
             columns.append(column)
-    return table_of(columns)
+    return columns
+
+
+def ranked_models(columns: Sequence[OverviewColumn]) -> list[str]:
+    """Return the models of a table in the order of its rows, which :data:`ROW_ORDER` states."""
+    standing_in = standings({column.task: column.tests for column in columns})
+    values_of: dict[str, list[float | None]] = {}
+    best_counts: Counter[str] = Counter()
+    for number, column in enumerate(columns):
+        for model, value in column.tests.values.items():
+            values = values_of.setdefault(model, [None] * len(columns))
+            values[number] = value
+            if standing_in[column.task][model] == "best":
+                best_counts[model] += 1
+
+    def rank(model: str) -> tuple[int, int, float]:
+        values = values_of[model]
+        value = values[0] or 0.0
+        is_lower_better = columns[0].measure.lower_is_better
+        return values.count(None), -best_counts[model], value if is_lower_better else -value
+
+    return sorted(values_of, key=rank)
 
 
 def column_of(

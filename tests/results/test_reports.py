@@ -16,7 +16,7 @@ from lm_eval_ext.harness.names import NOT_SCORABLE, VERDICT
 from lm_eval_ext.leaderboard.site import _arguments_text
 from lm_eval_ext.results.grid import markdown, note_section, text
 from lm_eval_ext.results.models import read_models
-from lm_eval_ext.results.overview import NO_SAMPLES, overview
+from lm_eval_ext.results.overview import NO_SAMPLES, ROW_ORDER, overview
 from lm_eval_ext.results.query import question_of, reason_for, shown_estimate
 from lm_eval_ext.results.show import grouped_by_model
 from lm_eval_ext.stats.statistics import Estimate
@@ -361,3 +361,35 @@ def test_a_diagnostic_has_no_interval_and_needs_no_reason(tmp_path: Path) -> Non
     without_interval = shown_estimate(diagnostic, estimate)
     assert (without_interval.value, without_interval.low) == (estimate.value, None)
     assert reason_for(results, diagnostic, without_interval) == ""
+
+
+@pytest.fixture
+def of_three_models(tmp_path: Path) -> Path:
+    """Results of two models on a task, the worse first, and of one on another task."""
+    folder = tmp_path / "results"
+    write(folder, "a", 5)
+    write(folder, "b", 35)
+    write_run(folder / "recorded", "recorded", "cogs_mini_id", answered_rows(40, 30))
+    write_run(folder / "a-lieder", "a", "lieder_mini", answered_rows(40, 30))
+    write_run(folder / "b-lieder", "b", "lieder_mini", answered_rows(40, 30))
+    return folder
+
+
+def test_show_and_latex_have_the_best_model_first(of_three_models: Path, tmp_path: Path) -> None:
+    """Both state the order of the page, whatever the order of files."""
+    shown = run("show", of_three_models).stdout
+    assert [line[0] for line in shown.splitlines()[2:4]] == ["b", "a"]
+    run("leaderboard", of_three_models, "-o", tmp_path / "models.tex")
+    source = (tmp_path / "models.tex").read_text()
+    assert source.index("\nb & ") < source.index("\na & ")
+    assert f"% order of the models: {ROW_ORDER}\n" in source
+
+
+def test_a_model_without_a_row_is_named_everywhere(of_three_models: Path, tmp_path: Path) -> None:
+    """A recorded model with a task that stands for no benchmark is not dropped without a word."""
+    note = "without results of these: recorded"
+    assert note in run("show", of_three_models).stdout
+    run("leaderboard", of_three_models, "-o", tmp_path / "models.tex")
+    assert note in (tmp_path / "models.tex").read_text()
+    run("leaderboard", of_three_models, "-o", tmp_path / "site", "--samples", 0)
+    assert note in (tmp_path / "site" / "index.html").read_text()
