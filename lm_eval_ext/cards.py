@@ -23,7 +23,7 @@ from lm_eval_ext.reading import Exact, read_yaml
 from lm_eval_ext.registry import BENCHMARKS
 from lm_eval_ext.stats.measures import Chance, Measure, Question
 from lm_eval_ext.stats.planning import PartSize, TypicalCorrelation, TypicalSpread
-from lm_eval_ext.text import typeable
+from lm_eval_ext.text import value_typed
 
 PART = "/"
 """The separator of a measure and the part that a metric is about, as in ``direct/existence``."""
@@ -414,16 +414,19 @@ class Card(Exact):
             return self.tasks[task].title
         return task
 
+    def headings_of_task(self, task: str) -> list[str]:
+        """Return the names of the benchmark and of a task in words, once if they are the same."""
+        title = self.title_of_task(task)
+        is_same = title.replace("_", " ").casefold() == self.short_title.casefold()
+        return [self.short_title] if is_same else [self.short_title, title]
+
     def word(self, value: str) -> str:
         """Return a facet's value in words."""
         return self.words.get(value) or value.replace("_", " ")
 
     def facet_value(self, typed: str) -> str:
         """Return the facet's value that a user typed, perhaps in its :func:`typeable` form."""
-        known = self._known_values
-        if typed in known:
-            return typed
-        return next((value for value in known if typeable(value) == typed), typed)
+        return value_typed(typed, self._known_values)
 
     @property
     def _known_values(self) -> dict[str, None]:

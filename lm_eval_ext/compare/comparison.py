@@ -10,7 +10,7 @@ from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.results.align import align, align_tasks, settings_remark
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, count_models, runs_by_model
-from lm_eval_ext.results.query import ScoreQuery, check, is_recomputable, reference_run
+from lm_eval_ext.results.query import ScoreQuery, checked_question, is_recomputable, reference_run
 from lm_eval_ext.results.show import library_notes
 from lm_eval_ext.results.table import NoSamplesError
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS, Interval, interval, mean_estimate
@@ -263,7 +263,7 @@ def _compare_case(
         if case.runs[system].signature not in task_signatures:
             task_signatures.append(case.runs[system].signature)
     for title, question in questions:
-        check(case.task, joint_table, question, query.filter)
+        checked = checked_question(case.task, joint_table, question, query.filter)
         comparison = _Comparison(
             case=case,
             title=title,
@@ -276,7 +276,7 @@ def _compare_case(
             ),
             is_by_seed=options.seeds,
         )
-        for facet_values, part_question in split_question(joint_table, question):
+        for facet_values, part_question in split_question(joint_table, checked):
             yield comparison.part_table(facet_values, part_question)
 
 

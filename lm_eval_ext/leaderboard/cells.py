@@ -5,7 +5,7 @@ Values and their standing come from :mod:`lm_eval_ext.results.overview`.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Literal
 
 from lm_eval_ext.cards import Card
 from lm_eval_ext.results.files import Run
@@ -26,9 +26,6 @@ from lm_eval_ext.stats.measures import Chance, Measure
 
 Heading = Literal["benchmark", "task", "metric"]
 """What heads a column of a table."""
-
-HEADINGS: tuple[Heading, ...] = get_args(Heading)
-"""All headings, the widest first."""
 
 
 @dataclass(frozen=True)
@@ -231,13 +228,14 @@ def _rows(models: Iterable[Model], columns: Sequence[Column], cells: Cells) -> I
 def column_for(run: Run, metric: str, heading: Heading) -> Column:
     """Return a column; below its heading stand the narrower names, down to the metric's."""
     card, task = run.card, run.task
-    names = {"benchmark": task, "task": task, "metric": run.title(metric)}
-    if card:
-        names["benchmark"] = card.short_title
-        names["task"] = card.title_of_task(task)
-    shown_names = list(names.values())[HEADINGS.index(heading) :]
     # Where two names are the same, as of a benchmark of one task, they are written once.
-    head, *below = dict.fromkeys(shown_names)
+    task_headings = card.headings_of_task(task) if card else [task]
+    headings: dict[Heading, list[str]] = {
+        "benchmark": task_headings,
+        "task": task_headings[-1:],
+        "metric": [],
+    }
+    head, *below = dict.fromkeys([*headings[heading], run.title(metric)])
     question = question_of(run, metric)
     return Column(
         task=task,
@@ -263,7 +261,7 @@ def task_table(
         cells = with_standings(cells, [tested])
     listed_columns = list(columns.values())
     card = next(iter(runs.values())).card
-    title = card.title_of_task(task) if card else task
+    title = card.headings_of_task(task)[-1] if card else task
     rows = list(_rows(models, listed_columns, cells))
     return Table(f"task-{task}", title, listed_columns, rows, _published(task, card, list(columns)))
 

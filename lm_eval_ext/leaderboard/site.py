@@ -168,7 +168,7 @@ def _samples_of(
     scored, _ = reference.documents
     facts = {
         "task": task,
-        "title": f"{card.short_title} · {card.title_of_task(task)}" if card else task,
+        "title": " · ".join(card.headings_of_task(task)) if card else task,
         "models": list(samples_by_model),
         "scores": list(map(asdict, scores)),
         "total": scored,
