@@ -124,6 +124,11 @@ class Table:
         object.__setattr__(self, "notes", [*self._reasons(), *self.remarks])
 
     @property
+    def has_trials(self) -> bool:
+        """Whether a value is of a part of the documents."""
+        return any(cell.badge for row in self.rows for cell in row.cells)
+
+    @property
     def _shared_obstacle(self) -> str:
         """The reason why values could not be tested, if it is the same for all; otherwise ""."""
         obstacles: dict[str, None] = {}

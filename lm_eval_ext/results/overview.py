@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ROW_ORDER = (
     "models with most values come first, then those that are best most often, then by the first "
-    "column"
+    "column, then by name"
 )
 """In which order models stand in a table."""
 
@@ -213,11 +213,12 @@ def ranked_models(columns: Sequence[OverviewColumn]) -> list[str]:
             if standing_in[column.task][model] == "best":
                 best_counts[model] += 1
 
-    def rank(model: str) -> tuple[int, int, float]:
+    def rank(model: str) -> tuple[int, int, float, str]:
         values = values_of[model]
         value = values[0] or 0.0
         is_lower_better = columns[0].measure.lower_is_better
-        return values.count(None), -best_counts[model], value if is_lower_better else -value
+        amount = value if is_lower_better else -value
+        return values.count(None), -best_counts[model], amount, model.casefold()
 
     return sorted(values_of, key=rank)
 

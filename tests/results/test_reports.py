@@ -16,7 +16,13 @@ from lm_eval_ext.harness.names import NOT_SCORABLE, VERDICT
 from lm_eval_ext.leaderboard.site import _arguments_text
 from lm_eval_ext.results.grid import markdown, note_section, text
 from lm_eval_ext.results.models import read_models
-from lm_eval_ext.results.overview import NO_SAMPLES, ROW_ORDER, overview
+from lm_eval_ext.results.overview import (
+    NO_SAMPLES,
+    ROW_ORDER,
+    overview,
+    overview_columns,
+    ranked_models,
+)
 from lm_eval_ext.results.query import question_of, reason_for, shown_estimate
 from lm_eval_ext.results.show import grouped_by_model
 from lm_eval_ext.stats.statistics import Estimate
@@ -383,6 +389,13 @@ def test_show_and_latex_have_the_best_model_first(of_three_models: Path, tmp_pat
     source = (tmp_path / "models.tex").read_text()
     assert source.index("\nb & ") < source.index("\na & ")
     assert f"% order of the models: {ROW_ORDER}\n" in source
+
+
+def test_of_equal_models_the_name_decides(tmp_path: Path) -> None:
+    """Without that, the page and the terminal would have them in two orders."""
+    for name in ("c", "a", "B"):
+        write(tmp_path, name, 20)
+    assert ranked_models(overview_columns(read_models([tmp_path]))) == ["a", "B", "c"]
 
 
 def test_a_model_without_a_row_is_named_everywhere(of_three_models: Path, tmp_path: Path) -> None:
