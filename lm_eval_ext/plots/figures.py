@@ -19,6 +19,7 @@ from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.charts import COLUMNS, FONT_SIZE, PAPER, PLACES, Plot
 from lm_eval_ext.plots.declarations import Declared, declared
 from lm_eval_ext.results.files import Run
+from lm_eval_ext.results.grid import published_name
 from lm_eval_ext.results.models import Model, count_models, runs_by_model
 from lm_eval_ext.results.query import estimates, question_of, reference_run
 from lm_eval_ext.results.table import NoSamplesError
@@ -27,9 +28,6 @@ from lm_eval_ext.stats.statistics import NONE, number
 from lm_eval_ext.text import named_briefly, one_line
 
 _log = get_logger(__name__)
-
-PUBLISHED = " (published)"
-"""What follows the name of a published system."""
 
 FORMATS = ("svg", "pdf", "png", "html", "json")
 """Suffixes of files; an interactive page (html) needs no network."""
@@ -448,7 +446,7 @@ class _FigureReader:
                 if labels and label not in labels:
                     continue
                 yield {
-                    "model": label + PUBLISHED,
+                    "model": published_name(label),
                     "part": self._card.word(value),
                     "value": amount,
                     "published": True,

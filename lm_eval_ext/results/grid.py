@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from lm_eval_ext import __version__
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.stats.marks import Standing
+from lm_eval_ext.stats.measures import Chance
 from lm_eval_ext.stats.statistics import NONE, number
 from lm_eval_ext.text import broken, one_line
 
@@ -50,12 +51,8 @@ MEANINGS: Mapping[Standing, str] = {
 _UNMARKED: tuple[Standing, ...] = ("beaten", "alone")
 """How values without a mark stand."""
 
-CHANCE = (
-    "chance is what guessing scores: 0 for a gain, and what a trivial answer scores where the "
-    "card says so"
-)
-
-_CHANCE_AND_TESTS = f"{CHANCE} (tests at 5 %, adjusted for models and columns)"
+_TESTS = "tests at 5 %, adjusted for models and columns"
+"""How values are tested against chance."""
 
 WIDTH = 80
 """Columns of the text, or more where the terminal has more."""
@@ -79,10 +76,40 @@ The bracket must be here: an interval starts with it (:func:`interval_text`).
 """
 
 
-def legend(standings: Iterable[Standing]) -> list[str]:
+def chance_words(chances: Iterable[Chance | None]) -> str:
+    """Return what chance is in a table with these levels of chance; "" if none is known.
+
+    The value is among the words if all columns have the same.
+    """
+    levels = dict.fromkeys(chance for chance in chances if chance is not None)
+    meanings = list(dict.fromkeys(chance.meaning for chance in levels))
+    if not meanings:
+        return ""
+    *first_meanings, last_meaning = meanings
+    words = last_meaning
+    if first_meanings:
+        words = f"{', '.join(first_meanings)} or {last_meaning}"
+    shown_values = {value(chance.value, chance.unit).strip() for chance in levels}
+    if len(meanings) == 1 and len(shown_values) == 1:
+        (shown_value,) = shown_values
+        return f"{shown_value}, {words}"
+    return words
+
+
+def chance_note(chances: Iterable[Chance | None]) -> list[str]:
+    """Return the line that says what chance is in a table; [] if it is not known."""
+    words = chance_words(chances)
+    return [f"chance is {words}"] if words else []
+
+
+def legend(standings: Iterable[Standing], chances: Iterable[Chance | None]) -> list[str]:
     """Explain the marks of a table in which values stand like this; [] if there are none.
 
     A table of one model has no marks, which nobody misses.
+
+    Args:
+        standings: How the values stand.
+        chances: The level of chance of each column.
     """
     shown_standings = set(standings)
     lines = []
@@ -94,7 +121,7 @@ def legend(standings: Iterable[Standing]) -> list[str]:
     if unmarked and has_competitors:
         lines.append(f"no mark: {', or '.join(unmarked)}")
     if shown_standings & {"best", "unproven"}:
-        lines.append(_CHANCE_AND_TESTS)
+        lines += [f"{note}; {_TESTS}" for note in chance_note(chances)]
     return lines
 
 
@@ -118,6 +145,14 @@ def interval_text(low: float | None, high: float | None, unit: str, *, signed: b
     """
     ends = [number(end, unit, signed=signed) for end in (low, high)]
     return "" if NONE in ends else f"[{', '.join(ends)}]"
+
+
+def published_name(label: str) -> str:
+    """Return how tables and figures name a published system.
+
+    Brackets at the end of a label already say where its values are from, as in "GPT-3.5 (paper)".
+    """
+    return label if label.endswith(")") else f"{label} (published)"
 
 
 def matrix(

@@ -17,7 +17,7 @@ HOSTILE = "a_b%&#${}~^\\[x]*<|>\"'`--?` é\u202e\x1b[31m\n\\input{/etc/passwd}"
 def test_marks_are_bold_and_second_lines_are_small() -> None:
     rows = [["m0", "0.8 %*", "0.500°\n[-0.1, 0.6]"], ["m1", "N/A ", "+0.250?"]]
     heads = ["", "c0", "a_long heading_of-words"]
-    notes = legend(["best", "unproven", "untested", "beaten"])
+    notes = legend(["best", "unproven", "untested", "beaten"], [])
     text = latex(heads, rows, "of ↓", label="l", notes=notes, comments=["a\nb"])
     body = text.partition("\\toprule\n")[2].splitlines()[:6]
     assert body == [
