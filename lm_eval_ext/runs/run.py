@@ -47,7 +47,7 @@ from lm_eval_ext.runs.options import RECORDED, check_limit, check_model_exists, 
 from lm_eval_ext.runs.process import evaluate, reason
 from lm_eval_ext.runs.tasks import Selection, TaskIdentity, select
 from lm_eval_ext.runs.weights import newer_format, weights_digest
-from lm_eval_ext.text import named_briefly
+from lm_eval_ext.text import counted, named_briefly
 
 _log = get_logger(__name__)
 
@@ -422,6 +422,10 @@ def run(work: Work, reporter: Reporter) -> None:
             time.sleep(_POLL_S)
         waiting = still_waiting
     if problems:
+        evaluated = len(jobs) - len(problems)
+        if evaluated:
+            commands = "; ".join(_next_commands(work.output, evaluated))
+            reporter.line(f"{counted(evaluated, 'model')} evaluated; next: {commands}")
         for model, problem in problems.items():
             reporter.line(f"{model}: {problem}")
         raise LmEvalExtError(f"{len(problems)} of {len(jobs)} models failed: {', '.join(problems)}")

@@ -502,6 +502,29 @@ def test_a_run_ends_with_the_commands_that_show_its_results(
     assert lines == [line]
 
 
+def test_models_that_were_evaluated_beside_one_that_failed_have_a_next_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recorded model without responses to the task does not make the others look lost."""
+
+    def fail_first(job: run.Job, *_: object) -> run.Outcome:
+        return run.Outcome("no answer is recorded" if job.model.name == "m0" else "")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run.Job, "run", fail_first)
+    files = []
+    for number in range(3):
+        files.append(write_model_file(tmp_path, "model: dummy\n", f"m{number}.yaml"))
+    lines: list[str] = []
+    work = run.Work(files, "lieder_mini", Path("out"))
+    with pytest.raises(LmEvalExtError, match="1 of 3 models failed: m0"):
+        run.run(work, run.Reporter(lines.append, ignore))
+    assert lines == [
+        "2 models evaluated; next: lm-eval-ext show out; lm-eval-ext compare out",
+        "m0: no answer is recorded",
+    ]
+
+
 UNSAVED = "WARNING Could not save sample results"
 """What lm-eval says before it ends well."""
 
