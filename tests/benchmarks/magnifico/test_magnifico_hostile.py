@@ -1,4 +1,4 @@
-"""Work of reading answers that repeat one beginning: characters are counted, no time is measured."""
+"""Work of reading answers that repeat one beginning: characters are counted, not seconds."""
 
 import re
 from collections.abc import Iterator
