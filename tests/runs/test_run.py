@@ -141,6 +141,24 @@ def test_what_is_left_out_of_a_task_is_not_said_if_there_is_nothing_to_do(
     assert "left out" not in caplog.text
 
 
+def test_what_is_left_out_of_a_task_with_results_is_not_said_if_another_has_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only lieder_mini is to be evaluated, of which nothing is left out."""
+    names = "conceptual_mini,lieder_mini"
+    work = run.Work([write_model_file(tmp_path, GOOD)], names, tmp_path / "out")
+    (job,) = run.prepare(work)
+    assert "conceptual_mini: samples that are left out" in caplog.text
+    job.folder.mkdir(parents=True)
+    results: dict[str, object] = {"results": {"conceptual_mini": {}}, "configs": {}}
+    results[KEYS] = {"conceptual_mini": job.digest_by_task["conceptual_mini"]}
+    (job.folder / "results_1.json").write_text(json.dumps(results))
+    caplog.clear()
+    (job,) = run.prepare(work)
+    assert job.missing() == ["lieder_mini"]
+    assert "left out" not in caplog.text
+
+
 STOCK_TASK = """\
 task: stock_sums
 custom_dataset: !function sums.load
