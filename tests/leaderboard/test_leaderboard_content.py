@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("kept_cache")
 
 MINI = (
     "lieder_mini", "magnifico_mini", "cogs_mini_gen", "cogs_mini_icl_gen",
-    "cogs_mini_overestimation", "conceptual_mini", "diner_mini_icl",
+    "cogs_mini_overestimation", "conceptual_mini", "diner_mini_icl", "slog_mini",
 )  # fmt: skip
 
 
