@@ -25,7 +25,7 @@ from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.models.recorded_files import MatchBy, Recorded, Response, canonical, read_answers
 from lm_eval_ext.reading import Strict, checked
-from lm_eval_ext.text import named_briefly
+from lm_eval_ext.text import counted, named_briefly
 
 if TYPE_CHECKING:
     from lm_eval.api.model import CacheHook
@@ -183,10 +183,8 @@ class RecordedLM(LM):
         if not unanswered or (answered_tasks and self.options.missing == "skip"):
             return
         tasks = named_briefly(str(request.task_name) for request in unanswered)
-        problem = (
-            f"no answer is recorded for any of the {len(unanswered)} requests of {tasks}; "
-            f"{self.answers.summary}"
-        )
+        unanswered_in_words = f"{counted(len(unanswered), 'request')} of {tasks}"
+        problem = f"no answer is recorded for {unanswered_in_words}; {self.answers.summary}"
         if self.options.match == "arguments":  # the files may be of the task, with other prompts
             request = unanswered[0]
             problem += f"; the first request is {request.request_type} of {_quote(request)}"

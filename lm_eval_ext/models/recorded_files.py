@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.missing import was_missing
 from lm_eval_ext.reading import lines_of
-from lm_eval_ext.text import named_briefly, one_line
+from lm_eval_ext.text import counted, named_briefly, one_line
 
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
@@ -78,7 +78,9 @@ class Answers:
     @property
     def summary(self) -> str:
         """How much was read and from where, for messages."""
-        return f"{self._count} answers were read from {named_briefly(map(str, self.files))}"
+        verb = "was" if self._count == 1 else "were"
+        files = named_briefly(map(str, self.files))
+        return f"{counted(self._count, 'answer')} {verb} read from {files}"
 
     def add(
         self, request_type: str, arguments: Sequence[object], idx: int, recorded: Recorded

@@ -263,7 +263,7 @@ def test_a_missing_answer_is_quoted_from_its_end(replay: Replay) -> None:
             [scoring_request("A", " b"), scoring_request("x" * 5000 + " the end", " continued")]
         )
     message = str(caught.value)
-    for excerpt in ("the end' + ' continued'", "some_task", "1 answers were read", "missing=skip"):
+    for excerpt in ("the end' + ' continued'", "some_task", "1 answer was read", "missing=skip"):
         assert excerpt in message
     assert len(message) < 800
 
@@ -294,7 +294,7 @@ def test_an_answer_that_the_task_needs_is_not_left_out(skipping: RecordedLM) -> 
 
 
 def test_all_answers_of_a_task_are_not_left_out(skipping: RecordedLM) -> None:
-    with pytest.raises(AnswerError, match="any of the 2 requests"):
+    with pytest.raises(AnswerError, match="for 2 requests"):
         skipping.generate_until([text_request("Q"), text_request("R")])
 
 
@@ -306,7 +306,7 @@ def test_a_task_without_recorded_answers_is_named_with_the_files(tmp_path: Path)
     with pytest.raises(AnswerError) as caught:
         RecordedLM(path=[first_file, second_file]).generate_until([text_request("P")])
     assert str(caught.value) == (
-        f"no answer is recorded for any of the 1 requests of some_task; 2 answers were read from "
+        f"no answer is recorded for 1 request of some_task; 2 answers were read from "
         f"{first_file}, {second_file}; the first request is generate_until of 'P'"
     )
 
