@@ -84,6 +84,38 @@ def test_other_models_are_left_to_hf_with_one_message(
     assert "cannot share prefixes" in only_message(caplog)
 
 
+def scale_logits(model: HFLM) -> None:
+    """Make a tiny model's logits larger than those of any pretrained one."""
+    with torch.no_grad():
+        model.model.get_output_embeddings().weight.mul_(1000)
+
+
+def test_a_model_with_large_logits_shares(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Rounding moves log-probabilities by a share of the logits, which is no fault."""
+    _, sharing_model = build("llama", tmp_path)
+    scale_logits(sharing_model)
+    sharing_model.loglikelihood(scored())
+    assert not [message for message in caplog.messages if "cannot share" in message]
+
+
+def test_a_model_with_large_logits_that_attends_otherwise_does_not_share(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault moves log-probabilities by more than rounding does."""
+    _, sharing_model = build("llama", tmp_path)
+    scale_logits(sharing_model)
+    compute = Engine.forward
+
+    def compute_at_wrong_positions(
+        engine: Engine, tokens: IntArray, positions: IntArray, pass_: Pass
+    ) -> torch.Tensor:
+        return compute(engine, tokens, positions * 2, pass_)
+
+    monkeypatch.setattr(Engine, "forward", compute_at_wrong_positions)
+    sharing_model.loglikelihood(scored())
+    assert "log-probabilities differ by" in only_message(caplog)
+
+
 def test_ranks_with_automatic_batches_are_left_to_hf(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
