@@ -1,14 +1,15 @@
 """``lm-eval-ext compare``: from its options to a comparison in the format that is asked for."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from lm_eval_ext.atomic import atomic_text
-from lm_eval_ext.compare.comparison import compare
+from lm_eval_ext.compare.comparison import Table, compare
 from lm_eval_ext.compare.formats import LEVEL, rendered, rendered_seeds
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.align import ACROSS_SETTINGS, across_settings_command
+from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import (
     latex,
     legend,
@@ -21,7 +22,7 @@ from lm_eval_ext.results.overview import (
     representatives,
     table_of,
 )
-from lm_eval_ext.results.query import ScoreQuery
+from lm_eval_ext.results.query import ScoreQuery, question_of
 from lm_eval_ext.results.show import (
     TRIALS,
     library_notes,
@@ -90,6 +91,9 @@ def run(
         arguments += " --intervals" if intervals else " --no-intervals"
     command = across_settings_command(arguments)
     refused = _with_advice_once(dict.fromkeys(map(one_line, report.refused)), command)
+    if not query.is_question and not seeds and not between:
+        settings = "--across-settings" if across_settings else ""
+        report.remarks += _metrics_advice(report.tables, models, paths, settings)
     if not report.tables:
         raise DataError("; ".join(refused))
     if intervals is False and format_ != "latex" and len(report.tables) == 1:
@@ -162,6 +166,47 @@ def _with_advice_once(reasons: Iterable[str], command: str) -> list[str]:
     if is_needed:
         shortened[-1] += f"; to compare models with their settings: {command}"
     return shortened
+
+
+def _metrics_advice(
+    tables: Sequence[Table], models: Sequence[Model], paths: Sequence[Path], settings: str
+) -> Iterator[str]:
+    """Yield commands that compare another metric, for tasks whose headline not all models have.
+
+    Args:
+        tables: The comparisons, each on the headline of its task.
+        models: The models with their runs.
+        paths: Where their results are.
+        settings: The option with which they are compared, or "".
+    """
+    for table in tables:
+        if all(estimate.value is not None for estimate in table.figures.values()):
+            continue
+        runs = runs_by_model(models, table.task)
+        compared_runs = [runs[system] for system in table.figures if system in runs]
+        metric = _testable_metric(compared_runs)
+        if metric:
+            words = shlex.join([*map(str, paths), "--tasks", table.task, "--metric", metric])
+            yield f"{table.task}: every model has a value of {metric}, which can be tested:"
+            yield f"lm-eval-ext compare {words} {settings}".rstrip()
+
+
+def _testable_metric(runs: Sequence[Run]) -> str:
+    """Return a metric that is a mean of documents' values, which all runs have; "" if none is.
+
+    Those that a benchmark's card names as headlines come first.
+    """
+    if not runs:
+        return ""
+    card = runs[0].card
+    metrics = [*(card.headlines if card else ()), *runs[0].scores]
+    for metric in metrics:
+        if any(run.scores.get(metric) is None for run in runs):
+            continue
+        measure = question_of(runs[0], metric).measure
+        if measure.statistic == "mean" and not measure.diagnostic:
+            return metric
+    return ""
 
 
 def _two_tasks(between: str) -> list[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import logged
 
 from lm_eval_ext.compare.command import run
 from lm_eval_ext.compare.comparison import Report, Table, _few_clusters_note
@@ -35,6 +36,24 @@ def test_a_comparison_names_its_test(runs: Path, task: str, test: str, format_: 
     text, _ = run([runs / "good", runs / "poor"], ScoreQuery(), tasks=task, format_=format_)
     shown = words_of(text).replace("{-}", "-")
     assert test[1:] in shown, "a sentence of LaTeX starts with P"
+
+
+def test_a_headline_that_a_model_lacks_leads_to_a_metric_that_all_have(
+    runs: Path, tmp_path: Path
+) -> None:
+    """A model without a right query on known words has no relative performance."""
+    logged.evaluate(tmp_path / "none", "dummy", ["magnifico_mini"])
+    paths = [runs / "good", tmp_path / "none"]
+    text, _ = run(paths, ScoreQuery(), tasks="magnifico_mini", across_settings=True)
+    command = (
+        f"lm-eval-ext compare {paths[0]} {paths[1]} --tasks magnifico_mini "
+        "--metric sql_execution_accuracy/novel --across-settings"
+    )
+    assert command in text.splitlines()
+    query = ScoreQuery(metrics=("sql_execution_accuracy/novel",))
+    other_text, _ = run(paths, query, tasks="magnifico_mini", across_settings=True)
+    assert "p-values: " in other_text
+    assert "--metric" not in other_text
 
 
 def test_scores_of_0_and_1_without_clusters_have_the_test_of_mcnemar() -> None:
