@@ -258,8 +258,8 @@ def leaderboard(paths: Sequence[Path], out: Path, *, intervals: bool | None = No
     for task in dict.fromkeys(row.task for row in rows):
         runs = runs_by_model(models, task)
         notes += [*version_notes(runs), *library_notes(runs)]
-    notes += unlisted_note(models, order)
     reasons = [note for note in overview_notes(models, rows) if note not in notes]
+    reasons += unlisted_note(models, order)
     signatures = dict.fromkeys(row.signature for row in rows)
     table = latex(
         columns,

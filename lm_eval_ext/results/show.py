@@ -26,6 +26,7 @@ from lm_eval_ext.results.overview import (
     OverviewRow,
     overview_columns,
     ranked_models,
+    representatives,
     table_of,
 )
 from lm_eval_ext.results.query import (
@@ -165,12 +166,26 @@ def overview_chances(
 
 
 def unlisted_note(models: Sequence[Model], listed: Sequence[str]) -> list[str]:
-    """Return the line that names the models without a row in an overview; [] if there are none.
+    """Return the lines that name the models without a row in an overview, and how to get one.
 
-    They have results, but none on the tasks that stand for the benchmarks.
+    They have results, but none on the tasks that stand for the benchmarks. Models that lack the
+    same tasks share a line.
     """
-    missing = [model.label for model in models if model.label not in listed]
-    return [f"without results of these: {', '.join(sorted(missing))}"] if missing else []
+    task_of = representatives(models)
+    models_of: dict[tuple[str, ...], list[str]] = {}
+    for model in models:
+        if model.label in listed:
+            continue
+        missing_tasks = []
+        for task, run in model.runs.items():
+            benchmark = run.card.name if run.card else task
+            missing_tasks.append(task_of[benchmark])
+        models_of.setdefault(tuple(dict.fromkeys(missing_tasks)), []).append(model.label)
+    notes = []
+    for tasks, labels in models_of.items():
+        names = ", ".join(sorted(labels))
+        notes.append(f"no row for {names}: evaluate on {', '.join(tasks)} to compare with these")
+    return notes
 
 
 def _settings_advice(rows: Sequence[OverviewRow], results: str) -> Iterator[str]:

@@ -400,7 +400,7 @@ def test_of_equal_models_the_name_decides(tmp_path: Path) -> None:
 
 def test_a_model_without_a_row_is_named_everywhere(of_three_models: Path, tmp_path: Path) -> None:
     """A recorded model with a task that stands for no benchmark is not dropped without a word."""
-    note = "without results of these: recorded"
+    note = "no row for recorded: evaluate on cogs_mini_gen to compare with these"
     assert note in run("show", of_three_models).stdout
     run("leaderboard", of_three_models, "-o", tmp_path / "models.tex")
     assert note in (tmp_path / "models.tex").read_text()
