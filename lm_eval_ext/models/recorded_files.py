@@ -306,7 +306,10 @@ def find_files(path: object) -> list[Path]:
     for name in names:
         named_files = _files_of_name(name)
         if not named_files:
-            raise OptionError(f"--model recorded: no recorded answers at {name}")
+            problem = f"--model recorded: no recorded answers at {name}"
+            if not Path(name).is_absolute():
+                problem += f" in {Path.cwd()}: relative paths start where the command was started"
+            raise OptionError(problem)
         files.update(dict.fromkeys(named_files))
     return list(files)
 

@@ -415,7 +415,7 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
         pytest.param({"path": []}, "is not a path", id="an empty list of paths"),
         pytest.param(
             {"path": "nowhere.jsonl"},
-            r"no recorded answers at nowhere\.jsonl",
+            r"no recorded answers at nowhere\.jsonl in /.*: relative paths start where",
             id="a missing file",
         ),
         pytest.param(
