@@ -476,13 +476,23 @@ def record_of(folder: Path) -> Record:
     return record
 
 
+def _model_type(record: Record) -> str:
+    """Return the model type that evaluates a trained model fastest.
+
+    ``hf-prefix`` computes shared prefixes of causal models only.
+    """
+    # Only encoder-decoders get a longest prompt; records of all versions have the arguments.
+    is_encoder_decoder = "max_length" in record["arguments"]
+    return "hf" if is_encoder_decoder else "hf-prefix"
+
+
 def write_model_file(file: Path, recipe: Recipe, trained: Trained) -> None:
     """Write a model file for ``lm-eval-ext run``."""
     import yaml
 
     record = trained.record
     content: dict[str, object] = {
-        "model": "hf",
+        "model": _model_type(record),
         "model_args": {"pretrained": str(trained.folder), **record["arguments"]},
         "display_name": recipe.title,
         "size": record["parameters"],
