@@ -452,10 +452,12 @@ def check_same(
     )
     for line_before, line_now in zip(lines_before, lines_now, strict=False):
         if line_before != line_now:
+            # The comma at the end of a line is one of the list of keys.
+            before = one_line(line_before.rstrip(","), limit=80)
+            now = one_line(line_now.rstrip(","), limit=80)
             raise OptionError(
-                f"{folder}: another training lies here, with {one_line(line_before, limit=80)} "
-                f"instead of {one_line(line_now, limit=80)}; name another folder, or remove this "
-                "one"
+                f"{folder}: another training lies here, with {before} instead of {now}; name "
+                "another folder, or remove this one"
             )
 
 

@@ -173,6 +173,18 @@ def test_a_trial_evaluates_the_first_examples_of_the_development_set(
         command.train(recipe_file, tmp_path / "trial")
 
 
+def test_the_refusal_of_another_training_is_a_sentence() -> None:
+    """The values that differ stand in it without the commas of JSON."""
+    with pytest.raises(OptionError) as refusal:
+        command.check_same(
+            Path("tiny"), {"max_steps": 4, "optim": "muon"}, {"max_steps": 6, "optim": "muon"}
+        )
+    assert str(refusal.value) == (
+        'tiny: another training lies here, with "max_steps": 4 instead of "max_steps": 6; name '
+        "another folder, or remove this one"
+    )
+
+
 def test_records_that_were_written_without_a_limit_still_count(write_recipe: WriteRecipe) -> None:
     """The key of a training of the whole development set has no limit."""
     (recipe,) = plan_models(write_recipe()).values()
