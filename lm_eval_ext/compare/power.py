@@ -55,7 +55,7 @@ RELIABLE_CLUSTERS = 16
 STATED_OPTIONS = frozenset({"rate", "icc", "per_cluster"})
 """Options of a question that rests on no results."""
 
-SOURCES = "give results of a pilot run; or --rate, with --icc and --per-cluster"
+SOURCES = "give results of a pilot run; or --rate, and --icc and --per-cluster if you know them"
 """What an estimate can rest on, for errors."""
 
 

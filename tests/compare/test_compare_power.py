@@ -61,7 +61,10 @@ def test_stated_rates_need_no_runs() -> None:
         ({"power": 1}, "--power: Input should be less than 1, got 1"),
         ({"models": 1}, "--models: Input should be greater than or equal to 2"),
         ({"per_cluster": 0}, "--per-cluster: Input should be greater than or equal to 1"),
-        ({"rate": None}, "give results of a pilot run; or --rate, with --icc"),
+        (
+            {"rate": None},
+            "give results of a pilot run; or --rate, and --icc and --per-cluster if you know them",
+        ),
         ({"rate": 0.99}, "0.965 and 1.015 are not both from 0 to 1"),
         ({"difference": 5}, "direct goes from 0 to 1. --rate 0.8 is the mean of two rates"),
         ({"difference": 5}, "5 points are 0.05"),
