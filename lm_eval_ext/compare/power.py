@@ -90,6 +90,7 @@ class PowerEstimate:
         task_documents: The number of documents that the task has by its card; None if it is not
             known.
         counted_documents: The number of these that the metric counts.
+        is_trial: Whether the pilot is a trial of a task whose clusters have more documents each.
     """
 
     metric: str
@@ -111,6 +112,7 @@ class PowerEstimate:
     least_cluster_documents: int | None = None
     task_documents: int | None = None
     counted_documents: int | None = None
+    is_trial: bool = False
 
     @property
     def is_enough(self) -> bool:
@@ -189,6 +191,7 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
         least_cluster_documents=_documents_in(least_clusters, to_run_per_cluster),
         task_documents=size.total,
         counted_documents=size.documents,
+        is_trial=spread.trial is not None,
     )
 
 

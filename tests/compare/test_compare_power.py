@@ -531,6 +531,10 @@ def test_a_trial_says_how_many_documents_are_needed_at_least(trials: Path) -> No
     assert f"lm_eval --tasks {COGS_PILOT} --limit {least} --log_samples" in output
     assert "cannot show it" not in output
     assert "a trial of 40 of 500 documents" in unwrapped(output)
+    assert (
+        "10 generalization types with as many documents each as in this trial show: a difference "
+        f"of {whole_task.shows:.3g} or more"
+    ) in unwrapped(output), "otherwise it reads as a contradiction of what is needed"
 
 
 def test_a_trial_that_shows_the_difference_needs_no_more_documents(trials: Path) -> None:
