@@ -537,6 +537,19 @@ def test_a_trial_says_how_many_documents_are_needed_at_least(trials: Path) -> No
     ) in unwrapped(output), "otherwise it reads as a contradiction of what is needed"
 
 
+def test_a_ratio_without_a_value_names_a_metric_that_can_be_planned(tmp_path: Path) -> None:
+    """A model without a right answer on the base forms has no relative performance."""
+    make(tmp_path / "good", ["magnifico_mini"], seed=1, skill=0.9, name="good")
+    make(tmp_path / "poor", ["magnifico_mini"], seed=2, skill=0, name="poor")
+    with pytest.raises(LmEvalExtError) as refusal:
+        needed([tmp_path], task="magnifico_mini", difference=10)
+    message = str(refusal.value)
+    assert "magnifico_mini, relative_performance: no standard error; poor: N/A" in message
+    assert message.endswith("can be planned: --metric sql_execution_accuracy/novel")
+    metric = "sql_execution_accuracy/novel"
+    assert needed([tmp_path], task="magnifico_mini", difference=0.1, metric=metric).clusters
+
+
 def test_a_trial_that_shows_the_difference_needs_no_more_documents(trials: Path) -> None:
     shows = needed([trials], task=COGS_PILOT).shows
     assert shows is not None
