@@ -29,8 +29,8 @@ TyperArgument.display_type_rich = lambda *_, **__: None  # type: ignore[method-a
 app = typer.Typer(
     name="lm-eval-ext",
     help="Benchmarks of learning new words, concepts and combinations, for lm-evaluation-harness. "
-    "To evaluate one model, run lm_eval itself (lm_eval --tasks lieder_mini --model hf ...); "
-    "to evaluate several, lm-eval-ext run.",
+    "To evaluate one model, run lm_eval itself (lm_eval --tasks lieder_mini --model hf-prefix "
+    "...); to evaluate several, lm-eval-ext run.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -111,4 +111,5 @@ def generate(
     typer.echo(folder.report_text(report))
     task = folder.task_name(report["database"]["name"])
     include_path = shlex.quote(str(out))
-    typer.echo(f"Ask them: lm_eval --include_path {include_path} --tasks {task} --model hf ...")
+    evaluation = f"lm_eval --include_path {include_path} --tasks {task} --model hf-prefix ..."
+    typer.echo(f"Ask them: {evaluation}")

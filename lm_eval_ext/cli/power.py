@@ -124,7 +124,9 @@ def _report(
     size = ""
     if estimate.shows is not None and estimate.items is not None:
         size = counted(estimate.items, estimate.unit)
-        yield f"{size} show: a difference of {estimate.shows:.3g} or more"
+        # More documents of each cluster show a smaller difference.
+        condition = " with as many documents each as in this trial" if estimate.is_trial else ""
+        yield from _filled(f"{size}{condition} show: a difference of {estimate.shows:.3g} or more")
     units = counted(0, estimate.unit).removeprefix("0 ")
     spread = f"{estimate.spread:.3g}"
     if estimate.least_spread is not None:

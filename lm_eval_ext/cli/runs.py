@@ -1,5 +1,6 @@
 """``lm-eval-ext run``, ``compare`` and ``leaderboard``."""
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,13 +18,21 @@ from lm_eval_ext.cli.shared_options import (
     WhereOption,
 )
 from lm_eval_ext.errors import OptionError
-from lm_eval_ext.text import counted
+from lm_eval_ext.text import counted, one_line
 
 if TYPE_CHECKING:
     from lm_eval_ext.runs.run import PlannedRun, Reporter
 
 _STATUS_EVERY_S = 60.0
 """Seconds between status lines where there is no terminal."""
+
+_SPINNER_WIDTH = 2
+"""Characters before a status line on a terminal."""
+
+_PROGRESS = re.compile(
+    r"(?:: [\d.,]+[kMGT]? of [\d.,]+[kMGT]?)?; \d+ (?:s|min) since the start(?:; no output .*)?$"
+)
+"""How the status of an evaluation ends: a count, if there is one, and times."""
 
 ModelsOption = Annotated[
     list[Path],
@@ -132,8 +141,28 @@ def reporting() -> Iterator["Reporter"]:
             yield Reporter(line=console.print, status=once_a_minute(console.print))
         return
     status = console.status("")
+
+    def show_status(line: str) -> None:
+        status.update(Text(fit_status(line, console.width - _SPINNER_WIDTH)))
+
     with resumable(), status:
-        yield Reporter(line=console.print, status=lambda line: status.update(Text(line)))
+        yield Reporter(line=console.print, status=show_status)
+
+
+def fit_status(line: str, width: int) -> str:
+    """Return a status line that fits a width: what is done gets shorter, not its count and times.
+
+    Args:
+        line: A status, such as ``model: Running requests: 613 of 832; 10 s since the start``.
+        width: Characters of the terminal's line.
+    """
+    if len(line) <= width:
+        return line
+    progress = _PROGRESS.search(line)
+    if progress is None:
+        return one_line(line, limit=max(width, 1))
+    room = width - len(progress[0])
+    return one_line(line[: progress.start()], limit=max(room, 1)) + progress[0]
 
 
 def once_a_minute(

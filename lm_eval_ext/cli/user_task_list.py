@@ -47,7 +47,7 @@ def user_task_lines(files: UserFiles) -> Iterator[str]:
     if names:
         yield "to evaluate a model:"
         yield f"  lm_eval --include_path {shell_words([files.folder])} --tasks {names} \\"
-        yield "    --model hf --model_args pretrained=MODEL \\"
+        yield "    --model hf-prefix --model_args pretrained=MODEL \\"
         yield "    --output_path results/MY_MODEL --log_samples"
     has_card = any(task.card is not None for task in files.tasks)
     known = COMMANDS_FOR_CARDS if has_card else COMMANDS_FOR_PLAIN_TASKS

@@ -19,7 +19,7 @@ from lm_eval_ext.compare.power_query import (
     metric_without_pilot,
     typical_spread,
 )
-from lm_eval_ext.compare.stated_rates import spread_from_rates
+from lm_eval_ext.compare.stated_rates import is_rate, spread_from_rates
 from lm_eval_ext.compare.task_size import clusters_of_task, size_by_card
 from lm_eval_ext.errors import DataError, OptionError, first_problem, nearest
 from lm_eval_ext.log import get_logger
@@ -55,7 +55,7 @@ RELIABLE_CLUSTERS = 16
 STATED_OPTIONS = frozenset({"rate", "icc", "per_cluster"})
 """Options of a question that rests on no results."""
 
-SOURCES = "give results of a pilot run; or --rate, with --icc and --per-cluster"
+SOURCES = "give results of a pilot run; or --rate, and --icc and --per-cluster if you know them"
 """What an estimate can rest on, for errors."""
 
 
@@ -90,6 +90,7 @@ class PowerEstimate:
         task_documents: The number of documents that the task has by its card; None if it is not
             known.
         counted_documents: The number of these that the metric counts.
+        is_trial: Whether the pilot is a trial of a task whose clusters have more documents each.
     """
 
     metric: str
@@ -111,6 +112,7 @@ class PowerEstimate:
     least_cluster_documents: int | None = None
     task_documents: int | None = None
     counted_documents: int | None = None
+    is_trial: bool = False
 
     @property
     def is_enough(self) -> bool:
@@ -189,6 +191,7 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
         least_cluster_documents=_documents_in(least_clusters, to_run_per_cluster),
         task_documents=size.total,
         counted_documents=size.documents,
+        is_trial=spread.trial is not None,
     )
 
 
@@ -381,6 +384,7 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
     source = f"the differences of {len(names)} models, {', '.join(names)}"
     if not is_same_task:
         source += f", on {task}: another task with {table.cluster}s of the same kind"
+    _check_standard_error(query, models, run, table)
     variance = _mean_variance(table)
     if table.clusters < RELIABLE_CLUSTERS:
         pilot_size = counted(table.clusters, table.cluster)
@@ -429,6 +433,30 @@ def _check_difference(query: PowerQuery, metric: str, measure: Measure) -> None:
     )
 
 
+def _check_standard_error(
+    query: PowerQuery, models: Sequence[Model], run: Run, table: Table
+) -> None:
+    """Raise DataError if no difference of a pilot's models has a standard error.
+
+    The error names another metric whose differences have one, if there is any.
+    """
+    if _has_standard_error(table):
+        return
+    problem = f"{table.task}, {table.metric}: no standard error; {table.note}"
+    rates = [name for name in run.scores if is_rate(question_of(run, name).measure)]
+    rate = run.card.headline_of(rates) if run.card else next(iter(rates), "")
+    if rate and rate != table.metric:
+        score_query = ScoreQuery((rate,))
+        report = compare(models, [table.task], score_query, across_settings=query.across_settings)
+        if any(_has_standard_error(rate_table) for rate_table in report.tables):
+            problem += f"; a rate of documents can be planned: --metric {rate}"
+    raise DataError(problem)
+
+
+def _has_standard_error(table: Table) -> bool:
+    return any(pair.stderr is not None for pair in table.pairs)
+
+
 def _mean_variance(table: Table) -> float:
     """Return the variance of a cluster's difference: the mean over all pairs of a pilot's models.
 
@@ -436,8 +464,6 @@ def _mean_variance(table: Table) -> float:
         DataError: The pilot does not show it.
     """
     squared_errors = [pair.stderr**2 for pair in table.pairs if pair.stderr is not None]
-    if not squared_errors:
-        raise DataError(f"{table.task}, {table.metric}: no standard error; {table.note}")
     if table.clusters < LEAST_CLUSTERS:
         pilot_size = counted(table.clusters, table.cluster)
         raise DataError(

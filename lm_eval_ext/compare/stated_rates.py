@@ -145,7 +145,7 @@ def _number(per_cluster: float) -> str:
     return f"{per_cluster:,.1f}".removesuffix(".0")
 
 
-def _is_rate(measure: Measure) -> bool:
+def is_rate(measure: Measure) -> bool:
     """Return whether a measure is the mean of documents' values from 0 to 1."""
     return measure.unit == "share" and measure.statistic == "mean"
 
@@ -162,11 +162,11 @@ def _rate_metric(query: PowerQuery) -> str:
     if card is None:
         return query.metric
     metrics = task_settings(query.task).metrics
-    rates = [name for name in metrics if _is_rate(card.question_of(name).measure)]
+    rates = [name for name in metrics if is_rate(card.question_of(name).measure)]
     default = card.headline_of(rates)
     if query.metric in rates or (not query.metric and default):
         return query.metric or default
-    if query.metric in card.measures and _is_rate(card.measures[query.metric]):
+    if query.metric in card.measures and is_rate(card.measures[query.metric]):
         return query.metric
     if not default:
         raise OptionError(

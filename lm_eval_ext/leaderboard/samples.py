@@ -9,7 +9,7 @@ import base64
 import json
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -41,10 +41,17 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | None"
 
 @dataclass(frozen=True)
 class PageSamples:
-    """The samples of one model on one task that the page shows, and all scores, by key."""
+    """The samples of one model on one task that the page shows.
+
+    Attributes:
+        samples: The samples by key.
+        scores: The values of each score by key.
+        right_keys: The keys of the samples that are right by the first score, the headline's.
+    """
 
     samples: Mapping[str, LoggedSample]
     scores: Sequence[Mapping[str, float]]
+    right_keys: Collection[str]
 
 
 def select_samples(
@@ -68,7 +75,10 @@ def select_samples(
         if number % step == 0:
             selected[sample.key] = sample
     values = [values_of(run, table, score.metrics[0]) for score in scores]
-    return PageSamples(selected, values)
+    right_keys: set[str] = set()
+    if scores:
+        right_keys = {key for key, value in values[0].items() if scores[0].is_right(value)}
+    return PageSamples(selected, values, right_keys)
 
 
 def pack(run: Run, samples_of: Mapping[str, PageSamples]) -> str:
@@ -108,7 +118,8 @@ def _model(
     keys = [key for key in reference if key in model.samples]
     samples = [model.samples[key] for key in keys]
     documents = [document_of[key] for key in keys]
-    inspected = dict(zip(keys, inspect_answers(samples, documents, views), strict=True))
+    inspected_answers = inspect_answers(samples, documents, views, right_keys=model.right_keys)
+    inspected = dict(zip(keys, inspected_answers, strict=True))
     answers: list[Json] = []
     responses: list[Json] = []
     reasons: list[Json] = []

@@ -5,7 +5,7 @@ The command ``samples`` and the page show the same, from :func:`inspect_document
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast, runtime_checkable
 
@@ -116,7 +116,8 @@ class InspectedAnswer:
         response: The whole response, as the model wrote it.
         answer: What was read from it.
         rule: By which rule it was read.
-        reason: Why it is right or wrong, in one line; "" where only the details say it.
+        reason: Why it is right or wrong, in one line; "" where only the details say it, or nothing
+            does.
         details: What explains the score.
     """
 
@@ -234,6 +235,7 @@ def inspect_answers(
     documents: Sequence[InspectedDocument],
     views: Views | None,
     where: Filter | None = None,
+    right_keys: Collection[str] = (),
 ) -> list[InspectedAnswer]:
     """Return the answers of one model to these documents as people read them.
 
@@ -242,6 +244,7 @@ def inspect_answers(
         documents: Their documents.
         views: The view of the benchmark.
         where: The rows of scores that count; None for those of the headline.
+        right_keys: The keys of the samples whose scores say that they are right.
     """
     if views is None:
         answer_views = [AnswerView(_answer_without_view(sample)) for sample in samples]
@@ -259,7 +262,7 @@ def inspect_answers(
                 response=_response(sample),
                 answer=view.answer,
                 rule=_rule(sample),
-                reason=_reason(sample, document, view),
+                reason=_reason(sample, document, view, is_right=sample.key in right_keys),
                 details=_details(sample, view),
             )
         )
@@ -319,7 +322,9 @@ def _rule(sample: LoggedSample) -> str:
     return f"characters {start + 1:,} to {start + len(answer):,} of {len(response):,}"
 
 
-def _reason(sample: LoggedSample, document: InspectedDocument, view: AnswerView) -> str:
+def _reason(
+    sample: LoggedSample, document: InspectedDocument, view: AnswerView, *, is_right: bool
+) -> str:
     """Return why an answer is right or wrong, if something says it."""
     if not any(answer.strip() for answer in sample.answers):
         return "no answer was found in the response"
@@ -332,7 +337,8 @@ def _reason(sample: LoggedSample, document: InspectedDocument, view: AnswerView)
             "not known: these samples have no verdict, and the database is not available here; "
             "lm-eval-ext data fetch spider_databases gets nearly all of the paper's"
         )
-    if view.answer.strip() == document.gold.strip():
+    # A scorer may accept more than the gold, such as a sentence that begins with it.
+    if is_right or view.answer.strip() == document.gold.strip():
         return ""
     return first_difference(document.gold, view.answer)
 

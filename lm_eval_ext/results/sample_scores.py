@@ -63,6 +63,10 @@ class SampleScore:
         is_won = value > 0 if self.kind == "gain" else value < 0
         return "won" if is_won else "lost"
 
+    def is_right(self, value: float | None) -> bool:
+        """Return whether a sample is entirely right; a difference is never."""
+        return self.outcome(value) == "right"
+
     def is_wrong(self, value: float | None) -> bool:
         """Return whether a sample is not entirely right; of a difference, whether it is lost."""
         return self.outcome(value) in ("wrong", "partly", "lost")

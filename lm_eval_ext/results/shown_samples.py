@@ -183,7 +183,8 @@ class _ScoredPart:
             own_keys = [key for key in keys if key in model.samples]
             own_samples = [model.samples[key] for key in own_keys]
             own_documents = [document_of[key] for key in own_keys]
-            inspected = inspect_answers(own_samples, own_documents, views, self.where)
+            right_keys = {key for key, value in values.items() if self.score.is_right(value)}
+            inspected = inspect_answers(own_samples, own_documents, views, self.where, right_keys)
             for key, answer in zip(own_keys, inspected, strict=True):
                 value = values.get(key)
                 words = self._score_in_words(value, model.samples[key].answers)

@@ -452,10 +452,12 @@ def check_same(
     )
     for line_before, line_now in zip(lines_before, lines_now, strict=False):
         if line_before != line_now:
+            # The comma at the end of a line is one of the list of keys.
+            before = one_line(line_before.rstrip(","), limit=80)
+            now = one_line(line_now.rstrip(","), limit=80)
             raise OptionError(
-                f"{folder}: another training lies here, with {one_line(line_before, limit=80)} "
-                f"instead of {one_line(line_now, limit=80)}; name another folder, or remove this "
-                "one"
+                f"{folder}: another training lies here, with {before} instead of {now}; name "
+                "another folder, or remove this one"
             )
 
 
@@ -476,13 +478,23 @@ def record_of(folder: Path) -> Record:
     return record
 
 
+def _model_type(record: Record) -> str:
+    """Return the model type that evaluates a trained model fastest.
+
+    ``hf-prefix`` computes shared prefixes of causal models only.
+    """
+    # Only encoder-decoders get a longest prompt; records of all versions have the arguments.
+    is_encoder_decoder = "max_length" in record["arguments"]
+    return "hf" if is_encoder_decoder else "hf-prefix"
+
+
 def write_model_file(file: Path, recipe: Recipe, trained: Trained) -> None:
     """Write a model file for ``lm-eval-ext run``."""
     import yaml
 
     record = trained.record
     content: dict[str, object] = {
-        "model": "hf",
+        "model": _model_type(record),
         "model_args": {"pretrained": str(trained.folder), **record["arguments"]},
         "display_name": recipe.title,
         "size": record["parameters"],

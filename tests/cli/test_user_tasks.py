@@ -59,6 +59,7 @@ def test_a_task_is_listed_with_benchmark_metrics_and_models(path: Path) -> None:
     assert "models: any that write answers" in output
     assert "answers of up to 16 tokens" in output
     assert f"lm_eval --include_path {PLURALS} --tasks plurals" in output
+    assert "--model hf-prefix --model_args pretrained=MODEL" in output
     assert COMMANDS_FOR_CARDS in output
     assert COMMANDS_FOR_OURS in output
     assert "!" not in output, "nothing is missing"

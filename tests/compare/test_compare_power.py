@@ -61,7 +61,10 @@ def test_stated_rates_need_no_runs() -> None:
         ({"power": 1}, "--power: Input should be less than 1, got 1"),
         ({"models": 1}, "--models: Input should be greater than or equal to 2"),
         ({"per_cluster": 0}, "--per-cluster: Input should be greater than or equal to 1"),
-        ({"rate": None}, "give results of a pilot run; or --rate, with --icc"),
+        (
+            {"rate": None},
+            "give results of a pilot run; or --rate, and --icc and --per-cluster if you know them",
+        ),
         ({"rate": 0.99}, "0.965 and 1.015 are not both from 0 to 1"),
         ({"difference": 5}, "direct goes from 0 to 1. --rate 0.8 is the mean of two rates"),
         ({"difference": 5}, "5 points are 0.05"),
@@ -528,6 +531,23 @@ def test_a_trial_says_how_many_documents_are_needed_at_least(trials: Path) -> No
     assert f"lm_eval --tasks {COGS_PILOT} --limit {least} --log_samples" in output
     assert "cannot show it" not in output
     assert "a trial of 40 of 500 documents" in unwrapped(output)
+    assert (
+        "10 generalization types with as many documents each as in this trial show: a difference "
+        f"of {whole_task.shows:.3g} or more"
+    ) in unwrapped(output), "otherwise it reads as a contradiction of what is needed"
+
+
+def test_a_ratio_without_a_value_names_a_metric_that_can_be_planned(tmp_path: Path) -> None:
+    """A model without a right answer on the base forms has no relative performance."""
+    make(tmp_path / "good", ["magnifico_mini"], seed=1, skill=0.9, name="good")
+    make(tmp_path / "poor", ["magnifico_mini"], seed=2, skill=0, name="poor")
+    with pytest.raises(LmEvalExtError) as refusal:
+        needed([tmp_path], task="magnifico_mini", difference=10)
+    message = str(refusal.value)
+    assert "magnifico_mini, relative_performance: no standard error; poor: N/A" in message
+    assert message.endswith("can be planned: --metric sql_execution_accuracy/novel")
+    metric = "sql_execution_accuracy/novel"
+    assert needed([tmp_path], task="magnifico_mini", difference=0.1, metric=metric).clusters
 
 
 def test_a_trial_that_shows_the_difference_needs_no_more_documents(trials: Path) -> None:

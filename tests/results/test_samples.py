@@ -79,6 +79,20 @@ def test_wrong_samples_have_question_gold_response_answer_score_and_reason(tmp_p
         assert any(line.startswith(label) for line in text.splitlines()), label
 
 
+def test_a_right_answer_has_no_reason_for_being_wrong(tmp_path: Path) -> None:
+    """A scorer may accept more than the gold: the first word that differs is no reason then."""
+    samples = [{**row, "target": "x"} for row in answered_rows(8, 6)]
+    write_run(tmp_path / "a", "a", "plurals", samples)
+
+    def lengthen(sample: dict[str, Any]) -> None:
+        sample["filtered_resps"] = [f"The answer is {sample['filtered_resps'][0]}."]
+
+    edit_samples(tmp_path / "a", lengthen)
+    reason_by_id = {sample["id"]: sample["models"][0]["reason"] for sample in lines_of(tmp_path)}
+    assert reason_by_id["5"] == ""
+    assert reason_by_id["6"] == "word 1 is “The”, not “x”"
+
+
 def test_two_models_stand_side_by_side_where_they_differ(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,24 @@ def test_a_line_says_that_another_optimizer_is_used(
     assert record["recipe"]["training"]["optim"] == "adamw_torch_fused"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "model_type"),
+    [
+        pytest.param({}, "hf-prefix", id="causal"),
+        pytest.param({"max_length": 64}, "hf", id="encoder-decoder"),
+    ],
+)
+def test_a_model_file_names_the_fastest_model_type(
+    arguments: dict[str, int], model_type: str, write_recipe: WriteRecipe, tmp_path: Path
+) -> None:
+    """Shared prefixes are computed once for models that only decode."""
+    (recipe,) = plan_models(write_recipe()).values()
+    record: Any = {"arguments": arguments, "parameters": 1, "model_file": {}, "gates": []}
+    file = tmp_path / "models" / "tiny.yaml"
+    command.write_model_file(file, recipe, command.Trained(tmp_path / "tiny", record))
+    assert yaml.safe_load(file.read_text())["model"] == model_type
+
+
 def test_a_trial_evaluates_the_first_examples_of_the_development_set(
     write_recipe: WriteRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +171,18 @@ def test_a_trial_evaluates_the_first_examples_of_the_development_set(
     assert record["key"]["recipe"]["training"]["dev_limit"] == 3
     with pytest.raises(OptionError, match='another training lies here, with "dev_limit": 3'):
         command.train(recipe_file, tmp_path / "trial")
+
+
+def test_the_refusal_of_another_training_is_a_sentence() -> None:
+    """The values that differ stand in it without the commas of JSON."""
+    with pytest.raises(OptionError) as refusal:
+        command.check_same(
+            Path("tiny"), {"max_steps": 4, "optim": "muon"}, {"max_steps": 6, "optim": "muon"}
+        )
+    assert str(refusal.value) == (
+        'tiny: another training lies here, with "max_steps": 4 instead of "max_steps": 6; name '
+        "another folder, or remove this one"
+    )
 
 
 def test_records_that_were_written_without_a_limit_still_count(write_recipe: WriteRecipe) -> None:
