@@ -35,6 +35,9 @@ _MAX_PHONE = 400
 _LABEL_WIDTH = 216
 """Points that the names of lines have at most."""
 
+_LABEL_GAP = 9
+"""Points between the names of lines and the axis: more than half a mark, which may stand at 0."""
+
 _KEY_WIDTH = 240
 """Points that a name in the key has at most."""
 
@@ -158,7 +161,7 @@ class Plot:
             yield alt.Chart().mark_rule(color=MUTED).encode(x=alt.datum(0))
         lines = self.declared.lines
         sort = self.order() if lines == "model" else self._names(lines)
-        axis = alt.Axis(labelLimit=_LABEL_WIDTH, title=None, ticks=False)
+        axis = alt.Axis(labelLimit=_LABEL_WIDTH, title=None, ticks=False, labelPadding=_LABEL_GAP)
         base = alt.Chart().encode(y=alt.Y(f"{lines}:N", sort=sort, axis=axis))
         if self.declared.joined:
             joined = base.mark_line(color=MUTED)

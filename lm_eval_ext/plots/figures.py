@@ -18,13 +18,14 @@ from lm_eval_ext.errors import LmEvalExtError, OptionError, nearest, require_ext
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.charts import COLUMNS, FONT_SIZE, NUMBERS, PAPER, PLACES, Plot
 from lm_eval_ext.plots.declarations import Declared, declared
+from lm_eval_ext.plots.gaps import Gap, Gaps
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import published_name
 from lm_eval_ext.results.models import Model, count_models, runs_by_model
 from lm_eval_ext.results.query import estimates, question_of, reference_run
 from lm_eval_ext.results.table import NoSamplesError
 from lm_eval_ext.stats.measures import Measure, Question
-from lm_eval_ext.stats.statistics import NONE, number
+from lm_eval_ext.stats.statistics import NONE, Estimate, number
 from lm_eval_ext.text import counted, named_briefly, one_line
 
 if TYPE_CHECKING:
@@ -60,11 +61,13 @@ class Figure(Plot):
         values: A row for each mark, with the columns ``COLUMNS``.
         measure: What all values are of.
         missing: What models lack.
+        clusters: The words for the clusters of the intervals.
         mini_tasks: The mini tasks that stand for the paper's; none if these were evaluated.
         trials: The models that answered only some documents, with how many.
     """
 
     missing: Sequence[str] = ()
+    clusters: Sequence[str] = ()
     mini_tasks: Sequence[str] = ()
     trials: Sequence[str] = ()
 
@@ -92,17 +95,18 @@ class Figure(Plot):
         if own_values["low"].notna().any():
             some_have_none = own_values["low"].isna().any()
             exception = ", where there are enough" if some_have_none else ""
+            # The clusters of a mini task may be others than those of the paper's data.
+            clusters = self.clusters or (card.cluster.unit,)
             if self.measure.statistic == "bootstrap":
                 # These bars are the paper's, about half as wide as clustered intervals.
+                units = " and ".join(f"{cluster}s" for cluster in clusters)
                 sentences.append(
                     f"Bars: the middle 95 % of the paper's draws of documents{exception}. They do "
-                    f"not take {card.cluster.unit}s into account: what is certain of a value is "
-                    "less."
+                    f"not take {units} into account: what is certain of a value is less."
                 )
             else:
-                sentences.append(
-                    f"Bars: 95 % intervals, clustered by {card.cluster.unit}{exception}."
-                )
+                units = " or ".join(clusters)
+                sentences.append(f"Bars: 95 % intervals, clustered by {units}{exception}.")
         if self.values["published"].any():
             sentences.append("Hollow marks: published values.")
         if chance is not None:
@@ -341,13 +345,19 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
     declaration = declared()[name]
     reader = _FigureReader(declaration, cards()[declaration.benchmark], models)
     rows = reader.rows()
-    missing = reader.missing()
+    missing = reader.gaps.lines({row["model"] for row in rows})
     if not rows:
         raise OptionError(f"{name}: nothing to draw; {'; '.join(missing)}")
     values = pd.DataFrame(rows, columns=list(COLUMNS))
     values = values.astype(dict.fromkeys(NUMBERS, "float64"))
     return Figure(
-        declaration, values, reader.measures[0], missing, reader.mini_tasks, reader.trials()
+        declaration,
+        values,
+        reader.measures[0],
+        missing,
+        reader.clusters,
+        reader.mini_tasks,
+        reader.trials(),
     )
 
 
@@ -356,14 +366,17 @@ class _FigureReader:
 
     Attributes:
         measures: The measures of the values that were read.
+        gaps: What the results lack.
+        clusters: The words for the clusters of the intervals that were read.
         mini_tasks: The mini tasks that values were read of, since no other has any.
     """
 
     def __init__(self, declaration: Declared, card: Card, models: Sequence[Model]) -> None:
         self.measures: list[Measure] = []
+        self.gaps = Gaps()
+        self.clusters: list[str] = []
         self.mini_tasks: list[str] = []
         self._models_of_trial: dict[str, list[str]] = {}  # by the number of documents
-        self._models_without: dict[str, list[str]] = {}  # by what is missing
         self._declaration = declaration
         self._card = card
         self._models = models
@@ -399,18 +412,11 @@ class _FigureReader:
                 try:
                     question = self._question(reference_run(runs), metric)
                 except LmEvalExtError as error:
-                    self._models_without.setdefault(str(error), [])
+                    self.gaps.of_tasks.append(str(error))
                     continue
                 self.measures.append(question.measure)
-                for row in self._metric_rows(runs, task, question):
+                for row in self._metric_rows(runs, task, question, metric_title):
                     yield {"task": title, "line": line, "metric": metric_title, **row}
-
-    def missing(self) -> list[str]:
-        """Return what is missing, each once, after the models that lack it."""
-        lines = []
-        for problem, labels in self._models_without.items():
-            lines.append(f"{named_briefly(labels)}: {problem}" if labels else problem)
-        return lines
 
     def trials(self) -> list[str]:
         """Return the models of which only some documents were evaluated, with how many."""
@@ -418,9 +424,6 @@ class _FigureReader:
         for documents, labels in self._models_of_trial.items():
             lines.append(f"{named_briefly(labels)} ({documents})")
         return lines
-
-    def _note_missing(self, label: str, problem: str) -> None:
-        self._models_without.setdefault(problem, []).append(label)
 
     def _note_trial(self, label: str, run: Run) -> None:
         """Note how many documents a model answered, unless it answered all."""
@@ -432,6 +435,12 @@ class _FigureReader:
         if label not in labels:
             labels.append(label)
 
+    def _note_cluster(self, run: Run, estimate: Estimate) -> None:
+        """Note the clusters of an interval, which the task has: a mini task's are its own."""
+        cluster = (run.card or self._card).cluster.unit_at(estimate.level)
+        if estimate.low is not None and cluster not in self.clusters:
+            self.clusters.append(cluster)
+
     def _note_models_of_mini_tasks(self) -> None:
         """Note the models that have results of the mini tasks alone, while the others are drawn."""
         tasks = set(self._declaration.tasks.values())
@@ -441,7 +450,7 @@ class _FigureReader:
             if available and not tasks.intersection(model.runs):
                 names = ", ".join(sorted(available))
                 problem = f"only {names}, and others have results on the paper's data"
-                self._note_missing(model.label, problem)
+                self.gaps.of_models.append(Gap(model.label, names, "", problem))
 
     def _error_without_tasks(self) -> OptionError:
         """Return the error that results have none of the tasks."""
@@ -465,10 +474,10 @@ class _FigureReader:
         return Question(base.measure, where, (facet,))
 
     def _metric_rows(
-        self, runs: Mapping[str, Run], task: str, question: Question
+        self, runs: Mapping[str, Run], task: str, question: Question, metric_title: str
     ) -> Iterator[FigureRow]:
         """Yield the values of models, as their parts are declared, then published values."""
-        rows = list(self._model_rows(runs, question))
+        rows = list(self._model_rows(runs, question, metric_title))
         order = [self._card.word(value) for value in self._declaration.values]
         if order:
             rows.sort(key=lambda row: order.index(row["part"]))
@@ -478,27 +487,29 @@ class _FigureReader:
             if row["part"] in parts:
                 yield row
 
-    def _model_rows(self, runs: Mapping[str, Run], question: Question) -> Iterator[FigureRow]:
+    def _model_rows(
+        self, runs: Mapping[str, Run], question: Question, metric_title: str
+    ) -> Iterator[FigureRow]:
         """Yield the values of models; what some lack is noted."""
         for label, run in runs.items():
             try:
                 parts = estimates(run, question)
-            except NoSamplesError as error:
-                self._note_missing(label, error.reason)
-                continue
             except LmEvalExtError as error:
-                self._note_missing(label, str(error))
+                reason = error.reason if isinstance(error, NoSamplesError) else str(error)
+                self.gaps.of_models.append(Gap(label, run.task, metric_title, reason))
                 continue
             for part, estimate in parts:
+                words = one_line(", ".join(map(self._card.word, part.values())))
                 if estimate.value is None:
-                    reason = f"{NONE}, since {question.measure.undefined}"
-                    self._note_missing(label, f"{run.task}: {reason}")
+                    place = ", ".join(filter(None, (metric_title, words)))
+                    reason = f"{run.task}: {NONE}, since {question.measure.undefined}"
+                    self.gaps.of_models.append(Gap(label, run.task, place, reason))
                     continue
-                words = ", ".join(map(self._card.word, part.values()))
                 self._note_trial(label, run)
+                self._note_cluster(run, estimate)
                 yield {
                     "model": label,
-                    "part": one_line(words),
+                    "part": words,
                     "value": estimate.value,
                     "low": estimate.low,
                     "high": estimate.high,

@@ -19,6 +19,7 @@ from lm_eval_ext.errors import OptionError
 from lm_eval_ext.plots.charts import PAPER
 from lm_eval_ext.plots.declarations import Declared, declared
 from lm_eval_ext.plots.figures import Figure, figure_of, figures, listed, write
+from lm_eval_ext.plots.gaps import Gap, Gaps
 from lm_eval_ext.results.models import Model, read_models
 from lm_eval_ext.results.query import ScoreQuery, estimates
 from lm_eval_ext.results.table import NoSamplesError
@@ -179,6 +180,11 @@ def test_a_figure_of_the_paper_has_the_papers_values() -> None:
     ("name", "words"),
     [
         pytest.param("conceptual-2", "the paper's draws of documents", id="the paper's bootstrap"),
+        pytest.param(
+            "magnifico-6",
+            "95 % intervals, clustered by interpretation",
+            id="mini clusters",
+        ),
         pytest.param("conceptual-labels", "95 % intervals, clustered by concept", id="clusters"),
     ],
 )
@@ -249,6 +255,29 @@ def test_models_of_mini_tasks_that_are_not_drawn_are_named(
     assert figure.missing == [
         f"{models[0].label}: only lieder_mini, and others have results on the paper's data"
     ]
+
+
+def test_of_a_model_that_is_drawn_the_missing_values_are_named() -> None:
+    """A message that a drawn model is left out was false: it lacked single values."""
+    undefined = "mini: N/A, since no question is right"
+    gaps = Gaps(
+        [
+            Gap("alpha", "paper", "", NoSamplesError.reason),
+            Gap("alpha", "mini", "foreign", undefined),
+            Gap("alpha", "mini", "plausible", undefined),
+            Gap("beta", "paper", "", NoSamplesError.reason),
+        ]
+    )
+    assert gaps.lines({"alpha"}) == [
+        f"beta: {NoSamplesError.reason}",
+        f"values of alpha on paper: {NoSamplesError.reason}",
+        "values of alpha on mini (foreign, plausible): N/A, since no question is right",
+    ]
+
+
+def test_marks_at_zero_do_not_cover_the_names_of_lines(figure: Figure) -> None:
+    """A mark has an area of 60 square points, so it reaches 4 to 5 points into the names."""
+    assert '"labelPadding": 9' in json.dumps(figure.chart(900).to_dict())
 
 
 def test_names_and_numbers_are_data(models: list[Model]) -> None:
