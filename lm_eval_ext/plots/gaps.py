@@ -13,13 +13,13 @@ class Gap:
     Attributes:
         model: The model's label.
         task: The task whose values are missing.
-        place: Where in the figure one value is missing; "" if all of the task's are.
+        part: Where in the figure one value is missing; "" if all of the task's are.
         reason: Why it is missing.
     """
 
     model: str
     task: str
-    place: str
+    part: str
     reason: str
 
 
@@ -58,14 +58,14 @@ class Gaps:
 
     def _lines_of_values(self, drawn_models: Collection[str]) -> Iterator[str]:
         """Yield which values of the models that are drawn are missing, and why."""
-        places_of: dict[tuple[str, str, str], list[str]] = {}
+        parts_of: dict[tuple[str, str, str], list[str]] = {}
         for gap in self.of_models:
             if gap.model in drawn_models:
-                places = places_of.setdefault((gap.model, gap.task, gap.reason), [])
-                if gap.place and gap.place not in places:
-                    places.append(gap.place)
-        for (model, task, reason), places in places_of.items():
+                parts = parts_of.setdefault((gap.model, gap.task, gap.reason), [])
+                if gap.part and gap.part not in parts:
+                    parts.append(gap.part)
+        for (model, task, reason), parts in parts_of.items():
             values = f"values of {model} on {task}"
-            if places:
-                values += f" ({named_briefly(places)})"
+            if parts:
+                values += f" ({named_briefly(parts)})"
             yield f"{values}: {reason.removeprefix(f'{task}: ')}"
