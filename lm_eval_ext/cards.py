@@ -21,9 +21,9 @@ from lm_eval_ext.errors import DataError, first_problem
 from lm_eval_ext.fewshot import shuffled
 from lm_eval_ext.reading import Exact, read_yaml
 from lm_eval_ext.registry import BENCHMARKS
-from lm_eval_ext.stats.measures import Measure, Question
+from lm_eval_ext.stats.measures import Chance, Measure, Question
 from lm_eval_ext.stats.planning import PartSize, TypicalCorrelation, TypicalSpread
-from lm_eval_ext.text import typeable
+from lm_eval_ext.text import value_typed
 
 PART = "/"
 """The separator of a measure and the part that a metric is about, as in ``direct/existence``."""
@@ -414,16 +414,19 @@ class Card(Exact):
             return self.tasks[task].title
         return task
 
+    def headings_of_task(self, task: str) -> list[str]:
+        """Return the names of the benchmark and of a task in words, once if they are the same."""
+        title = self.title_of_task(task)
+        is_same = title.replace("_", " ").casefold() == self.short_title.casefold()
+        return [self.short_title] if is_same else [self.short_title, title]
+
     def word(self, value: str) -> str:
         """Return a facet's value in words."""
         return self.words.get(value) or value.replace("_", " ")
 
     def facet_value(self, typed: str) -> str:
         """Return the facet's value that a user typed, perhaps in its :func:`typeable` form."""
-        known = self._known_values
-        if typed in known:
-            return typed
-        return next((value for value in known if typeable(value) == typed), typed)
+        return value_typed(typed, self._known_values)
 
     @property
     def _known_values(self) -> dict[str, None]:
@@ -445,22 +448,28 @@ class Card(Exact):
                 by_label[reference.label] = value
         return by_label
 
-    def baseline(self, task: str, question: Question) -> float | None:
-        """Return the value that a model has to exceed to show anything; None if none is known.
+    def chance_level(self, task: str, question: Question) -> Chance | None:
+        """Return what a model has to exceed to show anything; None if nothing is known.
 
         It is the measure's (chance, or 0 for a gain), or what the best trivial answer scores.
         """
         measure = question.measure
-        values = []
-        if measure.baseline is not None:
-            values.append(measure.baseline)
+        best = measure.chance_level
         for reference in self.references:
             value = self._value_of(reference, task, question)
-            if reference.trivial and value is not None:
-                values.append(value)
-        if not values:
-            return None
-        return min(values) if measure.lower_is_better else max(values)
+            if not reference.trivial or value is None:
+                continue
+            is_better = best is None or value > best.value
+            if best is not None and measure.lower_is_better:
+                is_better = value < best.value
+            if is_better:
+                best = Chance(value, measure.unit, f"the score of {reference.label}")
+        return best
+
+    def baseline(self, task: str, question: Question) -> float | None:
+        """Return the value of :meth:`chance_level`; None if none is known."""
+        level = self.chance_level(task, question)
+        return None if level is None else level.value
 
     def chance(self, task: str, question: Question) -> float | None:
         """Return what guessing scores; None where nothing is known but the worst legal value.
@@ -471,9 +480,7 @@ class Card(Exact):
         measure = question.measure
         # Published values are of whole questions.
         baseline = measure.baseline if question.by else self.baseline(task, question)
-        low, high = measure.limits
-        worst = high if measure.lower_is_better else low
-        return None if baseline == worst else baseline
+        return None if baseline == measure.worst else baseline
 
     def _value_of(self, reference: Reference, task: str, question: Question) -> float | None:
         """Return the value that a reference has for a question without parts."""

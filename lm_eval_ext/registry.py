@@ -71,7 +71,7 @@ _ALL = (
     Benchmark("discourse_entities", has_view=True, has_recordings=True),
     Benchmark("lieder", has_view=True, has_recordings=True),
     Benchmark("magnifico", has_view=True, has_recordings=True),
-    Benchmark("slog", has_recipes=True),
+    Benchmark("slog", has_view=True, has_recipes=True),
 )
 
 BENCHMARKS: Mapping[str, Benchmark] = {benchmark.name: benchmark for benchmark in _ALL}

@@ -57,13 +57,24 @@ def named_briefly(names: Iterable[str]) -> str:
     return text
 
 
-_UNTYPEABLE = re.compile(r"[<>+&|;*?]+")
-"""What a shell reads as its own, or what is not on every keyboard."""
+_UNTYPEABLE = re.compile(r"[<>+&|;*?,=]+")
+"""What a shell or ``--where`` reads as its own."""
 
 
 def typeable(value: str) -> str:
     """Return a facet's value as it can be typed: ``pos_neg_s-pos_pos_s`` of ``...>...``."""
     return _UNTYPEABLE.sub("-", value)
+
+
+def value_typed(typed: str, values: Iterable[str]) -> str:
+    """Return which of a facet's values a user typed, perhaps in its :func:`typeable` form.
+
+    It is what was typed if there is no such value.
+    """
+    known = list(values)
+    if typed in known:
+        return typed
+    return next((value for value in known if typeable(value) == typed), typed)
 
 
 def names_in(text: str) -> list[str]:

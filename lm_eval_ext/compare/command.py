@@ -14,13 +14,21 @@ from lm_eval_ext.results.grid import (
     legend,
 )
 from lm_eval_ext.results.models import Model, choose_tasks, read_models, runs_by_model
-from lm_eval_ext.results.overview import overview_rows, representatives
+from lm_eval_ext.results.overview import (
+    ROW_ORDER,
+    overview_columns,
+    ranked_models,
+    representatives,
+    table_of,
+)
 from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.show import (
     TRIALS,
     library_notes,
+    overview_chances,
     overview_notes,
     overview_table,
+    unlisted_note,
     version_notes,
 )
 from lm_eval_ext.text import counted, names_in, one_line
@@ -188,9 +196,11 @@ def leaderboard(paths: Sequence[Path], out: Path, *, intervals: bool | None = No
         intervals: Whether 95 % intervals stand below the values; None: they do.
     """
     models = read_models(paths)
-    rows = overview_rows(models)
+    benchmark_columns = overview_columns(models)
+    rows = table_of(benchmark_columns)
+    order = ranked_models(benchmark_columns)
     has_intervals = intervals is not False
-    titles, columns, lines = overview_table(rows, has_intervals=has_intervals)
+    titles, columns, lines = overview_table(rows, order, has_intervals=has_intervals)
     systems = counted(len({row.model for row in rows}), "system")
     benchmarks = counted(len(titles), "benchmark")
     caption = f"Scores of {systems} on {benchmarks}"
@@ -199,10 +209,11 @@ def leaderboard(paths: Sequence[Path], out: Path, *, intervals: bool | None = No
     notes = [*titles]
     if any(row.scored < row.total for row in rows):
         notes.append(TRIALS)
-    notes += legend(row.standing for row in rows)
+    notes += legend((row.standing for row in rows), overview_chances(models, rows))
     for task in dict.fromkeys(row.task for row in rows):
         runs = runs_by_model(models, task)
         notes += [*version_notes(runs), *library_notes(runs)]
+    notes += unlisted_note(models, order)
     reasons = [note for note in overview_notes(models, rows) if note not in notes]
     signatures = dict.fromkeys(row.signature for row in rows)
     table = latex(
@@ -211,7 +222,7 @@ def leaderboard(paths: Sequence[Path], out: Path, *, intervals: bool | None = No
         caption,
         label="overview",
         notes=list(dict.fromkeys(notes)),
-        comments=[*reasons, *signatures],
+        comments=[f"order of the models: {ROW_ORDER}", *reasons, *signatures],
     )
     return _write(table, out)
 

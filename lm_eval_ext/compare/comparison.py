@@ -10,12 +10,12 @@ from lm_eval_ext.errors import DataError, LmEvalExtError, OptionError
 from lm_eval_ext.results.align import align, align_tasks, settings_remark
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.models import Model, count_models, runs_by_model
-from lm_eval_ext.results.query import ScoreQuery, check, is_recomputable, reference_run
+from lm_eval_ext.results.query import ScoreQuery, checked_question, is_recomputable, reference_run
 from lm_eval_ext.results.show import library_notes
 from lm_eval_ext.results.table import NoSamplesError
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS, Interval, interval, mean_estimate
 from lm_eval_ext.stats.marks import ColumnTests, Standing, column_tests, standings
-from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, Question
+from lm_eval_ext.stats.measures import CLUSTER, DOCUMENT, Chance, Question
 from lm_eval_ext.stats.statistics import (
     NONE,
     Estimate,
@@ -56,6 +56,7 @@ class Table:
         note: Why there is no value, test or interval.
         pooled: The interval of the mean over all systems, which are a group of seeds.
         tests: The tests of the systems against the baseline and each other.
+        chance: What a system has to exceed to show anything; None where it is not known.
         best: The systems that are marked as best.
         standings: By system, how it stands (:mod:`lm_eval_ext.stats.marks`).
     """
@@ -78,6 +79,7 @@ class Table:
     note: str
     pooled: Interval | None
     tests: ColumnTests | None = None
+    chance: Chance | None = None
     best: list[str] = field(default_factory=list)
     standings: dict[str, Standing] = field(default_factory=dict)
 
@@ -261,7 +263,7 @@ def _compare_case(
         if case.runs[system].signature not in task_signatures:
             task_signatures.append(case.runs[system].signature)
     for title, question in questions:
-        check(case.task, joint_table, question, query.filter)
+        checked = checked_question(case.task, joint_table, question, query.filter)
         comparison = _Comparison(
             case=case,
             title=title,
@@ -274,7 +276,7 @@ def _compare_case(
             ),
             is_by_seed=options.seeds,
         )
-        for facet_values, part_question in split_question(joint_table, question):
+        for facet_values, part_question in split_question(joint_table, checked):
             yield comparison.part_table(facet_values, part_question)
 
 
@@ -346,16 +348,17 @@ class _Comparison:
         tested: list[Pair] = []
         if self.is_recomputable and not self.is_by_seed:
             tested = pairs(table_by_system, question)
-        baseline = measure.baseline
+        chance = measure.chance_level
         published: dict[str, float] = {}
         words = ""
         cluster_word = DOCUMENT
         best = estimates[ranked[0]]
         if self.card:
-            baseline = self.card.baseline(self.case.task, question)
+            chance = self.card.chance_level(self.case.task, question)
             published = self.card.published(self.case.task, question)
             words = ", ".join(map(self.card.word, facet_values.values()))
             cluster_word = self.card.cluster.unit_at(best.level)
+        baseline = None if chance is None else chance.value
         return Table(
             task=self.case.task,
             model=self.case.model,
@@ -382,6 +385,7 @@ class _Comparison:
                 baseline,
                 without_interval=without_interval,
             ),
+            chance=chance,
         )
 
     def _on_shared_documents(self, question: Question) -> "dict[str, DataFrame]":

@@ -20,6 +20,7 @@ from lm_eval_ext.results.grid import (
     matrix,
     metric_heading,
     note_section,
+    published_name,
     text,
     value,
 )
@@ -190,11 +191,16 @@ def _varying(tables: Sequence[Table]) -> set[str]:
 def _heading(tables: Sequence[Table]) -> str:
     """Return what all tables have in common, such as the task and the number of documents."""
     subject = _subject(tables[0])
-    shared_keys = subject.keys() - _varying(tables)
-    words = _words(subject, shared_keys)
+    varying = _varying(tables)
+    words = _words(subject, subject.keys() - varying)
     counts = {table.count for table in tables}
     if len(counts) == 1:
-        words += counts
+        (count,) = counts
+        if "part" in varying:
+            count += " in each part"
+        elif "task" in varying:
+            count += " in each task"
+        words.append(count)
     return one_line(" · ".join(words))
 
 
@@ -222,7 +228,7 @@ def _single_table(table: Table, heading: str) -> Iterator[Section]:
         shown_value = value(estimate.value, unit, table.standings.get(name, ""))
         rows.append([one_line(name), shown_value, interval_text(estimate.low, estimate.high, unit)])
     for name, amount in table.published.items():
-        rows.append([f"{one_line(name)} (published)", value(amount, unit), ""])
+        rows.append([published_name(one_line(name)), value(amount, unit), ""])
     value_heading = metric_heading("value", lower_is_better=table.lower_is_better)
     yield heading, ("system", value_heading, LEVEL), rows
     columns, lines = _differences(table)
@@ -264,7 +270,7 @@ def _matrix(
             row[one_line(system)] = _value_cell(table, system, has_interval=has_intervals)
         if has_published:
             for publication, amount in table.published.items():
-                row[f"{publication} (published)"] = value(amount, table.unit)
+                row[published_name(publication)] = value(amount, table.unit)
         if has_two_systems:
             for pair in table.pairs:
                 row |= _pair_cells(pair, table.unit)
@@ -303,13 +309,21 @@ def _notes(report: Report, names: Sequence[str]) -> Iterator[str]:
     tables = report.tables
     yield from _table_notes(tables, names)
     yield from _test_notes(tables)
-    titles = {table.task: table.title for table in tables}
+    titles = {table.task: _title_with_chance(table, tables) for table in tables}
     if len(set(titles.values())) > 1:
         for task, title in titles.items():
             yield one_line(f"{task}: {title}")
         if any(table.pairs for table in tables):
             yield "all pairs of a task, and published values: --tasks TASK"
     yield from _legend(tables)
+
+
+def _title_with_chance(table: Table, tables: Sequence[Table]) -> str:
+    """Return the title of a table, with what chance is where other tables have another."""
+    chances = {other.chance for other in tables}
+    if table.chance is None or len(chances) == 1:
+        return table.title
+    return f"{table.title} (chance {value(table.chance.value, table.unit).strip()})"
 
 
 def _table_notes(tables: Sequence[Table], names: Sequence[str]) -> Iterator[str]:
@@ -380,7 +394,8 @@ def _legend(tables: Sequence[Table]) -> Iterator[str]:
     """Yield what the signs and marks of the tables mean."""
     if any(table.lower_is_better for table in tables):
         yield LOWER_LEGEND
-    yield from legend(standing for table in tables for standing in table.standings.values())
+    standings = [standing for table in tables for standing in table.standings.values()]
+    yield from legend(standings, [table.chance for table in tables])
 
 
 def _latex(report: Report, *, has_intervals: bool) -> str:

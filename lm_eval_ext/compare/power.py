@@ -163,17 +163,8 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
     to_run_per_cluster = spread.per_cluster / spread.share
     shows = None
     items = query.items or spread.available
-    if items is None and query.difference is None:
-        cause = " (a trial does not show it)" if paths else ""
-        raise OptionError(
-            f"the number of items of {query.task} is not known{cause}; give --items for what they "
-            "show, or --difference for how many are needed"
-        )
-    if items is not None and items < LEAST_CLUSTERS and query.difference is None:
-        raise OptionError(
-            f"{query.task} has {counted(items, spread.unit)}, fewer than {LEAST_CLUSTERS}, which "
-            "show no difference; give --items for what more show"
-        )
+    if query.difference is None:
+        _check_items(query, items, spread.unit, is_pilot=bool(paths))
     if items is not None and items >= LEAST_CLUSTERS:
         shows = detectable_difference(items, spread.variance, alpha=level, power=query.power)
     least_documents = _least_documents(query, spread, level, clusters)
@@ -199,6 +190,21 @@ def needed(paths: Sequence[Path], **options: object) -> PowerEstimate:
         task_documents=size.total,
         counted_documents=size.documents,
     )
+
+
+def _check_items(query: PowerQuery, items: int | None, unit: str, *, is_pilot: bool) -> None:
+    """Raise OptionError if a task's items are too few to show a difference, or not known."""
+    if items is None:
+        cause = " (a trial does not show it)" if is_pilot else ""
+        raise OptionError(
+            f"the number of items of {query.task} is not known{cause}; give --items for what they "
+            "show, or --difference for how many are needed"
+        )
+    if items < LEAST_CLUSTERS:
+        raise OptionError(
+            f"{query.task} has {counted(items, unit)}, fewer than {LEAST_CLUSTERS}, which "
+            "show no difference; give --items for what more show"
+        )
 
 
 def _clusters_needed(query: PowerQuery, variance: float | None, level: float) -> int | None:
@@ -364,41 +370,23 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
     if not is_same_task:
         metric = metric_without_pilot(query)
     question = question_of(run, metric)
-    low, high = question.measure.limits
-    difference = query.difference or 0.0
-    if low is not None and high is not None and difference >= high - low:
-        in_points = difference / 100
-        advice = ""
-        if question.measure.unit in {"share", "points"} and in_points < high - low:
-            advice = f"; {difference:g} points are {in_points:g}"
-        raise OptionError(
-            f"--difference {difference:g} is not legal; {metric} goes from {low:g} to {high:g}"
-            f"{advice}"
-        )
+    _check_difference(query, metric, question.measure)
     report = compare(models, [task], ScoreQuery((metric,)), across_settings=query.across_settings)
     if not report.tables:
         raise DataError(report.refused[0])
     for problem in report.refused:
         _log.warning("left out: %s", problem)
     table = report.tables[0]
-    pilot_size = counted(table.clusters, table.cluster)
     names = [name for name in runs if name in table.figures]
     source = f"the differences of {len(names)} models, {', '.join(names)}"
     if not is_same_task:
         source += f", on {task}: another task with {table.cluster}s of the same kind"
-    squared_errors = [pair.stderr**2 for pair in table.pairs if pair.stderr is not None]
-    if squared_errors and table.clusters < LEAST_CLUSTERS:
-        raise DataError(
-            f"{task}, {metric}: the pilot has {pilot_size}, fewer than {LEAST_CLUSTERS}, "
-            "which show no spread; take more documents, or state --rate"
-        )
-    if not squared_errors:
-        raise DataError(f"{task}, {metric}: no standard error; {table.note}")
+    variance = _mean_variance(table)
     if table.clusters < RELIABLE_CLUSTERS:
+        pilot_size = counted(table.clusters, table.cluster)
         source += (
             f"; a pilot of {pilot_size} is small, and the number may be half or twice as large"
         )
-    variance = math.fsum(squared_errors) / len(squared_errors) * table.clusters
     per_cluster = table.documents / table.clusters
     trial = None
     size = size_by_card(query.task, metric)
@@ -424,6 +412,39 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
         trial=trial,
         share=min(1.0, table.documents / run.documents[0]),
     )
+
+
+def _check_difference(query: PowerQuery, metric: str, measure: Measure) -> None:
+    """Raise OptionError if a difference is larger than the range of a metric's values."""
+    low, high = measure.limits
+    difference = query.difference or 0.0
+    if low is None or high is None or difference < high - low:
+        return
+    in_points = difference / 100
+    advice = ""
+    if measure.unit in {"share", "points"} and in_points < high - low:
+        advice = f"; {difference:g} points are {in_points:g}"
+    raise OptionError(
+        f"--difference {difference:g} is not legal; {metric} goes from {low:g} to {high:g}{advice}"
+    )
+
+
+def _mean_variance(table: Table) -> float:
+    """Return the variance of a cluster's difference: the mean over all pairs of a pilot's models.
+
+    Raises:
+        DataError: The pilot does not show it.
+    """
+    squared_errors = [pair.stderr**2 for pair in table.pairs if pair.stderr is not None]
+    if not squared_errors:
+        raise DataError(f"{table.task}, {table.metric}: no standard error; {table.note}")
+    if table.clusters < LEAST_CLUSTERS:
+        pilot_size = counted(table.clusters, table.cluster)
+        raise DataError(
+            f"{table.task}, {table.metric}: the pilot has {pilot_size}, fewer than "
+            f"{LEAST_CLUSTERS}, which show no spread; take more documents, or state --rate"
+        )
+    return math.fsum(squared_errors) / len(squared_errors) * table.clusters
 
 
 def _trial(run: Run, table: Table, available: int | None) -> PilotTrial | None:

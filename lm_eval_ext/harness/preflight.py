@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from lm_eval_ext.cards import card_of, cards
 from lm_eval_ext.errors import DataError, OptionError, author_errors, nearest
+from lm_eval_ext.harness.exclusions import loading_task
 from lm_eval_ext.harness.lm_eval_types import IndexEntry, Keys, RunConfig, TaskManager, TaskName
 from lm_eval_ext.harness.loading import Loader, refuse_unknown
 from lm_eval_ext.harness.model_path import check_model_path
@@ -99,7 +100,7 @@ def _load_task(manager: TaskManager, task: TaskName) -> Loader[Any]:
     """Load a task and return its loading function."""
     card = card_of(str(task))
     try:
-        with author_errors(str(task), ships=card is not None):
+        with loading_task(str(task)), author_errors(str(task), ships=card is not None):
             (loaded,) = manager.load([task])["tasks"].values()
     except DataError as error:
         remedy = ""

@@ -5,23 +5,27 @@ Values and their standing come from :mod:`lm_eval_ext.results.overview`.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Literal
 
 from lm_eval_ext.cards import Card
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import legend
 from lm_eval_ext.results.models import Model, runs_by_model
-from lm_eval_ext.results.overview import OverviewColumn, table_of
-from lm_eval_ext.results.query import question_of, reason_for, reference_run, shown_estimate
+from lm_eval_ext.results.overview import OverviewColumn, ranked_models, table_of
+from lm_eval_ext.results.query import (
+    chance_level_of,
+    chance_of,
+    question_of,
+    reason_for,
+    reference_run,
+    shown_estimate,
+)
 from lm_eval_ext.results.show import grouped_by_model, published_note
 from lm_eval_ext.stats.marks import Standing
-from lm_eval_ext.stats.measures import Measure
+from lm_eval_ext.stats.measures import Chance, Measure
 
 Heading = Literal["benchmark", "task", "metric"]
 """What heads a column of a table."""
-
-HEADINGS: tuple[Heading, ...] = get_args(Heading)
-"""All headings, the widest first."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +59,25 @@ MISSING = Cell(is_missing=True)
 
 @dataclass(frozen=True)
 class Column:
-    """A metric of a task: two lines of a heading, and what must be known of it."""
+    """A metric of a task.
+
+    Attributes:
+        task: The task's name.
+        metric: The metric's name.
+        head: The first line of the heading.
+        title: The second line.
+        measure: What the metric measures.
+        chance_level: What a model has to exceed to show anything; None where it is not known.
+        chance: The same where it is more than the worst possible value, as the page shows it.
+    """
 
     task: str
     metric: str
     head: str
     title: str
     measure: Measure
+    chance_level: Chance | None = None
+    chance: float | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +99,7 @@ class Table:
         rows: The models'.
         published: The publications'.
         remarks: Lines about the columns.
-        explained: What the marks mean.
+        explained: What the marks mean, and the reason for "?" if all have the same.
         notes: The reasons, each once behind the names that it is about; then the remarks.
     """
 
@@ -100,15 +116,35 @@ class Table:
         cells: list[Cell] = []
         for row in self.rows:
             cells.extend(row.cells)
-        object.__setattr__(self, "explained", legend(cell.standing for cell in cells))
+        standings = [cell.standing for cell in cells]
+        explained = legend(standings, [column.chance_level for column in self.columns])
+        if self._shared_obstacle:
+            explained.append(self._shared_obstacle)
+        object.__setattr__(self, "explained", explained)
         object.__setattr__(self, "notes", [*self._reasons(), *self.remarks])
+
+    @property
+    def has_trials(self) -> bool:
+        """Whether a value is of a part of the documents."""
+        return any(cell.badge for row in self.rows for cell in row.cells)
+
+    @property
+    def _shared_obstacle(self) -> str:
+        """The reason why values could not be tested, if it is the same for all; otherwise ""."""
+        obstacles: dict[str, None] = {}
+        for row in self.rows:
+            for cell in row.cells:
+                if cell.standing == "untested":
+                    obstacles[cell.why] = None
+        return next(iter(obstacles)) if len(obstacles) == 1 else ""
 
     def _reasons(self) -> Iterator[str]:
         """Yield each reason once, after the models with their columns that it is about."""
         reasons = []
+        shared_obstacle = self._shared_obstacle
         for row in self.rows:
             for column, cell in zip(self.columns, row.cells, strict=True):
-                if cell.why:
+                if cell.why and cell.why != shared_obstacle:
                     reasons.append((cell.why, row.label, self._column_name(column)))
         cell_count = len(self.rows) * len(self.columns)
         yield from grouped_by_model(reasons, cell_count)
@@ -160,10 +196,9 @@ def headline_table(
     cells: Cells,
     *,
     heading: Heading,
+    remarks: Sequence[str] = (),
 ) -> Table:
-    """Return models by the headlines of tasks.
-
-    Models that miss none come first, then those that are marked as best most often.
+    """Return models by the headlines of tasks, in the order of every such table.
 
     Args:
         name: The table's name.
@@ -172,13 +207,16 @@ def headline_table(
         models: The models of the rows.
         cells: All cells of the page.
         heading: What heads a column.
+        remarks: Lines about the table, which follow published values.
     """
     columns = []
     for headline in tested:
         columns.append(column_for(reference_run(headline.runs), headline.metric, heading))
     rows = list(_rows(models, columns, with_standings(cells, tested)))
-    rows.sort(key=lambda row: _rank(row.cells, columns))
+    order = ranked_models(tested)
+    rows.sort(key=lambda row: order.index(row.label))
     notes = [published_note(reference_run(headline.runs), headline.metric) for headline in tested]
+    notes += remarks
     return Table(name, title, columns, rows, remarks=[note for note in notes if note])
 
 
@@ -192,33 +230,26 @@ def _rows(models: Iterable[Model], columns: Sequence[Column], cells: Cells) -> I
             yield TableRow(model.label, row)
 
 
-def _rank(cells: Sequence[Cell], columns: Sequence[Column]) -> tuple[float, ...]:
-    """Return what sorts models: those with all benchmarks first, then those best most often.
-
-    Ties go to the better value in the first column.
-    """
-    missing = sum(cell.value is None for cell in cells)
-    best = sum(cell.standing == "best" for cell in cells)
-    value = cells[0].value or 0.0
-    return missing, -best, value if columns[0].measure.lower_is_better else -value
-
-
 def column_for(run: Run, metric: str, heading: Heading) -> Column:
     """Return a column; below its heading stand the narrower names, down to the metric's."""
     card, task = run.card, run.task
-    names = {"benchmark": task, "task": task, "metric": run.title(metric)}
-    if card:
-        names["benchmark"] = card.short_title
-        names["task"] = card.title_of_task(task)
-    shown_names = list(names.values())[HEADINGS.index(heading) :]
     # Where two names are the same, as of a benchmark of one task, they are written once.
-    head, *below = dict.fromkeys(shown_names)
+    task_headings = card.headings_of_task(task) if card else [task]
+    headings: dict[Heading, list[str]] = {
+        "benchmark": task_headings,
+        "task": task_headings[-1:],
+        "metric": [],
+    }
+    head, *below = dict.fromkeys([*headings[heading], run.title(metric)])
+    question = question_of(run, metric)
     return Column(
         task=task,
         metric=metric,
         head=head,
         title=" · ".join(below),
-        measure=question_of(run, metric).measure,
+        measure=question.measure,
+        chance_level=chance_level_of(run, question),
+        chance=chance_of(run, question),
     )
 
 
@@ -235,7 +266,7 @@ def task_table(
         cells = with_standings(cells, [tested])
     listed_columns = list(columns.values())
     card = next(iter(runs.values())).card
-    title = card.title_of_task(task) if card else task
+    title = card.headings_of_task(task)[-1] if card else task
     rows = list(_rows(models, listed_columns, cells))
     return Table(f"task-{task}", title, listed_columns, rows, _published(task, card, list(columns)))
 

@@ -23,18 +23,21 @@ from lm_eval_ext.log import get_logger
 from lm_eval_ext.plots.figures import Figure, figures
 from lm_eval_ext.results.align import majority_setup
 from lm_eval_ext.results.files import Run, Tokens, model_file
-from lm_eval_ext.results.grid import MEANINGS, csv
+from lm_eval_ext.results.grid import MEANINGS, chance_words, csv
 from lm_eval_ext.results.model_facts import ModelFacts, model_facts
 from lm_eval_ext.results.models import Model, choose_tasks, read_models, runs_by_model
 from lm_eval_ext.results.overview import (
+    ROW_ORDER,
     OverviewColumn,
     ReadTable,
     column_of,
     frame_of,
+    ranked_models,
     representatives,
     table_of,
 )
 from lm_eval_ext.results.sample_scores import scores_of
+from lm_eval_ext.results.show import unlisted_note
 from lm_eval_ext.results.table import NoSamplesError, rows
 from lm_eval_ext.stats.statistics import number
 from lm_eval_ext.text import named_briefly, one_line, size_text
@@ -165,7 +168,7 @@ def _samples_of(
     scored, _ = reference.documents
     facts = {
         "task": task,
-        "title": f"{card.short_title} · {card.title_of_task(task)}" if card else task,
+        "title": " · ".join(card.headings_of_task(task)) if card else task,
         "models": list(samples_by_model),
         "scores": list(map(asdict, scores)),
         "total": scored,
@@ -199,8 +202,19 @@ def _render(
     benchmark_tasks = representatives(models).values()
     columns = [column_of_task[task] for task in benchmark_tasks if task in column_of_task]
     matrix = headline_table(
-        "overview", "Models by benchmarks", columns, models, cells, heading="benchmark"
+        "overview",
+        "Models by benchmarks",
+        columns,
+        models,
+        cells,
+        heading="benchmark",
+        remarks=unlisted_note(models, ranked_models(columns)),
     )
+    sections = list(_sections(models, tasks, column_of_task, cells))
+    chances = [column.chance_level for column in matrix.columns]
+    for section in sections:
+        for table in section.tables:
+            chances += [column.chance_level for column in table.columns]
     signatures = {}
     for task in tasks:
         runs = runs_by_model(models, task).items()
@@ -209,13 +223,15 @@ def _render(
         title=title,
         models={model.label: _model_row(model) for model in models},
         matrix=matrix,
-        sections=list(_sections(models, tasks, column_of_task, cells)),
+        sections=sections,
+        chance=chance_words(chances),
         samples=samples,
         signatures=signatures,
         asset=_asset,
         size=size_text,
         text_of=number,
         meanings=MEANINGS,
+        row_order=ROW_ORDER,
     )
 
 

@@ -25,6 +25,7 @@ from lm_eval_ext.harness.signature import UNKNOWN_TEMPLATE
 from lm_eval_ext.log import get_logger
 from lm_eval_ext.models.recorded_files import MatchBy, Recorded, Response, canonical, read_answers
 from lm_eval_ext.reading import Strict, checked
+from lm_eval_ext.text import counted, named_briefly
 
 if TYPE_CHECKING:
     from lm_eval.api.model import CacheHook
@@ -126,8 +127,10 @@ class RecordedLM(LM):
         """Return an answer for each request, or the placeholder for a missing one.
 
         Raises:
-            AnswerError: No request has an answer, or an option makes a problem an error.
+            AnswerError: No request has an answer, or no request of a task has one while each
+                needs one, or an option makes another problem an error.
         """
+        self._check_tasks(requests)
         # A request that is to be answered n times comes n times, as the same object.
         repeats: Counter[int] = Counter()
         conflicts: set[int] = set()
@@ -145,11 +148,6 @@ class RecordedLM(LM):
             responses = candidates[-1 if self.options.conflict == "last" else 0].responses
             answers.append(responses[repeats[id(request)] % len(responses)])
             repeats[id(request)] += 1
-        if missing and missing == len(requests):
-            raise AnswerError(
-                f"no answer is recorded for any of the {missing} requests; "
-                f"{self.answers.summary}: are these the answers to this task?"
-            )
         if missing:
             logger.warning(
                 "%d of %d requests have no recorded answer; their documents are left out "
@@ -167,6 +165,30 @@ class RecordedLM(LM):
                 self.options.conflict,
             )
         return answers
+
+    def _check_tasks(self, requests: Sequence[Instance]) -> None:
+        """Check that the files are about the tasks: that some requests have an answer.
+
+        Raises:
+            AnswerError: No request has one; or, where ``missing`` is an error, none of a task.
+        """
+        answered_tasks: set[str] = set()
+        for request in requests:
+            task = str(request.task_name)
+            if task not in answered_tasks and self.answers.find(request):
+                answered_tasks.add(task)
+        unanswered = [
+            request for request in requests if str(request.task_name) not in answered_tasks
+        ]
+        if not unanswered or (answered_tasks and self.options.missing == "skip"):
+            return
+        tasks = named_briefly(str(request.task_name) for request in unanswered)
+        unanswered_in_words = f"{counted(len(unanswered), 'request')} of {tasks}"
+        problem = f"no answer is recorded for {unanswered_in_words}; {self.answers.summary}"
+        if self.options.match == "arguments":  # the files may be of the task, with other prompts
+            request = unanswered[0]
+            problem += f"; the first request is {request.request_type} of {_quote(request)}"
+        raise AnswerError(problem)
 
     def _check_missing(self, request: Instance) -> None:
         """Check that a request may lack an answer.

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.harness.missing import was_missing
 from lm_eval_ext.reading import lines_of
-from lm_eval_ext.text import one_line
+from lm_eval_ext.text import counted, named_briefly, one_line
 
 if TYPE_CHECKING:
     from lm_eval.api.instance import Instance
@@ -78,10 +78,9 @@ class Answers:
     @property
     def summary(self) -> str:
         """How much was read and from where, for messages."""
-        text = f"{self._count} answers were read from {self.files[0]}"
-        if len(self.files) > 1:
-            text += f" and {len(self.files) - 1} more"
-        return text
+        verb = "was" if self._count == 1 else "were"
+        files = named_briefly(map(str, self.files))
+        return f"{counted(self._count, 'answer')} {verb} read from {files}"
 
     def add(
         self, request_type: str, arguments: Sequence[object], idx: int, recorded: Recorded

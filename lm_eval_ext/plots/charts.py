@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 PLACES = ["task", "line", "metric", "part"]
 """The columns that say where a value stands."""
 
-COLUMNS = ("model", *PLACES, "value", "low", "high", "published")
+NUMBERS = ("value", "low", "high", "documents")
+"""The columns with numbers; published values have no interval and no number of documents."""
+
+COLUMNS = ("model", *PLACES, *NUMBERS, "published")
 """The columns of a figure's values."""
 
 FONT_SIZE = 12

@@ -9,27 +9,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 from xml.etree import ElementTree
 
 from lm_eval_ext.atomic import atomic_path
 from lm_eval_ext.cards import Card, cards
 from lm_eval_ext.errors import LmEvalExtError, OptionError, nearest, require_extra, writing
 from lm_eval_ext.log import get_logger
-from lm_eval_ext.plots.charts import COLUMNS, FONT_SIZE, PAPER, PLACES, Plot
+from lm_eval_ext.plots.charts import COLUMNS, FONT_SIZE, NUMBERS, PAPER, PLACES, Plot
 from lm_eval_ext.plots.declarations import Declared, declared
 from lm_eval_ext.results.files import Run
+from lm_eval_ext.results.grid import published_name
 from lm_eval_ext.results.models import Model, count_models, runs_by_model
 from lm_eval_ext.results.query import estimates, question_of, reference_run
 from lm_eval_ext.results.table import NoSamplesError
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import NONE, number
-from lm_eval_ext.text import named_briefly, one_line
+from lm_eval_ext.text import counted, named_briefly, one_line
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _log = get_logger(__name__)
-
-PUBLISHED = " (published)"
-"""What follows the name of a published system."""
 
 FORMATS = ("svg", "pdf", "png", "html", "json")
 """Suffixes of files; an interactive page (html) needs no network."""
@@ -59,9 +60,13 @@ class Figure(Plot):
         values: A row for each mark, with the columns ``COLUMNS``.
         measure: What all values are of.
         missing: What models lack.
+        mini_tasks: The mini tasks that stand for the paper's; none if these were evaluated.
+        trials: The models that answered only some documents, with how many.
     """
 
     missing: Sequence[str] = ()
+    mini_tasks: Sequence[str] = ()
+    trials: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -75,7 +80,7 @@ class Figure(Plot):
 
     @property
     def caption(self) -> str:
-        """The meaning of bars, hollow marks and lines."""
+        """What the values rest on, and the meaning of bars, hollow marks and lines."""
         card, chance = cards()[self.declared.benchmark], self.measure.chance
         own_values = self.values[~self.values["published"]]
         sentences = []
@@ -83,6 +88,7 @@ class Figure(Plot):
             sentences.append(f"As {self.declared.paper} of {card.paper.authors}.")
         if self.declared.remark:
             sentences.append(self.declared.remark)
+        sentences += self._data_sentences(own_values)
         if own_values["low"].notna().any():
             some_have_none = own_values["low"].isna().any()
             exception = ", where there are enough" if some_have_none else ""
@@ -102,6 +108,22 @@ class Figure(Plot):
         if chance is not None:
             sentences.append(f"Dotted line: chance ({chance:g}).")
         return " ".join(sentences)
+
+    def _data_sentences(self, own_values: "DataFrame") -> Iterator[str]:
+        """Yield which tasks were evaluated, and on how many documents."""
+        if self.mini_tasks:
+            names = ", ".join(self.mini_tasks)
+            yield f"Measured on {names}, which is smaller than the paper's data."
+        documents = own_values["documents"].dropna()
+        if len(documents):
+            fewest = int(documents.min())
+            most = int(documents.max())
+            if fewest == most:
+                yield f"Each value rests on {counted(most, 'document')}."
+            else:
+                yield f"Each value rests on {fewest:,} to {most:,} documents."
+        if self.trials:
+            yield f"Trials: {'; '.join(self.trials)}."
 
     @property
     def alt(self) -> str:
@@ -299,6 +321,7 @@ class FigureRow(TypedDict, total=False):
     value: float
     low: float | None
     high: float | None
+    documents: int | None
     published: bool
 
 
@@ -317,13 +340,15 @@ def figure_of(name: str, models: Sequence[Model]) -> Figure:
         raise OptionError(f"no figure {name!r}{hint}")
     declaration = declared()[name]
     reader = _FigureReader(declaration, cards()[declaration.benchmark], models)
-    rows = list(reader.rows())
+    rows = reader.rows()
     missing = reader.missing()
     if not rows:
         raise OptionError(f"{name}: nothing to draw; {'; '.join(missing)}")
     values = pd.DataFrame(rows, columns=list(COLUMNS))
-    values = values.astype(dict.fromkeys(("value", "low", "high"), "float64"))
-    return Figure(declaration, values, reader.measures[0], missing)
+    values = values.astype(dict.fromkeys(NUMBERS, "float64"))
+    return Figure(
+        declaration, values, reader.measures[0], missing, reader.mini_tasks, reader.trials()
+    )
 
 
 class _FigureReader:
@@ -331,18 +356,41 @@ class _FigureReader:
 
     Attributes:
         measures: The measures of the values that were read.
+        mini_tasks: The mini tasks that values were read of, since no other has any.
     """
 
     def __init__(self, declaration: Declared, card: Card, models: Sequence[Model]) -> None:
         self.measures: list[Measure] = []
+        self.mini_tasks: list[str] = []
+        self._models_of_trial: dict[str, list[str]] = {}  # by the number of documents
         self._models_without: dict[str, list[str]] = {}  # by what is missing
         self._declaration = declaration
         self._card = card
         self._models = models
 
-    def rows(self) -> Iterator[FigureRow]:
-        """Yield the rows of all tasks and metrics."""
-        for heading, task in self._tasks().items():
+    def rows(self) -> list[FigureRow]:
+        """Return the rows of all metrics of the tasks; of the mini tasks if no other has a value.
+
+        Raises:
+            OptionError: Results have none of the tasks.
+        """
+        tasks, mini_tasks = self._declaration.tasks, self._declaration.mini
+        available = set(count_models(self._models))
+        if not available.intersection([*tasks.values(), *mini_tasks.values()]):
+            raise self._error_without_tasks()
+        rows = list(self._task_rows(tasks))
+        if rows:
+            self._note_models_of_mini_tasks()
+            return rows
+        rows = list(self._task_rows(mini_tasks))
+        if rows:
+            self.mini_tasks += available.intersection(mini_tasks.values())
+            self.mini_tasks.sort(key=list(mini_tasks.values()).index)
+        return rows
+
+    def _task_rows(self, tasks: Mapping[str, str]) -> Iterator[FigureRow]:
+        """Yield the rows of all metrics of tasks, which are given by heading."""
+        for heading, task in tasks.items():
             runs = runs_by_model(self._models, task)
             if not runs:
                 continue
@@ -364,26 +412,45 @@ class _FigureReader:
             lines.append(f"{named_briefly(labels)}: {problem}" if labels else problem)
         return lines
 
+    def trials(self) -> list[str]:
+        """Return the models of which only some documents were evaluated, with how many."""
+        lines = []
+        for documents, labels in self._models_of_trial.items():
+            lines.append(f"{named_briefly(labels)} ({documents})")
+        return lines
+
     def _note_missing(self, label: str, problem: str) -> None:
         self._models_without.setdefault(problem, []).append(label)
 
-    def _tasks(self) -> Mapping[str, str]:
-        """Return the tasks by heading; the mini tasks if results have no other.
+    def _note_trial(self, label: str, run: Run) -> None:
+        """Note how many documents a model answered, unless it answered all."""
+        if run.is_whole:
+            return
+        scored, total = run.documents
+        documents = f"{scored:,} of {total:,} documents of {run.task}"
+        labels = self._models_of_trial.setdefault(documents, [])
+        if label not in labels:
+            labels.append(label)
 
-        Raises:
-            OptionError: Results have none of the tasks.
-        """
-        available = set(count_models(self._models))
+    def _note_models_of_mini_tasks(self) -> None:
+        """Note the models that have results of the mini tasks alone, while the others are drawn."""
+        tasks = set(self._declaration.tasks.values())
+        mini_tasks = set(self._declaration.mini.values()) - tasks
+        for model in self._models:
+            available = mini_tasks.intersection(model.runs)
+            if available and not tasks.intersection(model.runs):
+                names = ", ".join(sorted(available))
+                problem = f"only {names}, and others have results on the paper's data"
+                self._note_missing(model.label, problem)
+
+    def _error_without_tasks(self) -> OptionError:
+        """Return the error that results have none of the tasks."""
         tasks, mini_tasks = self._declaration.tasks, self._declaration.mini
-        if available.intersection(tasks.values()):
-            return tasks
-        if available.intersection(mini_tasks.values()):
-            return mini_tasks
         drawable = list(dict.fromkeys([*tasks.values(), *mini_tasks.values()]))
         shown_tasks = ", ".join(drawable[:_MAX_TASKS])
         if len(drawable) > _MAX_TASKS:
             shown_tasks += ", ..."
-        raise OptionError(f"{self._declaration.name} needs results of {shown_tasks}")
+        return OptionError(f"{self._declaration.name} needs results of {shown_tasks}")
 
     def _question(self, run: Run, metric: str) -> Question:
         base = question_of(run, metric)
@@ -428,12 +495,14 @@ class _FigureReader:
                     self._note_missing(label, f"{run.task}: {reason}")
                     continue
                 words = ", ".join(map(self._card.word, part.values()))
+                self._note_trial(label, run)
                 yield {
                     "model": label,
                     "part": one_line(words),
                     "value": estimate.value,
                     "low": estimate.low,
                     "high": estimate.high,
+                    "documents": estimate.documents or None,
                     "published": False,
                 }
 
@@ -448,7 +517,7 @@ class _FigureReader:
                 if labels and label not in labels:
                     continue
                 yield {
-                    "model": label + PUBLISHED,
+                    "model": published_name(label),
                     "part": self._card.word(value),
                     "value": amount,
                     "published": True,

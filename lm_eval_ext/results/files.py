@@ -342,12 +342,17 @@ def identity(settings: Keys) -> str:
     Args:
         settings: lm-eval's options, or the ``config`` of a results file.
     """
-    arguments = arguments_of(settings)
+    arguments = identifying_arguments(settings)
+    return json.dumps([settings.get("model"), arguments], sort_keys=True, default=str)
+
+
+def identifying_arguments(settings: Keys) -> dict[str, Any]:
+    """Return the model arguments that tell a model from others."""
     identifying = {}
-    for name, value in arguments.items():
+    for name, value in arguments_of(settings).items():
         if name not in EXECUTION_ARGUMENTS:
             identifying[name] = value
-    return json.dumps([settings.get("model"), identifying], sort_keys=True, default=str)
+    return identifying
 
 
 def arguments_of(settings: Keys, option: str = "model_args") -> dict[str, Any]:

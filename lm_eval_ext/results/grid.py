@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from lm_eval_ext import __version__
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.stats.marks import Standing
+from lm_eval_ext.stats.measures import Chance
 from lm_eval_ext.stats.statistics import NONE, number
 from lm_eval_ext.text import broken, one_line
 
@@ -50,12 +51,8 @@ MEANINGS: Mapping[Standing, str] = {
 _UNMARKED: tuple[Standing, ...] = ("beaten", "alone")
 """How values without a mark stand."""
 
-CHANCE = (
-    "chance is what guessing scores: 0 for a gain, and what a trivial answer scores where the "
-    "card says so"
-)
-
-_CHANCE_AND_TESTS = f"{CHANCE} (tests at 5 %, adjusted for models and columns)"
+_TESTS = "tests at 5 %, adjusted for models and columns"
+"""How values are tested against chance."""
 
 WIDTH = 80
 """Columns of the text, or more where the terminal has more."""
@@ -79,10 +76,40 @@ The bracket must be here: an interval starts with it (:func:`interval_text`).
 """
 
 
-def legend(standings: Iterable[Standing]) -> list[str]:
+def chance_words(chances: Iterable[Chance | None]) -> str:
+    """Return what chance is in a table with these levels of chance; "" if none is known.
+
+    The value is among the words if all columns have the same.
+    """
+    levels = dict.fromkeys(chance for chance in chances if chance is not None)
+    meanings = list(dict.fromkeys(chance.meaning for chance in levels))
+    if not meanings:
+        return ""
+    *first_meanings, last_meaning = meanings
+    words = last_meaning
+    if first_meanings:
+        words = f"{', '.join(first_meanings)} or {last_meaning}"
+    shown_values = {value(chance.value, chance.unit).strip() for chance in levels}
+    if len(meanings) == 1 and len(shown_values) == 1:
+        (shown_value,) = shown_values
+        return f"{shown_value}, {words}"
+    return words
+
+
+def chance_note(chances: Iterable[Chance | None]) -> list[str]:
+    """Return the line that says what chance is in a table; [] if it is not known."""
+    words = chance_words(chances)
+    return [f"chance is {words}"] if words else []
+
+
+def legend(standings: Iterable[Standing], chances: Iterable[Chance | None]) -> list[str]:
     """Explain the marks of a table in which values stand like this; [] if there are none.
 
     A table of one model has no marks, which nobody misses.
+
+    Args:
+        standings: How the values stand.
+        chances: The level of chance of each column.
     """
     shown_standings = set(standings)
     lines = []
@@ -94,7 +121,7 @@ def legend(standings: Iterable[Standing]) -> list[str]:
     if unmarked and has_competitors:
         lines.append(f"no mark: {', or '.join(unmarked)}")
     if shown_standings & {"best", "unproven"}:
-        lines.append(_CHANCE_AND_TESTS)
+        lines += [f"{note}; {_TESTS}" for note in chance_note(chances)]
     return lines
 
 
@@ -118,6 +145,14 @@ def interval_text(low: float | None, high: float | None, unit: str, *, signed: b
     """
     ends = [number(end, unit, signed=signed) for end in (low, high)]
     return "" if NONE in ends else f"[{', '.join(ends)}]"
+
+
+def published_name(label: str) -> str:
+    """Return how tables and figures name a published system.
+
+    Brackets at the end of a label already say where its values are from, as in "GPT-3.5 (paper)".
+    """
+    return label if label.endswith(")") else f"{label} (published)"
 
 
 def matrix(
@@ -301,27 +336,76 @@ _LATEX_CHARACTERS = str.maketrans(
 MAX_LATEX_COLUMNS = 8
 """Columns for which a page has room."""
 
-_MAX_LATEX_HEADING = 18
-"""Characters of a line of a heading in LaTeX."""
 
-_WIDE_COLUMNS = 4
-"""Columns of a table in LaTeX beyond which headings are broken into shorter lines."""
+@dataclass(frozen=True)
+class _LatexLayout:
+    """How a table is set in LaTeX. Widths are in points.
 
-_MAX_NARROW_LATEX_HEADING = 9
-"""Characters of a line of a heading in LaTeX in a table of more columns."""
+    Attributes:
+        width: The width that it has room for.
+        environment: What it floats in.
+        size: The size of its text, and that of the second lines of its cells.
+        second_size: The size of the second lines of its cells.
+        gap: The space on both sides of a column.
+        max_name: Characters of a line of a row's name.
+        max_heading: Characters of a line of a heading.
+    """
 
-_NARROW_GAP = r"\setlength{\tabcolsep}{4pt}"
-"""What leaves less space between many columns, so that five models fit a page of one column."""
+    width: int
+    environment: str
+    size: str
+    second_size: str
+    gap: int
+    max_name: int
+    max_heading: int
 
-_SMALL, _SMALL_IN_WIDE_TABLES = r"\scriptsize", r"\tiny"
-"""The sizes of a cell's second line. Seven intervals fit a page of two columns only as the smaller
-one."""
 
-_MAX_LATEX_NAME = 32
-"""Characters of a line of a row's name in LaTeX."""
+_LATEX_LAYOUTS = (
+    _LatexLayout(210, "table", "", r"\scriptsize", 6, 32, 18),
+    _LatexLayout(330, "table*", "", r"\scriptsize", 6, 32, 18),
+    _LatexLayout(340, "table*", r"\footnotesize", r"\tiny", 4, 24, 12),
+    _LatexLayout(450, "table*", r"\scriptsize", r"\tiny", 3, 20, 9),
+)
+"""From the most legible: one column of a page of two, a page of one, the same in small letters, and
+a page of two, whose text is wider. The last one takes what fits in none."""
 
-_NARROW_COLUMNS = 2
-"""Columns for which one column of text has room."""
+_CHARACTER_WIDTHS = {"": 4.8, r"\footnotesize": 4.1, r"\scriptsize": 3.7, r"\tiny": 3.1}
+"""The mean width of a character of LaTeX's own fonts by its size, in points."""
+
+
+def _latex_layout(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> _LatexLayout:
+    """Return the most legible layout in which a table has room, or the last one."""
+    for layout in _LATEX_LAYOUTS:
+        if _estimated_width(headings, rows, layout) <= layout.width:
+            return layout
+    return _LATEX_LAYOUTS[-1]
+
+
+def _estimated_width(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], layout: _LatexLayout
+) -> float:
+    """Return about how wide a table is in a layout."""
+    character = _CHARACTER_WIDTHS[layout.size]
+    second_character = _CHARACTER_WIDTHS[layout.second_size]
+    names = [row[0] for row in rows]
+    width = character * _longest_line(names, layout.max_name)
+    for index, heading in enumerate(headings, start=1):
+        column_width = character * _longest_line([heading], layout.max_heading)
+        for row in rows:
+            value_line, *second_lines = row[index].split("\n")
+            column_width = max(column_width, character * len(value_line.rstrip()))
+            for line in second_lines:
+                column_width = max(column_width, second_character * len(line.rstrip()))
+        width += column_width
+    return width + 2 * layout.gap * len(headings)
+
+
+def _longest_line(texts: Iterable[str], max_line: int) -> int:
+    """Return the length of the longest line of texts that are broken into lines."""
+    lengths = [0]
+    for text in texts:
+        lengths += [len(line) for line in broken(one_line(text), max_line).split("\n")]
+    return max(lengths)
 
 
 def latex(
@@ -356,29 +440,30 @@ def latex(
             "results, or choose with --tasks, --metric or --where of compare: "
             + ", ".join(headings)
         )
+    table_rows = list(rows)
+    layout = _latex_layout(headings, table_rows)
     names: list[str] = []
     body: list[list[str]] = []
-    is_wide = len(headings) > _WIDE_COLUMNS
-    small = _SMALL_IN_WIDE_TABLES if is_wide else _SMALL
-    for name, *cells in rows:
-        lines = _latex_lines(cells, small)
+    for name, *cells in table_rows:
+        lines = _latex_lines(cells, layout.second_size)
         indent = r"\quad " if name.startswith(" ") else ""
-        names += [indent + _stacked(name, _MAX_LATEX_NAME, "l"), *[""] * (len(lines) - 1)]
+        names += [indent + _stacked(name, layout.max_name, "l"), *[""] * (len(lines) - 1)]
         body += lines
-    max_heading = _MAX_NARROW_LATEX_HEADING if is_wide else _MAX_LATEX_HEADING
-    stacked_headings = [_stacked(heading, max_heading, "r") for heading in headings]
+    stacked_headings = [_stacked(heading, layout.max_heading, "r") for heading in headings]
     table = pd.DataFrame(body, names, stacked_headings)
     source: str = table.style.to_latex(
         hrules=True,
         position="t",
         position_float="centering",
-        environment="table*" if len(headings) > _NARROW_COLUMNS else "table",
+        environment=layout.environment,
         column_format="l" + "r" * len(headings),
         caption=escape(f"{caption}."),
         label=f"tab:{label}",
     )
-    if len(headings) >= _WIDE_COLUMNS:
-        source = source.replace("\\centering\n", f"\\centering\n{_NARROW_GAP}\n", 1)
+    setting = f"\\setlength{{\\tabcolsep}}{{{layout.gap}pt}}\n"
+    if layout.size:
+        setting += f"{layout.size}\n"
+    source = source.replace("\\begin{tabular}", f"{setting}\\begin{{tabular}}", 1)
     if notes:
         source = source.replace("\\end{tabular}\n", f"\\end{{tabular}}\n{_latex_note(notes)}", 1)
     origin = f"lm-eval-ext {__version__}; see the signatures for what the values depend on"

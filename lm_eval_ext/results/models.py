@@ -5,16 +5,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from itertools import chain
+from itertools import chain, combinations
 from pathlib import Path
 
 from lm_eval_ext.cards import cards
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.log import get_logger
+from lm_eval_ext.results.align import settings_in_words
 from lm_eval_ext.results.files import (
     WEIGHTS,
     ResultsFile,
     Run,
+    identifying_arguments,
     identity,
     label,
     model_file,
@@ -54,16 +56,38 @@ class _ModelKey:
 
 @dataclass(frozen=True)
 class _CollectedRuns:
-    """The runs of one model, by task, and the folder of its first results file."""
+    """The runs of one model.
+
+    Attributes:
+        folder: The folder of its first results file.
+        has_display_name: Whether a model file names the model.
+        runs: By task, the run that counts.
+        older_runs: By task, the last run that a newer one of the same size and version replaced.
+    """
 
     folder: Path
+    has_display_name: bool = False
     runs: dict[str, Run] = field(default_factory=dict)
+    older_runs: dict[str, Run] = field(default_factory=dict)
 
     def add(self, run: Run) -> None:
         """Add a run, if it counts before the one on the same task."""
         other_run = self.runs.get(run.task)
-        if other_run is None or _rank(run) > _rank(other_run):
+        if other_run is None:
             self.runs[run.task] = run
+            return
+        older, newer = sorted((other_run, run), key=_rank)
+        self.runs[run.task] = newer
+        is_older_alone = _rank(older)[:2] == _rank(newer)[:2]
+        if is_older_alone and older is not newer:
+            self.older_runs[run.task] = older
+
+    def contradicts(self, other: "_CollectedRuns") -> bool:
+        """Return whether both have a task on which they ran differently."""
+        for task in self.runs.keys() & other.runs.keys():
+            if _difference_in_words(self.runs[task], other.runs[task]):
+                return True
+        return False
 
 
 def runs_by_model(models: Iterable[Model], task: str) -> dict[str, Run]:
@@ -76,13 +100,13 @@ def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
 
     Results of the same model and arguments are one model's, and so are results below one
     ``model.yaml`` with a display name. Of several results on one task those of a whole run count
-    before a trial's, then the newest version of the task, then the newest file. Models of the same
-    name get their folder added.
+    before a trial's, then the newest version of the task, then the newest file; a warning says so
+    where model or settings differed. Models of the same name get their folder added.
 
     Args:
         paths: Results files or folders.
         joined: Whether one model may lie in several paths, and have several files with its display
-            name; otherwise each path holds its own models.
+            name, unless they ran one task differently; otherwise each path holds its own models.
 
     Raises:
         OptionError: A path holds no results.
@@ -93,7 +117,9 @@ def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
     for argument, path in enumerate(paths):
         for results in read_results(path):
             key = _key_of(results, argument, joined=joined)
-            collection = collected.setdefault(key, _CollectedRuns(results.path.parent))
+            has_display_name = bool(model_file(results).get("display_name"))
+            new_collection = _CollectedRuns(results.path.parent, has_display_name)
+            collection = collected.setdefault(key, new_collection)
             for run in results.runs:
                 if run.is_unscored:
                     unscored.setdefault(key.label, []).append(run.task)
@@ -108,8 +134,11 @@ def read_models(paths: Sequence[Path], *, joined: bool = True) -> list[Model]:
     scored = {key: collection for key, collection in collected.items() if collection.runs}
     if not scored:
         raise DataError("these results have no scores: they are of --predict_only")
+    if joined:
+        scored = _join_display_names(scored)
     for key, collection in scored.items():
         _warn_of_other_weights(key.label, collection.runs)
+        _warn_of_other_settings(key.label, collection)
     labels = _unique_labels(scored)
     models = []
     for unique_label, collection in zip(labels, scored.values(), strict=True):
@@ -122,8 +151,44 @@ def _key_of(results: ResultsFile, argument: int, *, joined: bool) -> _ModelKey:
     model_identity = identity(results.settings)
     if model_file(results).get("display_name"):
         # A display name declares these results to be one model's, whatever its arguments.
-        model_identity = "" if joined else str(model_file_path(results))
+        model_identity = str(model_file_path(results))
     return _ModelKey(label(results), model_identity, None if joined else argument)
+
+
+def _join_display_names(
+    collected: Mapping[_ModelKey, _CollectedRuns],
+) -> dict[_ModelKey, _CollectedRuns]:
+    """Join the results whose model files have the same display name.
+
+    Where two of these ran a task differently, they are two systems under one name by mistake. Then
+    all files of this name stay apart, so that no result is hidden by another.
+    """
+    keys_of: dict[str, list[_ModelKey]] = {}
+    for key, collection in collected.items():
+        if collection.has_display_name:
+            keys_of.setdefault(key.label, []).append(key)
+    joined = dict(collected)
+    for keys in keys_of.values():
+        collections = [collected[key] for key in keys]
+        if any(first.contradicts(second) for first, second in combinations(collections, 2)):
+            continue
+        target, *rest = keys
+        for key in rest:
+            for run in joined.pop(key).runs.values():
+                joined[target].add(run)
+    return joined
+
+
+def _difference_in_words(older: Run, newer: Run) -> str:
+    """Return how model and settings of two runs on a task differ; "" if they do not."""
+    if identity(older.file.settings) == identity(newer.file.settings):
+        return settings_in_words({"older": older, "newest": newer})
+    words = []
+    for name, run in (("older", older), ("newest", newer)):
+        arguments = identifying_arguments(run.file.settings)
+        listed = ", ".join(f"{key}={value}" for key, value in arguments.items())
+        words.append(f"{name}: {one_line(listed, limit=_LONGEST_LIST) or run.file.model}")
+    return "; ".join(words)
 
 
 def _unique_labels(collected: Mapping[_ModelKey, _CollectedRuns]) -> Iterator[str]:
@@ -169,6 +234,23 @@ def _warn_of_other_weights(name: str, runs: Mapping[str, Run]) -> None:
         *older, _ = tasks_of.values()
         names = one_line(", ".join(chain.from_iterable(older)), limit=_LONGEST_LIST)
         _log.warning("%s: older weights than the newest gave %s; run them again", name, names)
+
+
+def _warn_of_other_settings(name: str, collection: _CollectedRuns) -> None:
+    """Warn where a model's newest results hide older ones of another model or other settings."""
+    tasks_of: dict[str, list[str]] = {}
+    for task, older in collection.older_runs.items():
+        words = _difference_in_words(older, collection.runs[task])
+        if words:
+            tasks_of.setdefault(words, []).append(task)
+    for words, tasks in tasks_of.items():
+        _log.warning(
+            "left out: older results of %s on %s, which ran differently (%s); to see both, move "
+            "them into two folders with a model.yaml each, which has a display_name of its own",
+            name,
+            one_line(", ".join(tasks), limit=_LONGEST_LIST),
+            words,
+        )
 
 
 def count_models(models: Iterable[Model]) -> Counter[str]:

@@ -4,6 +4,7 @@
 in which every value has its standing (:mod:`lm_eval_ext.stats.marks`).
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
@@ -29,10 +30,19 @@ from lm_eval_ext.text import named_briefly
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+ROW_ORDER = (
+    "models with most values come first, then those that are best most often, then by the first "
+    "column, then by name"
+)
+"""In which order models stand in a table."""
+
 ReadTable = Callable[[Run], "DataFrame"]
 """Reads the long table of a run."""
 
-NO_SAMPLES = "no readable samples; --log_samples writes them"
+NO_SAMPLES = (
+    "no readable samples beside the results; run with --log_samples, and keep its samples_*.jsonl "
+    "files"
+)
 OTHER_DOCUMENTS = "other documents or right answers"
 NO_OTHER_SAMPLES = "no other model has readable samples"
 OTHER_MEAN = "samples that do not give the value"
@@ -40,7 +50,7 @@ FEW_CLUSTERS = "too few clusters for a test"
 NO_BASELINE = "no chance level is known"
 UNTESTED_BETTER = "the better value of {models} could not be tested"
 NO_OTHER_VALUE = "no other model has a value to test against"
-OTHER_SETTINGS = "other settings, data or version than most"
+OTHER_SETTINGS = "other settings, data or version than {compared}"
 OWN_SETTINGS = "no other model has the same settings, data and version"
 """Reasons why a value is not tested."""
 
@@ -178,12 +188,39 @@ def overview_rows(models: Sequence[Model]) -> list[OverviewRow]:
 
     Tests need samples; without them nothing is best.
     """
+    return table_of(overview_columns(models))
+
+
+def overview_columns(models: Sequence[Model]) -> list[OverviewColumn]:
+    """Read and test the headlines of the tasks that stand for the benchmarks."""
     columns = []
     for task in representatives(models).values():
         column = column_of(models, task)
         if column is not None:
             columns.append(column)
-    return table_of(columns)
+    return columns
+
+
+def ranked_models(columns: Sequence[OverviewColumn]) -> list[str]:
+    """Return the models of a table in the order of its rows, which :data:`ROW_ORDER` states."""
+    standing_in = standings({column.task: column.tests for column in columns})
+    values_of: dict[str, list[float | None]] = {}
+    best_counts: Counter[str] = Counter()
+    for number, column in enumerate(columns):
+        for model, value in column.tests.values.items():
+            values = values_of.setdefault(model, [None] * len(columns))
+            values[number] = value
+            if standing_in[column.task][model] == "best":
+                best_counts[model] += 1
+
+    def rank(model: str) -> tuple[int, int, float, str]:
+        values = values_of[model]
+        value = values[0] or 0.0
+        is_lower_better = columns[0].measure.lower_is_better
+        amount = value if is_lower_better else -value
+        return values.count(None), -best_counts[model], amount, model.casefold()
+
+    return sorted(values_of, key=rank)
 
 
 def column_of(
@@ -285,6 +322,8 @@ def _comparable(
     runs: Mapping[str, Run], read: ReadTable
 ) -> "tuple[dict[str, DataFrame], dict[str, Obstacle]]":
     """Return the tables of the runs that can be compared, and why the others cannot."""
+    if len(runs) > 1 and not any(samples_file(run).is_file() for run in runs.values()):
+        return {}, dict.fromkeys(runs, Obstacle(NO_SAMPLES))
     untested: dict[str, Obstacle] = {}
     majority = majority_setup(runs)
     if len(majority) > 1:
@@ -303,8 +342,9 @@ def _comparable(
             differing[name] = error.difference.is_about_settings
     with_samples = {name: run for name, run in runs.items() if name in tables or name in differing}
     words = settings_in_words(with_samples) or OTHER_PROMPTS
+    reason = _other_settings(len(tables), len(with_samples), words)
     for name, is_settings in differing.items():
-        untested[name] = Obstacle(f"{OTHER_SETTINGS} ({words})", is_settings)
+        untested[name] = Obstacle(reason, is_settings)
     if len(tables) == 1:
         (only,) = tables
         untested[only] = Obstacle(NO_OTHER_SAMPLES)
@@ -321,6 +361,7 @@ def _other_setups(runs: Mapping[str, Run], majority: Collection[str]) -> dict[st
     comparable = {name: run for name, run in runs.items() if run.is_whole == majority_run.is_whole}
     words = settings_in_words(comparable, with_documents=True)
     obstacles = {}
+    other_settings = _other_settings(len(majority), len(comparable), words)
     for name, run in runs.items():
         if name in majority:
             continue
@@ -330,8 +371,21 @@ def _other_setups(runs: Mapping[str, Run], majority: Collection[str]) -> dict[st
             continue
         has_samples = samples_file(run).is_file() and samples_file(majority_run).is_file()
         is_settings = has_samples and is_only_about_settings(majority_run, run)
-        obstacles[name] = Obstacle(f"{OTHER_SETTINGS} ({words})", is_settings)
+        obstacles[name] = Obstacle(other_settings, is_settings)
     return obstacles
+
+
+def _other_settings(same_setup: int, total: int, words: str) -> str:
+    """Return the reason that a model's settings differ from those of the models that are compared.
+
+    Args:
+        same_setup: The number of models with the settings that are compared.
+        total: The number of models.
+        words: Which settings differ, and from whose.
+    """
+    is_majority = 2 * same_setup > total
+    compared = "most" if is_majority else f"the {same_setup} models that are compared"
+    return f"{OTHER_SETTINGS.format(compared=compared)} ({words})"
 
 
 def representatives(models: Sequence[Model]) -> dict[str, str]:

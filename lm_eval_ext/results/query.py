@@ -13,7 +13,7 @@ from lm_eval_ext.harness.names import UNIT
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.table import rows
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
-from lm_eval_ext.stats.measures import Filter, Measure, Question, Unit
+from lm_eval_ext.stats.measures import Chance, Filter, Measure, Question, Unit
 from lm_eval_ext.stats.statistics import (
     NONE,
     Estimate,
@@ -22,7 +22,7 @@ from lm_eval_ext.stats.statistics import (
     split_question,
     values_by_document,
 )
-from lm_eval_ext.text import counted, names_in, typeable
+from lm_eval_ext.text import counted, names_in, typeable, value_typed
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -170,6 +170,13 @@ def _mean_of_documents(run: Run, metric: str) -> Question:
     return Question(measure, where)
 
 
+def chance_level_of(run: Run, question: Question) -> Chance | None:
+    """Return what a model has to exceed on a question about a task; None if nothing is known."""
+    if run.card is None or question.by:  # what trivial answers score is of whole questions
+        return question.measure.chance_level
+    return run.card.chance_level(run.task, question)
+
+
 def chance_of(run: Run, question: Question) -> float | None:
     """Return what guessing scores on a question about a task; None if no card says it."""
     if run.card is None or not run.is_current:
@@ -197,7 +204,7 @@ def estimates(
     if estimate_in_file is not None:
         return [({}, shown_estimate(question.measure, estimate_in_file))]
     table = rows(run)
-    check(run.task, table, question, named_facets)
+    question = checked_question(run.task, table, question, named_facets)
     estimated_parts = []
     for facet_values, part_question in split_question(table, question):
         part_estimate = shown_estimate(question.measure, estimate(table, part_question))
@@ -264,8 +271,12 @@ def query_rows(run: Run, query: ScoreQuery) -> Iterator[QueryRow]:
             yield QueryRow(run, metric, title, facet_values, question, part_estimate)
 
 
-def check(task: str, table: "DataFrame", question: Question, named_facets: Collection[str]) -> None:
-    """Check that a table answers a question.
+def checked_question(
+    task: str, table: "DataFrame", question: Question, named_facets: Collection[str]
+) -> Question:
+    """Return a question with values as the table has them, after a check that it answers it.
+
+    A user may type a value in the form in which errors list it. The card knows only some values.
 
     Raises:
         OptionError: It lacks a value that a user named, or all that is asked for.
@@ -285,8 +296,20 @@ def check(task: str, table: "DataFrame", question: Question, named_facets: Colle
     for facet in needed:
         if facet not in table:
             raise OptionError(f"{task}: its samples have no {facet}")
+    question = _with_values_of(table, question)
+    for facet in needed:
         _check_facet_values(task, table, question, facet, is_named=facet in named_facets)
     _check_parts(task, table, question)
+    return question
+
+
+def _with_values_of(table: "DataFrame", question: Question) -> Question:
+    """Return a question whose conditions have the values of a table, not their typed forms."""
+    where = {}
+    for facet, typed_values in question.where.items():
+        known = table[facet].dropna().unique()
+        where[facet] = tuple(value_typed(typed, known) for typed in typed_values)
+    return replace(question, where=where)
 
 
 def _check_facet_values(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.query import ScoreQuery, check, question_of
+from lm_eval_ext.results.query import ScoreQuery, checked_question, question_of
 from lm_eval_ext.stats.measures import Measure, Question
 from lm_eval_ext.stats.statistics import values_by_document
 
@@ -136,7 +136,7 @@ def _checked_question(
 ) -> SampleQuestion:
     """Return a query's question about one metric, which the samples can answer."""
     title, question = replace(query, metrics=(metric,)).questions(run)[0]
-    check(run.task, joint_table, question, query.filter)
+    question = checked_question(run.task, joint_table, question, query.filter)
     return SampleQuestion(metric, title, question)
 
 

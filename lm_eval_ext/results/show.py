@@ -11,9 +11,9 @@ from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.results.align import across_settings_command, parts_of
 from lm_eval_ext.results.files import Run
 from lm_eval_ext.results.grid import (
-    CHANCE,
     LOWER_LEGEND,
     Section,
+    chance_note,
     interval_text,
     legend,
     matrix,
@@ -22,17 +22,23 @@ from lm_eval_ext.results.grid import (
     value,
 )
 from lm_eval_ext.results.models import Model, choose_tasks, runs_by_model
-from lm_eval_ext.results.overview import OverviewRow, overview_rows
+from lm_eval_ext.results.overview import (
+    OverviewRow,
+    overview_columns,
+    ranked_models,
+    table_of,
+)
 from lm_eval_ext.results.query import (
     QueryRow,
     ScoreQuery,
+    chance_level_of,
     chance_of,
     query_rows,
     question_of,
     reason_for,
     reference_run,
 )
-from lm_eval_ext.stats.measures import Question
+from lm_eval_ext.stats.measures import Chance, Question
 from lm_eval_ext.text import MAX_NAMES, counted, named_briefly, one_line
 
 DRAWS = " †"
@@ -93,11 +99,16 @@ def tables(
 
 
 def overview_table(
-    rows: Sequence[OverviewRow], *, has_intervals: bool = False
+    rows: Sequence[OverviewRow], order: Sequence[str], *, has_intervals: bool = False
 ) -> tuple[list[str], list[str], list[list[str]]]:
     """Return what the tasks measure, and the columns and rows of models by benchmarks.
 
     Below a trial's value is the number of documents, if need be below the interval.
+
+    Args:
+        rows: The values.
+        order: The models, in the order in which they are to stand.
+        has_intervals: Whether intervals stand below the values.
     """
     titles = {row.task: row.title for row in rows}
     cells: dict[str, dict[str, str]] = {}
@@ -109,16 +120,17 @@ def overview_table(
         if row.scored < row.total:
             # The space is below the mark, so that the digits are below those of the value.
             shown_value += f"\n{row.scored:,}/{row.total:,} "
-        cells.setdefault(row.benchmark, {})[row.model] = shown_value
-    models = {row.model for row in rows}
+        cells.setdefault(row.benchmark, dict.fromkeys(order, "-"))[row.model] = shown_value
     # A table is long rather than wide: benchmarks are its rows only if they outnumber the models.
-    columns, lines = matrix(cells, turned=len(cells) <= len(models))
+    columns, lines = matrix(cells, turned=len(cells) <= len(order))
     return [f"{task}: {title}" for task, title in titles.items()], columns, lines
 
 
 def _overview(models: Sequence[Model], tasks: Sequence[str], results: str) -> Iterator[Section]:
-    rows = overview_rows(models)
-    titles, columns, lines = overview_table(rows)
+    benchmark_columns = overview_columns(models)
+    rows = table_of(benchmark_columns)
+    order = ranked_models(benchmark_columns)
+    titles, columns, lines = overview_table(rows, order)
     yield "", columns, lines
     titles = list(_titles_with_chance(models, rows))
     if any(row.scored < row.total for row in rows):
@@ -128,9 +140,7 @@ def _overview(models: Sequence[Model], tasks: Sequence[str], results: str) -> It
         f"samples with lm-eval-ext samples {results} --task TASK"
     )
     notes = [*titles, *overview_notes(models, rows)]
-    missing = {model.label for model in models}.difference(row.model for row in rows)
-    if missing:
-        notes.append(f"without results of these: {', '.join(sorted(missing))}")
+    notes += unlisted_note(models, order)
     yield note_section([*notes, advice, *_settings_advice(rows, results)])
 
 
@@ -145,6 +155,24 @@ def _titles_with_chance(models: Sequence[Model], rows: Sequence[OverviewRow]) ->
         yield title
 
 
+def overview_chances(
+    models: Sequence[Model], rows: Sequence[OverviewRow]
+) -> Iterator[Chance | None]:
+    """Yield the level of chance of each task of an overview."""
+    for task, metric in dict.fromkeys((row.task, row.metric) for row in rows):
+        run = reference_run(runs_by_model(models, task))
+        yield chance_level_of(run, question_of(run, metric))
+
+
+def unlisted_note(models: Sequence[Model], listed: Sequence[str]) -> list[str]:
+    """Return the line that names the models without a row in an overview; [] if there are none.
+
+    They have results, but none on the tasks that stand for the benchmarks.
+    """
+    missing = [model.label for model in models if model.label not in listed]
+    return [f"without results of these: {', '.join(sorted(missing))}"] if missing else []
+
+
 def _settings_advice(rows: Sequence[OverviewRow], results: str) -> Iterator[str]:
     """Yield the command that tests what only different settings keep from a test."""
     tasks = dict.fromkeys(row.task for row in rows if row.is_testable_across_settings)
@@ -156,7 +184,7 @@ def _settings_advice(rows: Sequence[OverviewRow], results: str) -> Iterator[str]
 
 def overview_notes(models: Sequence[Model], rows: Sequence[OverviewRow]) -> Iterator[str]:
     """Yield what the marks mean, what was not tested, is missing or not comparable."""
-    yield from legend(row.standing for row in rows)
+    yield from legend((row.standing for row in rows), overview_chances(models, rows))
     yield from untested_notes(rows)
     for task in dict.fromkeys(row.task for row in rows):
         runs = runs_by_model(models, task)
@@ -325,6 +353,13 @@ class _TaskTable:
         questions = [named_estimate.row.question for named_estimate in self.estimates]
         return any(chance_of(self.reference, question) is not None for question in questions)
 
+    def _chance_levels(self) -> Iterator[Chance | None]:
+        """Yield the level of chance of each row that has one in its column."""
+        for by_model in self.by_name.values():
+            question = next(iter(by_model.values())).row.question
+            if chance_of(self.reference, question) is not None:
+                yield chance_level_of(self.reference, question)
+
     def _chance_cells(self, question: Question) -> list[str]:
         """Return the cell that says what guessing scores; [] if the table has none."""
         if not self._has_chance:
@@ -351,7 +386,7 @@ class _TaskTable:
             yield LOWER_LEGEND
         yield from self._notes_on_measures()
         if self._has_chance:
-            yield CHANCE
+            yield from chance_note(self._chance_levels())
         yield from self._reasons()
         about_runs = []
         for model, run in self.runs.items():

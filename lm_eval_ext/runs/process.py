@@ -53,7 +53,12 @@ _REQUEST_TYPE = re.compile(r"Loading '(\w+)' responses from cache")
 _STORED_ANSWERS = re.compile(r"Cached requests: (\d+), Requests remaining: (\d+)")
 """What lm-eval says of its cache of responses, once for each type of requests."""
 
-_STOPPING = f"stopping: the model ends its present step, which may take {child.GRACE_S} seconds"
+_STOPPING = (
+    f"stopping: the model ends its present step, or gives it up after {child.GRACE_S} seconds; "
+    "waiting for its process to end"
+)
+_END_S = child.GRACE_S + 2
+"""Seconds in which a process should end before it is made to; on a busy machine, it may not."""
 
 
 class GrowingLog:
@@ -181,7 +186,7 @@ def evaluate(
             on_message(_STOPPING)
             raise
         finally:
-            _end(process)
+            _end(process, on_message)
             report_messages()
 
 
@@ -239,13 +244,20 @@ def _last_lines(log: Path) -> list[str]:
     return re.findall(r"\S[^\r\n]*", text)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Let a process end by itself, then terminate it, then kill it."""
+def _end(process: subprocess.Popen[bytes], on_message: Callable[[str], None]) -> None:
+    """Let a process end by itself, then terminate it, then kill it, and say so."""
     if process.stdin is not None:
         with suppress(OSError):
             process.stdin.close()
-    for end in (process.poll, process.terminate, process.kill):
-        end()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(child.GRACE_S + 2)
-            return
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_END_S)
+        return
+    on_message(f"stopping: the process still runs after {_END_S:g} seconds, and is terminated")
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_END_S)
+        return
+    on_message(f"stopping: the process still runs after {2 * _END_S:g} seconds, and is killed")
+    process.kill()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_END_S)

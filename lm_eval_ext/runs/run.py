@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ from lm_eval_ext.runs.options import RECORDED, check_limit, check_model_exists, 
 from lm_eval_ext.runs.process import evaluate, reason
 from lm_eval_ext.runs.tasks import Selection, TaskIdentity, select
 from lm_eval_ext.runs.weights import newer_format, weights_digest
-from lm_eval_ext.text import named_briefly
+from lm_eval_ext.text import counted, named_briefly
 
 _log = get_logger(__name__)
 
@@ -182,6 +182,7 @@ class Job:
         folder: For its results.
         limit: As lm-eval's option.
         weights_digest: A digest of the model's weights; "" if they are not known.
+        tasks_by_name: The tasks that each name stands for, as far as they are ours or the user's.
     """
 
     model: ModelFile
@@ -189,6 +190,14 @@ class Job:
     folder: Path
     limit: float | None
     weights_digest: str = ""
+    tasks_by_name: Mapping[str, TaskIdentity] = field(default_factory=dict)
+
+    def missing_tasks(self) -> set[str]:
+        """Return the names without results at the moment, and the tasks that they stand for."""
+        tasks = set()
+        for name in self.missing():
+            tasks.update([name, *self.tasks_by_name.get(name, ())])
+        return tasks
 
     def missing(self) -> list[str]:
         """Return the names that have no results at the moment."""
@@ -422,6 +431,10 @@ def run(work: Work, reporter: Reporter) -> None:
             time.sleep(_POLL_S)
         waiting = still_waiting
     if problems:
+        evaluated = len(jobs) - len(problems)
+        if evaluated:
+            commands = "; ".join(_next_commands(work.output, evaluated))
+            reporter.line(f"{counted(evaluated, 'model')} evaluated; next: {commands}")
         for model, problem in problems.items():
             reporter.line(f"{model}: {problem}")
         raise LmEvalExtError(f"{len(problems)} of {len(jobs)} models failed: {', '.join(problems)}")
@@ -483,8 +496,10 @@ def prepare(work: Work) -> list[Job]:
         with collected_exclusions() as notes:
             job = _prepare_job(model_file, metadata, select_tasks, work)
         jobs.append(job)
-        if job.missing():  # otherwise nothing is evaluated, and the results files say it
-            for note in notes:
+        missing_tasks = job.missing_tasks()
+        for note, tasks in notes.items():
+            # What was evaluated before says it in its results files.
+            if missing_tasks and (not tasks or tasks & missing_tasks):
                 models_of_note.setdefault(note, []).append(model_file.name)
     for note, models in models_of_note.items():
         _log.warning("%s (%s)", note, named_briefly(models))
@@ -519,7 +534,7 @@ def _prepare_job(
         _log.warning("%s", problem)
     weights = weights_digest(settings)
     digests = run_keys(settings, tasks, work.limit, weights)
-    return Job(model, digests, folder, work.limit, weights)
+    return Job(model, digests, folder, work.limit, weights, tasks)
 
 
 def run_keys(

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from lm_eval_ext._autoload import install
 from lm_eval_ext.errors import LmEvalExtError, OptionError, nearest
+from lm_eval_ext.harness.exclusions import loading_task
 from lm_eval_ext.harness.lm_eval_types import Metadata, TaskManager
 from lm_eval_ext.harness.signature import METADATA_KEY
 from lm_eval_ext.task_folder import tasks_folder
@@ -58,7 +59,10 @@ class Selection:
 
         manager = our_task_manager(self.folders, metadata)
         preflight.check(manager, self.names, metadata_keys)
-        identities = {name: _load_identity(manager, name) for name in self.names}
+        identities = {}
+        for name in self.names:
+            with loading_task(name):
+                identities[name] = _load_identity(manager, name)
         checked = {}
         for name, tasks in identities.items():
             is_part = any(tasks.keys() < other.keys() for other in identities.values())

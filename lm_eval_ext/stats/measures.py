@@ -29,6 +29,21 @@ Filter = Mapping[str, tuple[str, ...]]
 """By facet, the values that rows may have."""
 
 
+@dataclass(frozen=True)
+class Chance:
+    """What a model has to exceed to show anything.
+
+    Attributes:
+        value: The value.
+        unit: The unit of the value.
+        meaning: What has this value, to follow "chance is".
+    """
+
+    value: float
+    unit: Unit
+    meaning: str
+
+
 class BestOf(Strict):
     """The one part with the highest mean, whose rows count: the best of prompt templates.
 
@@ -97,21 +112,33 @@ class Measure(Strict):
         return LIMITS[self.unit]
 
     @property
-    def baseline(self) -> float | None:
-        """The value that a model has to exceed to show anything; None where none is known.
+    def worst(self) -> float | None:
+        """The worst legal value; None where there is none."""
+        low, high = self.limits
+        return high if self.lower_is_better else low
+
+    @property
+    def chance_level(self) -> Chance | None:
+        """What a model has to exceed to show anything; None where nothing is known.
 
         It is chance; or 0 for a gain and for a change of error; or the worst legal value. There
         is none for a difference that should be small: a model without a right answer has the
         smallest, so a small one shows nothing.
         """
         if self.chance is not None:
-            return self.chance
+            return Chance(self.chance, self.unit, "the score of guessing")
         if self.unit == "points":
-            return None if self.lower_is_better else 0.0
+            return None if self.lower_is_better else Chance(0.0, self.unit, "no gain")
         if self.unit == "change":
-            return 0.0
-        low, high = self.limits
-        return high if self.lower_is_better else low
+            return Chance(0.0, self.unit, "no change")
+        if self.worst is None:
+            return None
+        return Chance(self.worst, self.unit, "the worst possible value")
+
+    @property
+    def baseline(self) -> float | None:
+        """The value of :attr:`chance_level`; None where none is known."""
+        return None if self.chance_level is None else self.chance_level.value
 
 
 @dataclass(frozen=True)

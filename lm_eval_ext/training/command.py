@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from lm_eval_ext.errors import OptionError, writing
 from lm_eval_ext.results.files import FAILED_TRAINING
 from lm_eval_ext.text import one_line
 from lm_eval_ext.training import fitting
-from lm_eval_ext.training.progress import Activity, tell
+from lm_eval_ext.training.progress import Activity, tell, tell_before_loading
 from lm_eval_ext.training.recipe import (
     Material,
     Recipe,
@@ -147,6 +148,8 @@ def plan(name: str, settings: Settings | None) -> dict[str, Recipe]:
         OptionError: The recipe or a setting is wrong.
     """
     models = plan_models(name, settings)
+    if "torch" not in sys.modules:
+        tell_before_loading("loading the libraries (torch and transformers)")
     for recipe in models.values():
         for training_recipe in (*recipe.first_recipes().values(), recipe):
             fitting.training_arguments(training_recipe, Path())

@@ -1,5 +1,6 @@
 """Lines about the progress of a training: at least one every ten seconds, whatever takes long."""
 
+import os
 import sys
 import threading
 import time
@@ -23,6 +24,15 @@ def tell(line: str) -> None:
     _last_line_at = time.monotonic()
     if processes().is_main_process:
         tqdm.write(line, file=sys.stderr)
+
+
+def tell_before_loading(line: str) -> None:
+    """Print a line to stderr before anything heavy is loaded, once for all processes.
+
+    :func:`tell` asks accelerate which process this is, and to load it takes seconds.
+    """
+    if os.environ.get("RANK", "0") == "0":
+        print(line, file=sys.stderr, flush=True)  # noqa: T201 (tell would load accelerate)
 
 
 class Activity:

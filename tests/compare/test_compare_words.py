@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,6 +51,41 @@ def table(pairs: list[Pair]) -> Table:
         cluster="document", figures={"a": Estimate(0.5), "b": Estimate(0.75)}, pairs=pairs,
         published={}, note="", pooled=None,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "heading"),
+    [
+        pytest.param({}, "task · Accuracy · 4 documents", id="one table"),
+        pytest.param({"part": "south"}, "task · Accuracy · 4 documents in each part", id="parts"),
+        pytest.param({"task": "other"}, "Accuracy · 4 documents in each task", id="tasks"),
+        pytest.param({"title": "Recall"}, "task · 4 documents", id="metrics of one task"),
+    ],
+)
+def test_the_heading_says_what_its_number_of_documents_is_of(
+    changes: dict[str, Any], heading: str
+) -> None:
+    """Two categories with 10 documents each are no comparison of 10 documents."""
+    tables = [table([])]
+    if changes:
+        tables.append(replace(tables[0], **changes))
+    text = rendered(Report(["a", "b"], tables), "text")
+    assert text.splitlines()[0] == heading
+
+
+@pytest.mark.parametrize(
+    ("label", "row"),
+    [
+        pytest.param("GPT-3", "GPT-3 (published)", id="no brackets"),
+        pytest.param("copy last (no model)", "copy last (no model)", id="brackets"),
+    ],
+)
+def test_a_published_row_has_one_pair_of_brackets(label: str, row: str) -> None:
+    report = Report(["a", "b"], [replace(table([]), published={label: 0.125})])
+    lines = rendered(report, "text").splitlines()
+    (shown,) = [line for line in lines if label in line]
+    assert row in shown
+    assert shown.count("(") == 1
 
 
 def test_one_pair_needs_no_adjustment(runs: Path) -> None:

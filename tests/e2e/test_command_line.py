@@ -22,7 +22,7 @@ NO_MODEL = ("--model", "hf", "--model_args", "pretrained=no-such/model")
         ),
         (
             ("lieder_mini", "--model", "recorded", "--model_args", "path=none.jsonl", "--limit=1"),
-            ("no answer is recorded for the loglikelihood request",),
+            ("no answer is recorded for 12 requests of lieder_mini", "1 answer was read"),
         ),
         (("lieder_mini", "--model", "hf", "--model_args", "pretrained={folder}/broken"), ()),
     ],

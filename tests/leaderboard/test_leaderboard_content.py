@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("kept_cache")
 
 MINI = (
     "lieder_mini", "magnifico_mini", "cogs_mini_gen", "cogs_mini_icl_gen",
-    "cogs_mini_overestimation", "conceptual_mini", "diner_mini_icl",
+    "cogs_mini_overestimation", "conceptual_mini", "diner_mini_icl", "slog_mini",
 )  # fmt: skip
 
 
@@ -321,6 +321,27 @@ def test_notes_name_a_model_once_for_each_reason() -> None:
         "small; small, too (one, two); large (one): not tested: trials",
         "published one: humans 0.9",
     ]
+
+
+def test_one_reason_for_all_values_that_could_not_be_tested_stands_beside_the_mark() -> None:
+    """Where no model has samples, the legend says so, though some cells are empty."""
+    measure = cards()["lieder"].question_of("direct").measure
+    columns = [Column(task, "direct", task, "Accuracy", measure) for task in ("one", "two")]
+    untested = Cell(0.5, standing="untested", why="not tested: no samples")
+    table_rows = [
+        TableRow("small", [untested, Cell(is_missing=True)]),
+        TableRow("large", [untested, Cell(why="N/A")]),
+    ]
+    table = Table("overview", "Models", columns, table_rows)
+    assert table.explained == ["? could not be tested", "not tested: no samples"]
+    assert table.notes == ["large (two): N/A"]
+
+
+def test_a_benchmark_and_a_task_of_one_name_are_named_once() -> None:
+    """A user's benchmark ``quiz`` with a task ``quiz`` is no "Quiz quiz"."""
+    card = cards()["lieder"].model_copy(update={"title": "My quiz: questions", "tasks": {}})
+    assert card.headings_of_task("my_quiz") == ["My quiz"]
+    assert card.headings_of_task("quiz_long") == ["My quiz", "quiz_long"]
 
 
 def test_a_note_about_all_cells_names_no_model() -> None:

@@ -259,9 +259,11 @@ def test_different_answers_to_a_request_are_refused_with_both_lines(tmp_path: Pa
 def test_a_missing_answer_is_quoted_from_its_end(replay: Replay) -> None:
     model = replay(row("A", " b", response=[-1, True]))
     with pytest.raises(AnswerError) as caught:
-        model.loglikelihood([scoring_request("x" * 5000 + " the end", " continued")])
+        model.loglikelihood(
+            [scoring_request("A", " b"), scoring_request("x" * 5000 + " the end", " continued")]
+        )
     message = str(caught.value)
-    for excerpt in ("the end' + ' continued'", "some_task", "1 answers were read", "missing=skip"):
+    for excerpt in ("the end' + ' continued'", "some_task", "1 answer was read", "missing=skip"):
         assert excerpt in message
     assert len(message) < 800
 
@@ -288,12 +290,25 @@ def test_missing_answers_are_left_out_where_the_task_can(
 
 def test_an_answer_that_the_task_needs_is_not_left_out(skipping: RecordedLM) -> None:
     with pytest.raises(AnswerError, match="own tasks only"):
-        skipping.loglikelihood([scoring_request("A", " z", ours=False)])
+        skipping.loglikelihood([scoring_request("A", " b"), scoring_request("A", " z", ours=False)])
 
 
 def test_all_answers_of_a_task_are_not_left_out(skipping: RecordedLM) -> None:
-    with pytest.raises(AnswerError, match="any of the 2 requests"):
+    with pytest.raises(AnswerError, match="for 2 requests"):
         skipping.generate_until([text_request("Q"), text_request("R")])
+
+
+def test_a_task_without_recorded_answers_is_named_with_the_files(tmp_path: Path) -> None:
+    """Files are named after tasks, so the line says which tasks were recorded; a quoted prompt of
+    the other task would not."""
+    first_file = write_rows(tmp_path / "other_task.jsonl", row("A", response="a"))
+    second_file = write_rows(tmp_path / "third_task.jsonl", row("B", response="b"))
+    with pytest.raises(AnswerError) as caught:
+        RecordedLM(path=[first_file, second_file]).generate_until([text_request("P")])
+    assert str(caught.value) == (
+        f"no answer is recorded for 1 request of some_task; 2 answers were read from "
+        f"{first_file}, {second_file}; the first request is generate_until of 'P'"
+    )
 
 
 def test_an_answer_that_was_left_out_is_left_out_again(replay: Replay) -> None:

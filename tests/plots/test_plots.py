@@ -189,6 +189,68 @@ def test_a_caption_says_what_its_bars_are(models: list[Model], name: str, words:
     assert ("95 % intervals" in caption) == ("95 % intervals" in words)
 
 
+def read_results_with(folder: Path, changes: dict[str, Any], new_folder: Path) -> list[Model]:
+    """Read a folder's results after changing their content, without copying the samples."""
+    for file in folder.glob("results_*"):
+        content = json.loads(file.read_text())
+        for key, value in changes.items():
+            content[key] = {**content[key], **value}
+        (new_folder / file.name).write_text(json.dumps(content))
+    return read_models([new_folder])
+
+
+def test_a_caption_says_which_documents_the_values_rest_on(
+    models: list[Model], folder: Path, tmp_path: Path
+) -> None:
+    """A trial, and a mini task, must not look like the whole of the paper's data."""
+    whole = figure_of("lieder-requirements", models)
+    assert "Measured on lieder_mini, which is smaller than the paper's data." in whole.caption
+    counts = whole.values["documents"]
+    numbers = re.search(r"Each value rests on (\d+)(?: to (\d+))? documents", whole.caption)
+    assert numbers is not None
+    shown = {int(group) for group in numbers.groups() if group}
+    assert shown == {int(counts.min()), int(counts.max())}
+    assert "Trials" not in whole.caption
+    for samples in (folder / "gamma").glob("samples_*"):
+        shutil.copy(samples, tmp_path)
+    changes = {
+        "config": {"limit": 40.0},
+        "n-samples": {"lieder_mini": {"effective": 40, "original": 72}},
+    }
+    trial = figure_of("lieder-requirements", read_results_with(folder / "gamma", changes, tmp_path))
+    assert "Trials: gamma (40 of 72 documents of lieder_mini)." in trial.caption
+
+
+def test_results_that_cannot_be_drawn_do_not_keep_the_mini_tasks_from_being_drawn(
+    models: list[Model], folder: Path, tmp_path: Path
+) -> None:
+    """A published result of the paper's task, without samples, stands beside own mini results."""
+    (file,) = (folder / "gamma").glob("results_*")
+    text = file.read_text().replace("lieder_mini", "lieder_base")
+    (tmp_path / file.name).write_text(text.replace("gamma", "published"))
+    published = read_models([tmp_path])
+    assert list(published[0].runs) == ["lieder_base"]
+    figure = figure_of("lieder-requirements", [*published, *models])
+    assert figure.mini_tasks == ["lieder_mini"]
+    assert set(figure.values["model"]) == {model.label for model in models}
+    assert figure.missing == [f"{published[0].label}: {NoSamplesError.reason}"]
+
+
+def test_models_of_mini_tasks_that_are_not_drawn_are_named(
+    folder: Path, tmp_path: Path, models: list[Model]
+) -> None:
+    """Beside the paper's task, a model that has the mini task alone is missing, not forgotten."""
+    for file in (folder / "gamma").iterdir():
+        if file.is_file():
+            text = file.read_text().replace("lieder_mini", "lieder_base")
+            (tmp_path / file.name.replace("lieder_mini", "lieder_base")).write_text(text)
+    figure = figure_of("lieder-requirements", [*read_models([tmp_path]), *models[:1]])
+    assert figure.mini_tasks == []
+    assert figure.missing == [
+        f"{models[0].label}: only lieder_mini, and others have results on the paper's data"
+    ]
+
+
 def test_names_and_numbers_are_data(models: list[Model]) -> None:
     """Dots and brackets in a model's name would be paths in names of fields."""
     figure = figure_of("lieder-requirements", models)

@@ -12,7 +12,7 @@ from lm_eval_ext.errors import DataError
 from lm_eval_ext.leaderboard.site import build
 from lm_eval_ext.results.grid import text
 from lm_eval_ext.results.models import read_models
-from lm_eval_ext.results.overview import overview
+from lm_eval_ext.results.overview import NO_SAMPLES, overview
 from lm_eval_ext.results.query import ScoreQuery
 from lm_eval_ext.results.show import tables
 from lm_eval_ext.results.table import rows
@@ -82,7 +82,7 @@ def test_damaged_samples_are_never_scored_as_the_whole(
     scores = overview(models).set_index("model")
     assert list(scores["value"]) == [0.75, 0.5, 0.25], "the values of the results files stay"
     assert list(scores["standing"]) == ["untested", "best", "beaten"]
-    assert scores["untested"]["a"] == "no readable samples; --log_samples writes them"
+    assert scores["untested"]["a"] == NO_SAMPLES
 
 
 def test_responses_without_scores_are_left_out(

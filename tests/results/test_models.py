@@ -56,6 +56,69 @@ def test_results_below_one_display_name_are_one_model(tmp_path: Path) -> None:
     assert sorted(model.runs) == ["one", "two"]
 
 
+def test_two_models_with_one_display_name_are_told_apart(tmp_path: Path) -> None:
+    """A display name that two model files share by mistake hides no result."""
+    for name in ("small", "large"):
+        a_run(tmp_path / name, pretrained=name)
+        (tmp_path / name / "model.yaml").write_text("display_name: X\n")
+    models = read_models([tmp_path])
+    assert sorted(model.label for model in models) == [
+        f"X · {tmp_path / 'large'}",
+        f"X · {tmp_path / 'small'}",
+    ]
+
+
+def test_one_display_name_joins_folders_with_different_tasks(tmp_path: Path) -> None:
+    """Two fine-tuned models stand for one system, as overestimation of COGS needs."""
+    for task in ("one", "two"):
+        a_run(tmp_path / task, task, pretrained=task)
+        (tmp_path / task / "model.yaml").write_text("display_name: X\n")
+    (model,) = read_models([tmp_path])
+    assert (model.label, sorted(model.runs)) == ("X", ["one", "two"])
+
+
+def test_a_repeated_run_with_one_display_name_is_one_model(tmp_path: Path) -> None:
+    """Where model and settings are the same, the newest of two runs counts without a word."""
+    for date in ("2026-01-01", "2026-01-02"):
+        a_run(tmp_path / date, date=date, pretrained="a")
+        (tmp_path / date / "model.yaml").write_text("display_name: X\n")
+    (model,) = read_models([tmp_path])
+    assert model.runs["lieder_base"].file.path.parent.name == "2026-01-02"
+
+
+@pytest.mark.parametrize(
+    ("changes", "difference"),
+    [
+        pytest.param(
+            {"config": {"model": "hf", "model_args": {"pretrained": "b"}}},
+            "older: pretrained=a; newest: pretrained=b",
+            id="another model below one model.yaml",
+        ),
+        pytest.param(
+            {"chat_template": "{{ messages }}"},
+            "older: no chat template; newest: chat template",
+            id="a chat template",
+        ),
+    ],
+)
+def test_a_run_that_hides_a_different_one_says_so(
+    tmp_path: Path,
+    changes: dict[str, Any],
+    difference: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    a_run(tmp_path, pretrained="a")
+    newest = a_run(tmp_path, date="2026-01-02", pretrained="a")
+    newest.write_text(json.dumps(json.loads(newest.read_text()) | changes))
+    (tmp_path / "model.yaml").write_text("display_name: X\n")
+    (model,) = read_models([tmp_path])
+    assert model.runs["lieder_base"].file.path == newest
+    (message,) = caplog.messages
+    assert message.startswith(
+        f"left out: older results of X on lieder_base, which ran differently ({difference})"
+    )
+
+
 def test_models_of_one_name_get_their_path(tmp_path: Path) -> None:
     folder = a_run(tmp_path / "one").parent
     neighbour = a_run(tmp_path / "two").parent

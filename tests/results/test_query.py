@@ -153,6 +153,22 @@ def test_a_query_without_answer_is_one_line_with_legal_values(
     assert "\n" not in str(raised.value)
 
 
+def test_a_value_that_an_error_lists_can_be_typed(tmp_path: Path) -> None:
+    """The card knows few values of a facet, and a shell does not take all of their signs."""
+    samples = []
+    for number, row in enumerate(answered_rows(20, 10)):
+        category = "north>south" if number < 10 else "east, west=both"
+        samples.append({**row, "facets": {"type": category, "kind": "lexical"}})
+    write_run(tmp_path, "m", "cogs_mini_gen", samples)
+    run = run_in(tmp_path, "cogs_mini_gen")
+    with pytest.raises(OptionError) as raised:
+        figures(run, where=("type=south",))
+    listed = str(raised.value).rpartition("available: ")[2].split(", ")
+    assert listed == ["east- west-both", "north-south"]
+    values = [figures(run, where=(f"type={value}",))["value"].item() for value in listed]
+    assert values == [0.0, 1.0]
+
+
 def cut_in_half(samples: Path) -> None:
     text = samples.read_text()
     samples.write_text(text[: len(text) // 2])

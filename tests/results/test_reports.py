@@ -16,7 +16,13 @@ from lm_eval_ext.harness.names import NOT_SCORABLE, VERDICT
 from lm_eval_ext.leaderboard.site import _arguments_text
 from lm_eval_ext.results.grid import markdown, note_section, text
 from lm_eval_ext.results.models import read_models
-from lm_eval_ext.results.overview import overview
+from lm_eval_ext.results.overview import (
+    NO_SAMPLES,
+    ROW_ORDER,
+    overview,
+    overview_columns,
+    ranked_models,
+)
 from lm_eval_ext.results.query import question_of, reason_for, shown_estimate
 from lm_eval_ext.results.show import grouped_by_model
 from lm_eval_ext.stats.statistics import Estimate
@@ -115,6 +121,26 @@ def test_a_model_with_other_settings_than_two_others_names_them(tmp_path: Path) 
     assert scores.loc["c", "untested"] == reason
     assert scores.loc["c", "is_testable_across_settings"]
     assert not scores.loc["a", "is_testable_across_settings"]
+
+
+def test_of_two_pairs_with_their_own_settings_neither_is_most(tmp_path: Path) -> None:
+    for name, length in (("a", 256), ("b", 256), ("c", 64), ("d", 64)):
+        change_length(write(tmp_path, name, 35), length)
+    scores = overview(read_models([tmp_path])).set_index("model")
+    settings = "a, b: max_gen_toks 256; c, d: max_gen_toks 64"
+    reason = f"other settings, data or version than the 2 models that are compared ({settings})"
+    assert list(scores["untested"]) == ["", "", reason, reason]
+
+
+def test_where_no_model_has_samples_all_have_that_reason(tmp_path: Path) -> None:
+    """Settings that differ, too, would not be the reason why nothing is tested."""
+    for name, length in (("a", 256), ("b", 256), ("c", 64)):
+        file = write(tmp_path, name, 35)
+        change_length(file, length)
+        for samples in file.parent.glob("samples_*"):
+            samples.unlink()
+    scores = overview(read_models([tmp_path]))
+    assert list(scores["untested"]) == [NO_SAMPLES] * 3
 
 
 def test_show_names_the_command_that_tests_models_with_their_settings(tmp_path: Path) -> None:
@@ -341,3 +367,42 @@ def test_a_diagnostic_has_no_interval_and_needs_no_reason(tmp_path: Path) -> Non
     without_interval = shown_estimate(diagnostic, estimate)
     assert (without_interval.value, without_interval.low) == (estimate.value, None)
     assert reason_for(results, diagnostic, without_interval) == ""
+
+
+@pytest.fixture
+def of_three_models(tmp_path: Path) -> Path:
+    """Results of two models on a task, the worse first, and of one on another task."""
+    folder = tmp_path / "results"
+    write(folder, "a", 5)
+    write(folder, "b", 35)
+    write_run(folder / "recorded", "recorded", "cogs_mini_id", answered_rows(40, 30))
+    write_run(folder / "a-lieder", "a", "lieder_mini", answered_rows(40, 30))
+    write_run(folder / "b-lieder", "b", "lieder_mini", answered_rows(40, 30))
+    return folder
+
+
+def test_show_and_latex_have_the_best_model_first(of_three_models: Path, tmp_path: Path) -> None:
+    """Both state the order of the page, whatever the order of files."""
+    shown = run("show", of_three_models).stdout
+    assert [line[0] for line in shown.splitlines()[2:4]] == ["b", "a"]
+    run("leaderboard", of_three_models, "-o", tmp_path / "models.tex")
+    source = (tmp_path / "models.tex").read_text()
+    assert source.index("\nb & ") < source.index("\na & ")
+    assert f"% order of the models: {ROW_ORDER}\n" in source
+
+
+def test_of_equal_models_the_name_decides(tmp_path: Path) -> None:
+    """Without that, the page and the terminal would have them in two orders."""
+    for name in ("c", "a", "B"):
+        write(tmp_path, name, 20)
+    assert ranked_models(overview_columns(read_models([tmp_path]))) == ["a", "B", "c"]
+
+
+def test_a_model_without_a_row_is_named_everywhere(of_three_models: Path, tmp_path: Path) -> None:
+    """A recorded model with a task that stands for no benchmark is not dropped without a word."""
+    note = "without results of these: recorded"
+    assert note in run("show", of_three_models).stdout
+    run("leaderboard", of_three_models, "-o", tmp_path / "models.tex")
+    assert note in (tmp_path / "models.tex").read_text()
+    run("leaderboard", of_three_models, "-o", tmp_path / "site", "--samples", 0)
+    assert note in (tmp_path / "site" / "index.html").read_text()

@@ -23,15 +23,35 @@ def show(*models: str, tasks: Sequence[str] = ()) -> str:
     ("task", "start", "chance"),
     [
         pytest.param("lieder_base", "direct/existence ", "0.500", id="chance"),
-        pytest.param("conceptual_glue", "gain_100x200 ", "0.000", id="gain"),
+        pytest.param("conceptual_glue", "gain_from_concept ", "0.000", id="gain"),
         pytest.param("conceptual_glue", "gain (headline) ", "0.181", id="copies of answers"),
+        pytest.param("conceptual_glue", "gain_100x200 ", "0.190", id="copies, the paper's draws"),
+        pytest.param("conceptual_glue", "score_100x200_concept ", "0.530", id="score of copies"),
     ],
 )
 def test_chance_stands_beside_the_value(task: str, start: str, chance: str) -> None:
     shown = show("smollm2-bare", tasks=[task])
     (line,) = [line for line in shown.splitlines() if line.startswith(start)]
     assert line.split()[-1] == chance
-    assert "chance is what guessing scores" in shown
+    assert "\nchance is " in shown
+
+
+@pytest.mark.parametrize(
+    ("task", "note"),
+    [
+        pytest.param("lieder_base", "chance is 0.500, the score of guessing", id="chance"),
+        pytest.param(
+            "conceptual_glue",
+            "chance is the score of copy majority (no model), no gain or the score of copy last "
+            "(no model)",
+            id="gains and copies",
+        ),
+    ],
+)
+def test_the_note_on_chance_is_about_the_table(task: str, note: str) -> None:
+    """A table without gains and trivial answers speaks of neither."""
+    shown = " ".join(show("smollm2-bare", tasks=[task]).split())
+    assert f"{note} samples:" in shown
 
 
 def test_of_several_models_chance_stands_beside_the_metric() -> None:

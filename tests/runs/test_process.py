@@ -268,6 +268,33 @@ def test_an_interruption_says_at_once_that_the_evaluation_is_being_stopped(tmp_p
 
     with pytest.raises(KeyboardInterrupt):
         process.evaluate([], log, f"sh {script}", interrupt, keep_message)
-    message = "stopping: the model ends its present step, which may take 10 seconds"
+    message = (
+        "stopping: the model ends its present step, or gives it up after 10 seconds; waiting for "
+        "its process to end"
+    )
     assert printed_before_the_end == {message: ""}
     assert log.read_text() == "has ended\n"
+
+
+def test_a_process_that_does_not_end_is_named_before_each_means(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a busy machine it takes longer than a process that ends by itself; the lines say what is
+    waited for."""
+    monkeypatch.setattr(process, "_END_S", 0.2)
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True)"
+    stubborn = subprocess.Popen(
+        [sys.executable, "-c", f"{code}; time.sleep(600)"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert stubborn.stdout is not None
+    stubborn.stdout.readline()
+    messages: list[str] = []
+    process._end(stubborn, messages.append)
+    stubborn.wait(60)
+    stubborn.stdout.close()
+    assert messages == [
+        "stopping: the process still runs after 0.2 seconds, and is terminated",
+        "stopping: the process still runs after 0.4 seconds, and is killed",
+    ]

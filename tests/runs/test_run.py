@@ -141,6 +141,24 @@ def test_what_is_left_out_of_a_task_is_not_said_if_there_is_nothing_to_do(
     assert "left out" not in caplog.text
 
 
+def test_what_is_left_out_of_a_task_with_results_is_not_said_if_another_has_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only lieder_mini is to be evaluated, of which nothing is left out."""
+    names = "conceptual_mini,lieder_mini"
+    work = run.Work([write_model_file(tmp_path, GOOD)], names, tmp_path / "out")
+    (job,) = run.prepare(work)
+    assert "conceptual_mini: samples that are left out" in caplog.text
+    job.folder.mkdir(parents=True)
+    results: dict[str, object] = {"results": {"conceptual_mini": {}}, "configs": {}}
+    results[KEYS] = {"conceptual_mini": job.digest_by_task["conceptual_mini"]}
+    (job.folder / "results_1.json").write_text(json.dumps(results))
+    caplog.clear()
+    (job,) = run.prepare(work)
+    assert job.missing() == ["lieder_mini"]
+    assert "left out" not in caplog.text
+
+
 STOCK_TASK = """\
 task: stock_sums
 custom_dataset: !function sums.load
@@ -500,6 +518,29 @@ def test_a_run_ends_with_the_commands_that_show_its_results(
     work = run.Work(files, "lieder_mini", Path("the results"))
     run.run(work, run.Reporter(lines.append, ignore))
     assert lines == [line]
+
+
+def test_models_that_were_evaluated_beside_one_that_failed_have_a_next_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recorded model without responses to the task does not make the others look lost."""
+
+    def fail_first(job: run.Job, *_: object) -> run.Outcome:
+        return run.Outcome("no answer is recorded" if job.model.name == "m0" else "")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run.Job, "run", fail_first)
+    files = []
+    for number in range(3):
+        files.append(write_model_file(tmp_path, "model: dummy\n", f"m{number}.yaml"))
+    lines: list[str] = []
+    work = run.Work(files, "lieder_mini", Path("out"))
+    with pytest.raises(LmEvalExtError, match="1 of 3 models failed: m0"):
+        run.run(work, run.Reporter(lines.append, ignore))
+    assert lines == [
+        "2 models evaluated; next: lm-eval-ext show out; lm-eval-ext compare out",
+        "m0: no answer is recorded",
+    ]
 
 
 UNSAVED = "WARNING Could not save sample results"

@@ -34,6 +34,11 @@ TEXTS = {
     "insert": ("INSERT INTO customer SELECT * FROM customer", NOT_AUTHORIZED),
     "explain": ("EXPLAIN SELECT count(*) FROM customer", NOT_AUTHORIZED),
     "explain behind a comment": ("/* a plan */ -- *\nexplain SELECT 4", NOT_AUTHORIZED),
+    "pragma": ("PRAGMA table_info(customer)", NOT_AUTHORIZED),
+    "pragma that full-text search reads": ("PRAGMA data_version", NOT_AUTHORIZED),
+    "pragma behind a comment": ("-- version\npragma data_version", NOT_AUTHORIZED),
+    "description": ("DESCRIBE SELECT count(*) FROM customer", NOT_AUTHORIZED),
+    "summary": ("summarize customer", NOT_AUTHORIZED),
     "vacuum": ("VACUUM", NOT_AUTHORIZED),
     "two": ("SELECT 4; SELECT 4", SEVERAL_STATEMENTS),
 }
@@ -110,6 +115,28 @@ def test_a_prediction_without_a_file_is_read_as_an_answer(folder: Path) -> None:
     explanation = explained(folder, "--gold", GOLD, "--predicted", answer, "--extract")
     assert explanation["status"] == "correct"
     assert (explanation["predicted"], explanation["answer"]) == (GOLD, answer)
+
+
+FENCED = f"```sql\n{GOLD}\nWHERE name <> 'Anna' AND name <> 'Ben' AND name <> 'Clara'\n```"
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+def test_a_reason_does_not_repeat_a_fenced_answer(
+    folder: Path, tmp_path: Path, engine: str
+) -> None:
+    """To the parsers it is one token: a name between accents."""
+    database = folder / "shop.sqlite"
+    if engine == "duckdb":
+        duckdb = pytest.importorskip("duckdb")
+        database = tmp_path / "shop.duckdb"
+        with duckdb.connect(str(database)) as connection:
+            connection.execute("CREATE TABLE customer (id INTEGER, name TEXT)")
+    texts = ["--gold", GOLD, "--predicted", FENCED]
+    reason = json.loads(run("sql", "explain", "--databases", database, *texts, "--json"))["reason"]
+    assert "syntax error" in reason
+    assert "Anna" not in reason
+    assert '"```sql SELECT' in reason
+    assert '```"' in reason
 
 
 def test_a_query_plan_is_no_result_of_a_query(folder: Path) -> None:

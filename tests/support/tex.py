@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-DOCUMENT = r"""\documentclass{article}
+DOCUMENT = r"""\documentclass[OPTIONS]{article}
 \usepackage[T1]{fontenc}
 \usepackage{booktabs}
 \begin{document}
-%s
+TABLES
 \end{document}
 """
 COMPILERS = {
@@ -28,11 +28,18 @@ def compiler_command() -> list[str]:
     pytest.skip("neither pdflatex nor tectonic is installed")
 
 
-def compiled(tables: str, folder: Path) -> str:
-    """Compile tables with booktabs and nothing else; return the log. Skips without a compiler."""
+def compiled(tables: str, folder: Path, *, options: str = "") -> str:
+    """Compile tables with booktabs and nothing else; return the log. Skips without a compiler.
+
+    Args:
+        tables: The source.
+        folder: Where it is compiled.
+        options: Options of the class article, such as twocolumn.
+    """
     command = compiler_command()
     file = folder / "tables.tex"
-    file.write_text(DOCUMENT % tables, encoding="utf-8")
+    document = DOCUMENT.replace("OPTIONS", options).replace("TABLES", tables)
+    file.write_text(document, encoding="utf-8")
     completed = subprocess.run(
         [*command, file.name],
         cwd=folder,

@@ -1,6 +1,7 @@
 """Training of tiny models: optimizers, tokenizers, gates, and trainings that build on others."""
 
 import json
+import os
 import random
 import re
 import shlex
@@ -500,3 +501,23 @@ def test_two_processes_share_a_training(tmp_path: Path) -> None:
         losses[process_count] = evaluation_losses(record)
     assert len(losses[1]) == 2
     assert losses[2] == pytest.approx(losses[1], abs=0.01)
+
+
+def test_a_line_is_printed_before_the_heavy_libraries_are_loaded(tmp_path: Path) -> None:
+    """Loading torch takes 20 seconds on a slow disk, in which a blank terminal looks dead."""
+    stand_in = tmp_path / "torch"
+    stand_in.mkdir()
+    (stand_in / "__init__.py").write_text("raise SystemExit('torch is being loaded')\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    script = str(Path(sys.executable).with_name("lm-eval-ext"))
+    done = subprocess.run(
+        [script, "train", "cogs_tiny", "-o", str(tmp_path / "out")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.splitlines() == [
+        "loading the libraries (torch and transformers)",
+        "torch is being loaded",
+    ]

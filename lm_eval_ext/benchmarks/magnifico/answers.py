@@ -74,7 +74,7 @@ is the answer and fails when it is executed.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from typing import Final
@@ -118,6 +118,10 @@ The executor refuses even much shorter queries."""
 _MAX_SPANS: Final = 200
 _MAX_DOUBTFUL: Final = 40
 """Number of spans that are tried, and of those where prose behind a query is looked for."""
+
+MAX_CHECKED: Final = 400_000
+"""Characters that are checked of all spans together. Spans overlap, so that an answer of nothing
+but SELECTs would otherwise be read as often as it has spans."""
 
 _MAX_ROUNDS: Final = 5
 
@@ -202,10 +206,12 @@ def _find(answer: str, *, continues_prompt: bool) -> list[Step]:
     """Return the steps to the query in an answer; the last one has it, or ""."""
     turns = list(_turns(answer))
     doubtful: list[QuerySpan] = []
-    tried = 0
+    tried = checked = 0
     for turn in turns:
-        for span in islice(query_spans(turn.text), _MAX_SPANS - tried):
+        spans = _affordable(query_spans(turn.text), MAX_CHECKED - checked)
+        for span in islice(spans, _MAX_SPANS - tried):
             tried += 1
+            checked += span.checked_chars
             candidate = _candidate(span)
             if candidate is None:
                 continue
@@ -244,6 +250,16 @@ def _other_statement(text: str) -> str:
     return ""
 
 
+def _affordable(spans: Iterable[QuerySpan], chars: int) -> Iterator[QuerySpan]:
+    """Yield spans until a number of characters has been checked in them."""
+    remaining = chars
+    for span in spans:
+        if remaining <= 0:
+            return
+        yield span
+        remaining -= span.checked_chars
+
+
 def _candidate(span: QuerySpan) -> QuerySpan | None:
     """Return a span without parentheses around its query; None if no query can begin there."""
     inner = in_parentheses(span)
@@ -264,11 +280,13 @@ def _last_resort(
         continues_prompt: As for :class:`QueryReader`.
     """
     for span in doubtful:
+        if _IN_CAPITALS.match(span.text, span.start):
+            continue  # looked at before
         shorter = _before_prose(span)
         if shorter is not None:
             return _choice(shorter, continues_prompt=continues_prompt)
     english = chain.from_iterable(english_spans(turn.text) for turn in turns)
-    for span in islice(english, _MAX_DOUBTFUL):
+    for span in islice(_affordable(english, MAX_CHECKED), _MAX_DOUBTFUL):
         query = _among_english(span, continues_prompt=continues_prompt)
         if query:
             return Step(span.source, query)

@@ -13,7 +13,9 @@ _FOREIGN = re.compile(
       ::                                          # casts
     | \{'[^{}\n]*\}                               # structs
     | (?<![\w'])E'(?:[^'\\]|\\.|'')*'             # strings with escapes
-    | \s*(?:@>|<@|!~|(?<=[\w'"\])]\ )~~\*?(?=\ '))\s*  # operators
+    # An operator with the spaces around it. Spaces are tried from the first one only: from each of
+    # them, a run of spaces would take quadratic time.
+    | (?:(?<!\s)\s+)?(?:@>|<@|!~|(?<=[\w'"\])]\ )~~\*?(?=\ '))\s*
     | \b(?:FETCH\s+(?:FIRST|NEXT)(?:\s+\d+)?\s+ROWS?\s+(?:ONLY|WITH\s+TIES)|SIMILAR\s+TO
       |AT\s+TIME\s+ZONE|WITH(?:OUT)?\s+TIME\s+ZONE|DOUBLE\s+PRECISION|QUALIFY\s(?=\s*\w))
     """,

@@ -1,4 +1,4 @@
-"""Finds statements that are no queries in answers: INSERT, UPDATE, CREATE TABLE ... AS, EXPLAIN.
+"""Finds statements that are no queries in answers: INSERT, UPDATE, CREATE TABLE ... AS, DESCRIBE.
 
 Many of them hold a SELECT, which is not what the answer says. Answers are hostile input: every
 repetition is bounded, and nothing is raised.
@@ -28,7 +28,7 @@ _GAP: Final = rf"(?:\s|{_COMMENT}){{1,200}}"
 _MAYBE_GAP: Final = rf"(?:\s|{_COMMENT}){{0,200}}"
 _PART: Final = r"""(?:[^\W\d][\w$]{0,128}|"[^"\n]{1,128}"|`[^`\n]{1,128}`|\[[^\]\n]{1,128}\])"""
 _NAME: Final = rf"{_PART}(?:\.{_PART}){{0,3}}"
-_COLUMNS: Final = rf"(?:{_MAYBE_GAP}\([^();]{{1,2000}}\))?"
+_COLUMNS: Final = rf"(?:{_MAYBE_GAP}\([^();]{{0,2000}}\))?"
 
 _COMMENTS = re.compile(_MAYBE_GAP)
 _HEAD = re.compile(
@@ -42,11 +42,15 @@ _HEAD = re.compile(
             (?:{_GAP} OVERRIDING {_GAP} (?:SYSTEM|USER) {_GAP} VALUE)?
           | CREATE {_GAP} (?:(?:OR|REPLACE|TEMP|TEMPORARY|LOCAL|GLOBAL|UNLOGGED|MATERIALIZED
               |RECURSIVE) {_GAP}){{0,5}}
-            (?:TABLE|VIEW) {_GAP} (?:IF {_GAP} NOT {_GAP} EXISTS {_GAP})? {_NAME} {_COLUMNS}
-            {_GAP} AS (?:{_GAP} (?:NOT {_GAP})? MATERIALIZED)?
+            (?:TABLE|VIEW|MACRO|FUNCTION) {_GAP} (?:IF {_GAP} NOT {_GAP} EXISTS {_GAP})? {_NAME}
+            {_COLUMNS} {_GAP} AS (?:{_GAP} (?:(?:NOT {_GAP})? MATERIALIZED|TABLE))?
           | PREPARE {_GAP} {_NAME} {_COLUMNS} {_GAP} AS
           | EXPLAIN (?:{_GAP} QUERY {_GAP} PLAN | (?:{_GAP} (?:ANALYZE|VERBOSE)){{1,2}})?
             {_COLUMNS}
+          | DECLARE {_GAP} {_NAME} (?:{_GAP} \w+){{0,3}} {_GAP} CURSOR
+            (?:{_GAP} (?:WITH|WITHOUT) {_GAP} HOLD)? {_GAP} FOR
+          # Not behind a word: "ORDER BY a DESC" may stand before a query.
+          | (?<![\w,)\]"`'][ ]) (?:DESC|DESCRIBE|SUMMARIZE|SHOW)
         )
         (?: {_MAYBE_GAP} \( ){{0,3}} {_MAYBE_GAP} (?=\b(?:SELECT|WITH)\b)
       )

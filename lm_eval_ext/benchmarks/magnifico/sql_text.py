@@ -98,6 +98,11 @@ class QuerySpan:
         """The first characters, by which the span is judged."""
         return replace(self, end=min(self.end, self.start + OPENING_CHARS))
 
+    @property
+    def checked_chars(self) -> int:
+        """The number of characters by which the span is judged."""
+        return max(0, min(self.end - self.start, OPENING_CHARS))
+
 
 def raw_tokens(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
     """Yield all tokens of a stretch, also spaces, comments and what ends a query."""

@@ -6,6 +6,8 @@ sequence to the model; the attention takes them in blocks of neighbours, which h
 their ancestors in common.
 """
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,7 +19,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from lm_eval_ext.models.prefix.packed import PackedLinears
-from lm_eval_ext.models.prefix.progress import Report, report_nothing
+from lm_eval_ext.models.prefix.progress import Report, TokenProgress, report_nothing
 from lm_eval_ext.models.prefix.tree import IntArray, Pack
 
 if TYPE_CHECKING:
@@ -267,6 +269,8 @@ class Engine:
     Attributes:
         packed: The layers whose weights are packed while texts are generated.
         report: Called with what is about to be computed.
+        tokens_per_second: How many tokens of prompts the last pass read; on a GPU, which computes
+            while Python goes on, it is only known that they are many.
     """
 
     def __init__(
@@ -277,6 +281,7 @@ class Engine:
         self.autocast = autocast
         self.packed = PackedLinears()
         self.report: Report = report_nothing
+        self.tokens_per_second = math.inf
         self.current_pass = Pass((), np.arange(0))
 
     @contextmanager
@@ -299,7 +304,11 @@ class Engine:
             self.model.set_attn_implementation(implementation)
 
     def read(
-        self, slots: Slots, pack: Pack, needed: IntArray, activity: str = ""
+        self,
+        slots: Slots,
+        pack: Pack,
+        needed: IntArray,
+        progress: TokenProgress | None = None,
     ) -> Iterator[torch.Tensor]:
         """Compute a pack's tokens.
 
@@ -307,16 +316,15 @@ class Engine:
             slots: Its kept ones are computed.
             pack: The tokens.
             needed: The slots whose logits are needed, in ascending order, each once.
-            activity: What to report, with the number of tokens; "" reports nothing.
+            progress: What to report before each part; None reports nothing.
 
         Yields:
             The logits of each part of the needed slots.
         """
         for begin in range(pack.kept, len(pack.tokens), PASS):
             end = min(begin + PASS, len(pack.tokens))
-            if activity:
-                total = len(pack.tokens) - pack.kept
-                self.report(f"{activity}, {begin - pack.kept:,} of {total:,} tokens")
+            if progress:
+                self.report(progress.describe())
             needed_here = needed[(needed >= begin) & (needed < end)]
             new_slots = slice(begin, end)
             part = TreePart(
@@ -325,11 +333,15 @@ class Engine:
                 blocks=list(_blocks(pack, begin, end, np.arange(begin, end))),
                 last_layer_blocks=list(_blocks(pack, begin, end, needed_here)),
             )
+            started = time.perf_counter()
             logits = self.forward(
                 pack.tokens[new_slots],
                 pack.positions[new_slots],
                 Pass([part], needed_here - begin),
             )
+            self.tokens_per_second = (end - begin) / (time.perf_counter() - started)
+            if progress:
+                progress.add(end - begin)
             if len(needed_here):
                 yield logits
 

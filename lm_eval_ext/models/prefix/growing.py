@@ -4,12 +4,14 @@ The leaves of a group grow in runs of neighbours (:func:`divide_into_runs`). Eac
 the keys and values that its leaves attend to, so the next group may be computed while it grows.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 
 from lm_eval_ext.models.prefix.engine import Engine, Pass, PassPart, Slots
+from lm_eval_ext.models.prefix.progress import TokenProgress
 from lm_eval_ext.models.prefix.runs import GrowingText, Run, divide_into_runs
 from lm_eval_ext.models.prefix.stops import Stops
 from lm_eval_ext.models.prefix.tree import Leaf, Pack
@@ -19,6 +21,12 @@ ENOUGH_TEXTS = 128
 """While so many texts grow, the next group waits: matrix products gain little by more rows."""
 
 
+PATIENCE_S = 60.0
+"""Seconds without an answer after which the next group waits for one. Otherwise, a slow machine
+would read all prompts for many minutes before it completes an answer, and an interruption would
+lose all of it."""
+
+
 class GrowingTexts:
     """Texts that grow, of one group or several.
 
@@ -26,13 +34,16 @@ class GrowingTexts:
         engine: The model.
         length: The most tokens of a text.
         stops: The ends of texts.
+        progress: Counts the tokens of all prompts.
     """
 
-    def __init__(self, engine: Engine, length: int, stops: Stops) -> None:
+    def __init__(self, engine: Engine, length: int, stops: Stops, progress: TokenProgress) -> None:
         self.runs: list[Run] = []
         self._engine = engine
         self._length = length
         self._stops = stops
+        self._progress = progress
+        self._answered_at = time.monotonic()
 
     @property
     def slot_count(self) -> int:
@@ -48,6 +59,8 @@ class GrowingTexts:
         """
         if not self.runs:
             return True
+        if time.monotonic() - self._answered_at > PATIENCE_S:
+            return False
         text_count = sum(len(run.texts) for run in self.runs)
         return self.slot_count + slot_count <= max_slots and text_count < ENOUGH_TEXTS
 
@@ -66,13 +79,13 @@ class GrowingTexts:
         """
         last_slots = np.array([path[-1] for path in pack.paths])  # ascending: leaves differ
         tokens: list[int] = []
-        for logits in self._engine.read(slots, pack, last_slots, "Reading prompts"):
+        for logits in self._engine.read(slots, pack, last_slots, self._progress):
             tokens += logits.argmax(-1).tolist()
         texts = []
         for leaf, token in zip(leaves, tokens, strict=True):
             texts.append(GrowingText(leaf, [token]))
         is_growing = self._are_growing(texts)
-        yield from _answers(texts, is_growing)
+        yield from self._answers(texts, is_growing)
         growing = np.flatnonzero(is_growing)
         paths = [pack.paths[number] for number in growing]
         # The last token of a text is not read.
@@ -99,7 +112,7 @@ class GrowingTexts:
             run.keep(is_growing[begin:end])
             begin = end
         self.runs = [run for run in self.runs if run.texts]
-        yield from _answers(texts, is_growing)
+        yield from self._answers(texts, is_growing)
 
     def _are_growing(self, texts: Sequence[GrowingText]) -> list[bool]:
         """Return for each text whether it is not complete."""
@@ -108,6 +121,16 @@ class GrowingTexts:
         for text, is_stopped in zip(texts, is_complete, strict=True):
             is_growing.append(not is_stopped and len(text.tokens) < self._length)
         return is_growing
+
+    def _answers(
+        self, texts: Sequence[GrowingText], is_growing: Sequence[bool]
+    ) -> Iterator[tuple[int, list[int]]]:
+        """Yield each key of the complete texts with the generated tokens, and note the time."""
+        for text, grows in zip(texts, is_growing, strict=True):
+            if not grows:
+                self._answered_at = time.monotonic()
+                for key in text.leaf.keys:
+                    yield key, text.tokens
 
 
 def compute_step(engine: Engine, runs: Sequence[Run]) -> torch.Tensor:
@@ -122,13 +145,3 @@ def compute_step(engine: Engine, runs: Sequence[Run]) -> torch.Tensor:
             positions.append(text.position)
     needed = np.arange(len(tokens))
     return engine.forward(np.array(tokens), np.array(positions), Pass(parts, needed))
-
-
-def _answers(
-    texts: Sequence[GrowingText], is_growing: Sequence[bool]
-) -> Iterator[tuple[int, list[int]]]:
-    """Yield each key of the complete texts with the generated tokens."""
-    for text, grows in zip(texts, is_growing, strict=True):
-        if not grows:
-            for key in text.leaf.keys:
-                yield key, text.tokens

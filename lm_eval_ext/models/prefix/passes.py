@@ -11,6 +11,7 @@ import torch
 
 from lm_eval_ext.models.prefix.engine import BLOCK, Engine, Slots
 from lm_eval_ext.models.prefix.growing import GrowingTexts
+from lm_eval_ext.models.prefix.progress import TokenProgress
 from lm_eval_ext.models.prefix.stops import Stops
 from lm_eval_ext.models.prefix.tree import (
     BoolArray,
@@ -24,16 +25,31 @@ from lm_eval_ext.models.prefix.tree import (
 Answer: TypeAlias = tuple[float, bool]
 """A log-probability, and whether greedy decoding gives the same tokens."""
 
+READ_S = 30.0
+"""Seconds in which a group should be read. A slow machine takes smaller groups, since no answer to
+a request of a group comes, and can be stored, before the whole group is read."""
+
 
 def packs(
-    leaves: Sequence[Leaf], max_tokens: int, generated: int = 0
+    engine: Engine, leaves: Sequence[Leaf], max_tokens: int, generated: int = 0
 ) -> Iterator[tuple[Sequence[Leaf], Pack, Slots]]:
-    """Yield groups of leaves with slots that hold what each shares with the group before."""
+    """Yield groups of leaves with slots that hold what each shares with the group before.
+
+    Args:
+        engine: The model, whose speed limits a group.
+        leaves: The leaves.
+        max_tokens: The most new tokens of a group, with those that may be generated.
+        generated: The tokens that each leaf may generate.
+    """
+
+    def readable_tokens() -> float:
+        return max(BLOCK, engine.tokens_per_second * READ_S)
+
     # Enough for what is kept of the leaf before, and a whole group.
     size = min(max_tokens, sum(leaf.added for leaf in leaves))
     slots = Slots(size + max(len(leaf.tokens) for leaf in leaves))
     path = np.arange(0)
-    for group in group_leaves(leaves, max_tokens, generated):
+    for group in group_leaves(leaves, max_tokens, generated, readable_tokens):
         # The prediction after a kept token is gone with the group before.
         kept = min(group[0].shared, *(leaf.first_needed for leaf in group))
         pack = lay_out(group, kept)
@@ -59,8 +75,9 @@ def score(
         max_tokens: The most new tokens of a group.
         softmax_dtype: As HFLM's argument.
     """
+    progress = TokenProgress("Scoring texts", sum(leaf.added for leaf in leaves))
     # Larger groups take memory and save nothing here: only generation gains by them.
-    for group, pack, slots in packs(leaves, max_tokens // 3):
+    for group, pack, slots in packs(engine, leaves, max_tokens // 3):
         # A continuation's token is predicted in the slot before it.
         keys: list[int] = []
         predicting_slots: list[IntArray] = []
@@ -72,7 +89,7 @@ def score(
         tokens = np.concatenate([np.asarray(continuations[key]) for key in keys])
         needed, rows = np.unique(np.concatenate(predicting_slots), return_inverse=True)
         logprobs, is_greedy = _score_tokens(
-            engine.read(slots, pack, needed, "Scoring texts"), rows, tokens, softmax_dtype
+            engine.read(slots, pack, needed, progress), rows, tokens, softmax_dtype
         )
         begin = 0
         for key in keys:
@@ -130,9 +147,10 @@ def generate(
         length: The most tokens of a text.
         stops: The ends of texts.
     """
-    texts = GrowingTexts(engine, length, stops)
+    progress = TokenProgress("Reading prompts", sum(leaf.added for leaf in leaves))
+    texts = GrowingTexts(engine, length, stops, progress)
     with engine.packed.in_use():
-        for group, pack, slots in packs(leaves, max_tokens, length):
+        for group, pack, slots in packs(engine, leaves, max_tokens, length):
             # Unfinished texts go on with the new ones: a step of few texts takes nearly as long.
             run_slots = max_slots - slots.size
             while not texts.has_room(slots.size, run_slots):

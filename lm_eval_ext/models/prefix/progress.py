@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from tqdm import tqdm
@@ -17,6 +18,29 @@ AnswerT = TypeVar("AnswerT")
 
 def report_nothing(_activity: str) -> None:
     """Ignore what is computed."""
+
+
+@dataclass
+class TokenProgress:
+    """How many of all tokens that are to be read have been read.
+
+    Attributes:
+        activity: What they are read for, such as "Reading prompts".
+        total: All tokens of all groups.
+        done: Those that have been read.
+    """
+
+    activity: str
+    total: int
+    done: int = 0
+
+    def add(self, tokens: int) -> None:
+        """Count tokens; those at the border of two groups are read twice, and count once."""
+        self.done = min(self.done + tokens, self.total)
+
+    def describe(self) -> str:
+        """Return the activity with the numbers of tokens."""
+        return f"{self.activity}, {self.done:,} of {self.total:,} tokens"
 
 
 class RequestsBar:

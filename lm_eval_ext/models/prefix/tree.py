@@ -8,7 +8,8 @@ follow it, up to some end, and a token attends to exactly those slots before it 
 is among.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -81,22 +82,40 @@ def sharing_ratio(leaves: Sequence[Leaf], generated: int = 0) -> float:
     return all_tokens / distinct_tokens
 
 
+def no_limit() -> float:
+    """Return infinity."""
+    return math.inf
+
+
 def group_leaves(
-    leaves: Sequence[Leaf], max_tokens: int, generated: int = 0
+    leaves: Sequence[Leaf],
+    max_tokens: int,
+    generated: int = 0,
+    max_added: Callable[[], float] = no_limit,
 ) -> Iterator[list[Leaf]]:
     """Yield neighbouring leaves that add, and may generate, at most so many tokens together.
 
     One leaf is always a group, however long.
+
+    Args:
+        leaves: The leaves.
+        max_tokens: The most tokens that a group adds and may generate.
+        generated: The tokens that each leaf may generate.
+        max_added: Returns the most tokens that the next group adds; it is called for each group,
+            when the one before has been computed.
     """
     group: list[Leaf] = []
-    size = 0
+    added = 0
+    limit = max_added()
     for leaf in leaves:
-        added = leaf.added + generated
-        if group and size + added > max_tokens:
+        group_added = added + leaf.added
+        group_tokens = group_added + (len(group) + 1) * generated
+        if group and (group_tokens > max_tokens or group_added > limit):
             yield group
-            group, size = [], 0
+            group, added = [], 0
+            limit = max_added()
         group.append(leaf)
-        size += added
+        added += leaf.added
     if group:
         yield group
 

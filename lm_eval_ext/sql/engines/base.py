@@ -4,6 +4,7 @@ Worker processes import this module: standard library only.
 """
 
 import math
+import re
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -46,7 +47,26 @@ class UnavailableError(Exception):
 
 def failure_of(failure_kind: FailureKind, error: Exception) -> Failure:
     """Return a failure that says in one line what an exception says."""
-    return Failure(failure_kind, one_line(str(error), limit=SHOWN))
+    return Failure(failure_kind, message_of(error))
+
+
+_QUOTED_TOKEN = re.compile(r'(\b(?:near|token:) ")(.+?)(?="(?:: | LINE \d|\Z))')
+_SHOWN_TOKEN = 40
+"""The token at which an engine's parser stops, and most characters of it in a message."""
+
+
+def message_of(error: Exception) -> str:
+    """Return what a driver's exception says, in one line of bounded length.
+
+    Between accents a fenced answer is one token, which would fill the line.
+    """
+    message = one_line(str(error), limit=4 * SHOWN)
+    message = _QUOTED_TOKEN.sub(_shortened, message)
+    return one_line(message, limit=SHOWN)
+
+
+def _shortened(token: re.Match[str]) -> str:
+    return token[1] + one_line(token[2], limit=_SHOWN_TOKEN)
 
 
 class Engine(ABC):

@@ -34,7 +34,7 @@ from lm_eval_ext.sql.engines.duckdb_values import (
     text_type,
 )
 from lm_eval_ext.sql.policy import Limits
-from lm_eval_ext.sql.reasons import NO_RESULT, NOT_AUTHORIZED, SEVERAL_STATEMENTS
+from lm_eval_ext.sql.reasons import NO_RESULT, NOT_AUTHORIZED, SEVERAL_STATEMENTS, is_no_select
 from lm_eval_ext.sql.values import OUT_OF_MEMORY, Failure, Row, Rows, Value
 
 _MAX_OPEN_FILES = 4
@@ -315,7 +315,7 @@ def _check(session: Any, sql: str, refused: _Functions) -> None:
         raise ValueError(NO_RESULT)
     if len(statements) > 1:
         raise ValueError(SEVERAL_STATEMENTS)
-    if statements[0].type != duckdb.StatementType.SELECT:
+    if statements[0].type != duckdb.StatementType.SELECT or is_no_select(sql):
         raise ValueError(NOT_AUTHORIZED)
     tree = _tree(session, sql)
     if tree.startswith('{"error":true'):

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import psycopg
 
-from lm_eval_ext.sql.engines.base import Alarm, Engine
+from lm_eval_ext.sql.engines.base import Alarm, Engine, message_of
 from lm_eval_ext.sql.engines.postgresql_sessions import (
     LostError,
     ServerError,
@@ -35,8 +35,7 @@ from lm_eval_ext.sql.engines.postgresql_sessions import (
 from lm_eval_ext.sql.engines.postgresql_values import read_value
 from lm_eval_ext.sql.policy import Limits
 from lm_eval_ext.sql.reasons import NOT_AUTHORIZED
-from lm_eval_ext.sql.values import SHOWN, Failure, FailureKind, Row, Rows, Value
-from lm_eval_ext.text import one_line
+from lm_eval_ext.sql.values import Failure, FailureKind, Row, Rows, Value
 
 _FIRST_BATCH: Final = 20
 _MAX_BATCH: Final = 500
@@ -155,7 +154,7 @@ class PostgreSQLEngine(Engine):
         if isinstance(error, LostError):
             return Failure("error", f"the query ended its connection: {error}")
         state = error.state if isinstance(error, ServerError) else ""
-        message = one_line(str(error), limit=SHOWN)
+        message = message_of(error)
         if state == _CANCELLED:  # by the server's own limit
             return self._timeout()
         if state == _WRITES:

@@ -1,13 +1,12 @@
 """SQLite, by the standard library's driver; its guards are in :mod:`lm_eval_ext.sql.policy`."""
 
-import re
 import sqlite3
 import time
 from collections import OrderedDict
 
 from lm_eval_ext.sql.engines.base import Engine, failure_of
 from lm_eval_ext.sql.policy import CONNECTIONS, Limits, open_guarded
-from lm_eval_ext.sql.reasons import NO_RESULT, NOT_AUTHORIZED, SEVERAL_STATEMENTS
+from lm_eval_ext.sql.reasons import NO_RESULT, NOT_AUTHORIZED, SEVERAL_STATEMENTS, is_no_select
 from lm_eval_ext.sql.values import Failure, Row, Rows
 
 _CHECK_EVERY = 4_000
@@ -19,11 +18,6 @@ _REASONS = {
     "You can only execute one statement at a time.": SEVERAL_STATEMENTS,
 }
 """What the driver says of a text that is no query, and what is said instead."""
-
-_EXPLAINS = re.compile(
-    r"(?:[\s;\ufeff]|--[^\n]*(?:\n|\Z)|/\*[^*]*(?:\*(?!/)[^*]*)*\*/)*EXPLAIN\b", re.IGNORECASE
-)
-"""The beginning of a statement that returns a plan; the authorizer takes it for a query."""
 
 
 class SQLiteEngine(Engine):
@@ -47,7 +41,7 @@ class SQLiteEngine(Engine):
             connection.close()
 
     def _run(self, address: str, sql: str) -> Rows:
-        if _EXPLAINS.match(sql):
+        if is_no_select(sql):
             raise ValueError(NOT_AUTHORIZED)
         self._deadline = time.process_time() + self.limits.timeout_s
         cursor = self._connection(address).cursor()

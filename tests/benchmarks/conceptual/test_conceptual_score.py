@@ -238,7 +238,7 @@ def changes_by_model() -> dict[str, list[float]]:
     """Return the published changes of error of each model, one for each dataset."""
     changes: dict[str, list[float]] = defaultdict(list)
     for reference in CARD.references:
-        if f"{MEDIAN}_random" in reference.figures:
+        if f"{MEDIAN}_random" in reference.figures and not reference.trivial:
             changes[reference.label].append(reference.figures[CHANGE])
     return changes
 
@@ -248,7 +248,7 @@ def test_figure_2_follows_from_figure_4() -> None:
     changes = changes_by_model()
     assert sum(map(len, changes.values())) == 30
     for reference in CARD.references:
-        if f"{MEDIAN}_random" in reference.figures:
+        if f"{MEDIAN}_random" in reference.figures and not reference.trivial:
             before = reference.figures[f"{MEDIAN}_random"]
             after = reference.figures[f"{MEDIAN}_concept"]
             change = (1 - after) / (1 - before) - 1

@@ -48,6 +48,15 @@ AS_WRITTEN = {
     ),
     "a view": "CREATE MATERIALIZED VIEW v AS SELECT name FROM singer",
     "an analysis": "EXPLAIN ANALYZE VERBOSE SELECT name FROM singer",
+    "a description": "DESCRIBE SELECT name FROM singer",
+    "a short description": "DESC SELECT name FROM singer",
+    "a summary": "SUMMARIZE SELECT name FROM singer",
+    "a summary in parentheses": "SUMMARIZE (SELECT name FROM singer)",
+    "a summary of a named query": "SUMMARIZE WITH a AS (SELECT b FROM c) SELECT b FROM a",
+    "columns": "SHOW SELECT name FROM singer",
+    "a macro": "CREATE MACRO m() AS TABLE SELECT name FROM singer",
+    "a macro that replaces one": "CREATE OR REPLACE MACRO m(x) AS (SELECT name FROM singer)",
+    "a cursor": "DECLARE c CURSOR FOR SELECT name FROM singer",
     "parentheses that SQLite lacks": "(SELECT a FROM b) UNION (SELECT c FROM d)",
     "an empty list": "SELECT FROM singer",
 }
@@ -56,15 +65,25 @@ AS_WRITTEN = {
 STATEMENTS = [
     name
     for name, text in AS_WRITTEN.items()
-    if text.startswith(("DEL", "UPD", "INS", "REP", "CRE", "EXP", "WITH"))
+    if text.startswith(
+        ("DEL", "UPD", "INS", "REP", "CRE", "EXP", "WITH", "DESC", "SUM", "SHOW", "DECLARE")
+    )
 ]
 """Those that are no queries."""
+
+IN_PARENTHESES = (
+    "a deletion",
+    "an update",
+    "a summary in parentheses",
+    "a macro that replaces one",
+)
+"""Those in which no SELECT could be the answer."""
 
 NEIGHBOURS = {
     "before another query": "SELECT 1 FROM singer",
     "behind statements that prepare": "CREATE TABLE t (a INT)",
 }
-"""What is read beside a statement in which no SELECT could be the answer."""
+"""What is read beside one of these."""
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
@@ -89,7 +108,7 @@ def test_a_statement_is_taken_whole(name: str, wrapping: str, engine: EngineName
     text = AS_WRITTEN[name]
     written = text.replace("\n", "\\n") if wrapping == "in JSON" else text
     query = read_foreign_answer(WRAPPED[wrapping].replace("{q}", written), engine)
-    if name in ("a deletion", "an update"):
+    if name in IN_PARENTHESES:
         assert query == NEIGHBOURS.get(wrapping, text)
     else:
         assert query == text
@@ -122,6 +141,8 @@ ANSWERS = {
     "a condition": ("{q}", "DELETE FROM t WHERE name IN\n(SELECT name FROM pet)"),
     "a union": ("{q}", "CREATE VIEW v AS SELECT name FROM pet UNION SELECT a FROM b"),
     "options": ("{q}", "EXPLAIN (ANALYZE, BUFFERS) SELECT name FROM pet"),
+    "a description in small letters": ("{q}", "describe select name from pet"),
+    "a summary on two lines": ("SQL:\n{q}", "SUMMARIZE\nSELECT name FROM pet"),
 }
 
 
@@ -139,6 +160,13 @@ RIGHT = {
     "a heading": "Explain:\n\n{q}",
     "a request": "To create a view or insert into a table is not needed.\n\n{q}",
     "an explanation": "Let me explain\n\n{q}",
+    "a request to describe": "Describe the singers:\n\n{q}",
+    "a request to summarize": "To summarize:\n\n{q}",
+    "a request to show": "Show the names of all singers.\n{q}",
+    "a sentence that shows it": "These results show: {q}",
+    "the end of a query": "ORDER BY name DESC\n\n{q}",
+    "the end of a query in quotation marks": 'ORDER BY "name" DESC\n{q}',
+    "a description of a table": "DESCRIBE singer;\n{q}",
     "a deletion before it": "DELETE FROM t WHERE name = ';';\n{q};",
     "a statement in a sentence behind it": "{q};\n\nDo not run INSERT INTO t SELECT 1 FROM b.",
 }
@@ -148,6 +176,18 @@ RIGHT = {
 @pytest.mark.parametrize("name", RIGHT)
 def test_words_about_statements_do_no_harm(name: str, engine: EngineName) -> None:
     assert read_foreign_answer(RIGHT[name].replace("{q}", QUERY), engine) == QUERY
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT column_name FROM (DESCRIBE SELECT name FROM singer)",
+        "SELECT avg FROM (SUMMARIZE singer)",
+    ],
+)
+def test_a_query_may_ask_about_a_description(query: str) -> None:
+    """DuckDB has it as a table."""
+    assert read_foreign_answer(f"```sql\n{query}\n```", "duckdb") == query
 
 
 @pytest.mark.parametrize("text", ["", "I do not know.", "Delete the row first.", "42"])

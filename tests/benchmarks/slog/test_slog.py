@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.tasks import load_task
 
-from lm_eval_ext.benchmarks.slog import demonstrations, load, score
+from lm_eval_ext.benchmarks.slog import demonstrations, load, score, view
 from lm_eval_ext.benchmarks.slog.answers import READERS
 from lm_eval_ext.errors import DataError, OptionError
 from lm_eval_ext.training.recipe import prepare
@@ -309,3 +309,14 @@ def test_the_mini_asks_after_twelve_demonstrations() -> None:
     task.set_config("num_fewshot", 13)
     with pytest.raises(OptionError, match="slog_mini has 12 demonstrations, not 13"):
         task.build_all_requests(limit=1, rank=0, world_size=1)
+
+
+def test_a_report_shows_the_sentence_and_what_it_tests() -> None:
+    """The end of a prompt in context would be all that it shows otherwise."""
+    docs = [dict(doc) for doc in load_task("slog_mini").eval_docs]
+    views = view.documents(docs, [()] * len(docs))
+    assert views[0].title.startswith(f"{docs[0]['sentence']} (")
+    assert views[0].gold == docs[0]["form"]
+    assert len({shown.title.rpartition(" (")[2] for shown in views}) > 1
+    (answer,) = view.answers(docs[:1], [["a form"]])
+    assert answer.answer == "a form"

@@ -1,7 +1,7 @@
 """When hf-prefix falls back to hf and says so; how much it computes and holds; partial caching."""
 
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,9 +23,10 @@ from support.prefix_models import (
 )
 
 from lm_eval_ext.errors import OptionError
+from lm_eval_ext.models.prefix import growing, packed, passes, progress, sharing
 from lm_eval_ext.models.prefix import model as prefix_model
-from lm_eval_ext.models.prefix import packed, progress, sharing
 from lm_eval_ext.models.prefix.engine import Engine, Pass, Slots
+from lm_eval_ext.models.prefix.progress import RequestsBar
 from lm_eval_ext.models.prefix.runs import Rows
 from lm_eval_ext.models.prefix.tree import IntArray, build_tree
 
@@ -279,6 +280,76 @@ def test_partial_results_are_cached_as_by_hf(tmp_path: Path) -> None:
     assert len(hook_of_hf.answers) == 9
     assert hook.logprobs == pytest.approx(hook_of_hf.logprobs, abs=prefix_models.NOISE)
     assert hook.answers == hook_of_hf.answers
+
+
+def make_machine_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let groups be as small, and wait as soon, as where a pass takes minutes."""
+    monkeypatch.setattr(passes, "READ_S", 0.0)
+    monkeypatch.setattr(passes, "BLOCK", 1)
+    monkeypatch.setattr(growing, "PATIENCE_S", -1.0)
+
+
+@pytest.mark.parametrize("method", ["loglikelihood", "generate_until"])
+def test_a_slow_machine_stores_answers_before_it_has_read_all_prompts(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interruption at the fourth group loses no answer of those before it, and the evaluation
+    that goes on has the same texts."""
+    _, model = build("llama", tmp_path)
+    prompts = few_shot(8)
+    if method == "loglikelihood":
+        requests = scoring_requests(prompts, [" 7"])
+    else:
+        requests = text_requests(prompts, ENDLESS)
+    expected = getattr(model, method)(requests, disable_tqdm=True)
+    make_machine_slow(monkeypatch)
+    read = Engine.read
+    groups: list[int] = []
+
+    def read_or_interrupt(self: Engine, slots: Slots, *rest: Any) -> Iterator[torch.Tensor]:
+        groups.append(slots.size)
+        if len(groups) == 4:
+            raise KeyboardInterrupt
+        return read(self, slots, *rest)
+
+    model.cache_hook = hook = Hook()
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "read", read_or_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            getattr(model, method)(requests, disable_tqdm=True)
+    assert len(hook.answers) == 3, "an answer for each group that was complete"
+    remaining = []
+    remaining_answers = []
+    for request, answer in zip(requests, expected, strict=True):
+        if f"{method} {request.args}" not in hook.answers:
+            remaining.append(request)
+            remaining_answers.append(answer)
+    assert len(remaining) == len(requests) - 3
+    answers = getattr(model, method)(remaining, disable_tqdm=True)
+    if method == "loglikelihood":
+        logprobs = [logprob for logprob, _ in answers]
+        expected_logprobs = [logprob for logprob, _ in remaining_answers]
+        assert logprobs == pytest.approx(expected_logprobs, abs=prefix_models.NOISE)
+    else:
+        assert answers == remaining_answers
+
+
+def test_progress_counts_the_tokens_of_all_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group of a few prompts does not look like all that there is to read."""
+    _, model = build("llama", tmp_path)
+    model.generate_until(text_requests(few_shot(2), ENDLESS), disable_tqdm=True)
+    make_machine_slow(monkeypatch)
+    prompts = few_shot(8)
+    total = count_prefixes(model.tok_encode(prompt) for prompt in prompts)
+    activities: list[str] = []
+    monkeypatch.setattr(RequestsBar, "describe", lambda _, activity: activities.append(activity))
+    model.generate_until(text_requests(prompts, ENDLESS), disable_tqdm=True)
+    read = [text for text in activities if text.startswith("Reading prompts")]
+    assert len(read) == len(prompts)
+    assert len(set(read)) == len(prompts), "the number grows from group to group"
+    assert all(text.endswith(f" of {total:,} tokens") for text in read)
 
 
 @pytest.mark.parametrize("batch_size", [1, 8])
