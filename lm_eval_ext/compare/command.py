@@ -91,11 +91,11 @@ def run(
         arguments += " --intervals" if intervals else " --no-intervals"
     command = across_settings_command(arguments)
     refused = _with_advice_once(dict.fromkeys(map(one_line, report.refused)), command)
+    if not report.tables:
+        raise DataError("; ".join(refused))
     if not query.is_question and not seeds and not between:
         settings = "--across-settings" if across_settings else ""
         report.remarks += _metrics_advice(report.tables, models, paths, settings)
-    if not report.tables:
-        raise DataError("; ".join(refused))
     if intervals is False and format_ != "latex" and len(report.tables) == 1:
         raise OptionError(
             "--no-intervals is for tables of several questions, and this table has one, with a "

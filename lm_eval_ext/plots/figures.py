@@ -95,17 +95,15 @@ class Figure(Plot):
         if own_values["low"].notna().any():
             some_have_none = own_values["low"].isna().any()
             exception = ", where there are enough" if some_have_none else ""
-            # The clusters of a mini task may be others than those of the paper's data.
-            clusters = self.clusters or (card.cluster.unit,)
             if self.measure.statistic == "bootstrap":
                 # These bars are the paper's, about half as wide as clustered intervals.
-                units = " and ".join(f"{cluster}s" for cluster in clusters)
+                units = " and ".join(f"{cluster}s" for cluster in self.clusters)
                 sentences.append(
                     f"Bars: the middle 95 % of the paper's draws of documents{exception}. They do "
                     f"not take {units} into account: what is certain of a value is less."
                 )
             else:
-                units = " or ".join(clusters)
+                units = " or ".join(self.clusters)
                 sentences.append(f"Bars: 95 % intervals, clustered by {units}{exception}.")
         if self.values["published"].any():
             sentences.append("Hollow marks: published values.")
@@ -501,9 +499,9 @@ class _FigureReader:
             for part, estimate in parts:
                 words = one_line(", ".join(map(self._card.word, part.values())))
                 if estimate.value is None:
-                    place = ", ".join(filter(None, (metric_title, words)))
+                    missing_part = ", ".join(filter(None, (metric_title, words)))
                     reason = f"{run.task}: {NONE}, since {question.measure.undefined}"
-                    self.gaps.of_models.append(Gap(label, run.task, place, reason))
+                    self.gaps.of_models.append(Gap(label, run.task, missing_part, reason))
                     continue
                 self._note_trial(label, run)
                 self._note_cluster(run, estimate)

@@ -6,7 +6,6 @@ sequence to the model; the attention takes them in blocks of neighbours, which h
 their ancestors in common.
 """
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from lm_eval_ext.models.prefix.packed import PackedLinears
-from lm_eval_ext.models.prefix.progress import Report, TokenProgress, report_nothing
+from lm_eval_ext.models.prefix.progress import ReadingSpeed, Report, TokenProgress, report_nothing
 from lm_eval_ext.models.prefix.tree import IntArray, Pack
 
 if TYPE_CHECKING:
@@ -269,8 +268,8 @@ class Engine:
     Attributes:
         packed: The layers whose weights are packed while texts are generated.
         report: Called with what is about to be computed.
-        tokens_per_second: How many tokens of prompts the last pass read; on a GPU, which computes
-            while Python goes on, it is only known that they are many.
+        speed: How fast prompts are read; on a GPU, which computes while Python goes on, it is only
+            known that this is fast.
     """
 
     def __init__(
@@ -281,7 +280,7 @@ class Engine:
         self.autocast = autocast
         self.packed = PackedLinears()
         self.report: Report = report_nothing
-        self.tokens_per_second = math.inf
+        self.speed = ReadingSpeed()
         self.current_pass = Pass((), np.arange(0))
 
     @contextmanager
@@ -339,7 +338,7 @@ class Engine:
                 pack.positions[new_slots],
                 Pass([part], needed_here - begin),
             )
-            self.tokens_per_second = (end - begin) / (time.perf_counter() - started)
+            self.speed.add(end - begin, time.perf_counter() - started)
             if progress:
                 progress.add(end - begin)
             if len(needed_here):

@@ -20,7 +20,6 @@ from lm_eval_ext.text import counted
 ENOUGH_TEXTS = 128
 """While so many texts grow, the next group waits: matrix products gain little by more rows."""
 
-
 PATIENCE_S = 60.0
 """Seconds without an answer after which the next group waits for one. Otherwise, a slow machine
 would read all prompts for many minutes before it completes an answer, and an interruption would

@@ -43,7 +43,7 @@ def packs(
     """
 
     def readable_tokens() -> float:
-        return max(BLOCK, engine.tokens_per_second * READ_S)
+        return max(BLOCK, engine.speed.tokens_per_second * READ_S)
 
     # Enough for what is kept of the leaf before, and a whole group.
     size = min(max_tokens, sum(leaf.added for leaf in leaves))

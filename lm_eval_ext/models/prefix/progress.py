@@ -1,5 +1,6 @@
 """A progress bar that also says what the model computes while no request is answered yet."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -41,6 +42,31 @@ class TokenProgress:
     def describe(self) -> str:
         """Return the activity with the numbers of tokens."""
         return f"{self.activity}, {self.done:,} of {self.total:,} tokens"
+
+
+@dataclass
+class ReadingSpeed:
+    """How fast tokens of prompts are read, on average over all passes.
+
+    A pass of few tokens takes nearly as long as one of many, so that no pass counts alone.
+
+    Attributes:
+        tokens: The tokens that have been read.
+        seconds: How long that took.
+    """
+
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def add(self, tokens: int, seconds: float) -> None:
+        """Count a pass."""
+        self.tokens += tokens
+        self.seconds += seconds
+
+    @property
+    def tokens_per_second(self) -> float:
+        """The speed; infinite until it is known."""
+        return self.tokens / self.seconds if self.seconds else math.inf
 
 
 class RequestsBar:

@@ -1,5 +1,6 @@
 """When hf-prefix falls back to hf and says so; how much it computes and holds; partial caching."""
 
+import math
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -575,3 +576,12 @@ def test_the_time_that_is_left_goes_by_the_average_not_by_the_last_burst() -> No
     bar = progress.RequestsBar("generate_until", 10, is_hidden=False)
     assert bar._bar.smoothing == 0
     bar.close()
+
+
+def test_a_short_pass_does_not_count_as_the_speed() -> None:
+    """The last pass of a group may have a few tokens, and take nearly as long as a full one."""
+    speed = progress.ReadingSpeed()
+    assert speed.tokens_per_second == math.inf
+    speed.add(2000, 10.0)
+    speed.add(3, 1.0)
+    assert speed.tokens_per_second == pytest.approx(2003 / 11)
