@@ -11,7 +11,7 @@ from lm_eval_ext.cards import Card
 from lm_eval_ext.errors import OptionError
 from lm_eval_ext.harness.names import UNIT
 from lm_eval_ext.results.files import Run
-from lm_eval_ext.results.table import rows
+from lm_eval_ext.results.table import NoSamplesError, rows
 from lm_eval_ext.stats.intervals import LEAST_CLUSTERS
 from lm_eval_ext.stats.measures import Chance, Filter, Measure, Question, Unit
 from lm_eval_ext.stats.statistics import (
@@ -189,7 +189,8 @@ def estimates(
 ) -> list[tuple[dict[str, str], Estimate]]:
     """Return each part that a question is about, with its estimate.
 
-    A question without parts that lm-eval has as a metric needs no samples.
+    A question that lm-eval has as a metric needs no samples; nor does one that names its parts,
+    if each of them is a metric.
 
     Args:
         run: A task's results.
@@ -203,7 +204,13 @@ def estimates(
     estimate_in_file = _estimate_in_file(run, question)
     if estimate_in_file is not None:
         return [({}, shown_estimate(question.measure, estimate_in_file))]
-    table = rows(run)
+    try:
+        table = rows(run)
+    except NoSamplesError:
+        parts_in_file = _parts_in_file(run, question)
+        if not parts_in_file:
+            raise
+        return parts_in_file
     question = checked_question(run.task, table, question, named_facets)
     estimated_parts = []
     for facet_values, part_question in split_question(table, question):
@@ -229,6 +236,25 @@ def _estimate_in_file(run: Run, question: Question) -> Estimate | None:
         if same_measure and metric_question.filter == question.filter:
             return metric_estimate
     return None
+
+
+def _parts_in_file(run: Run, question: Question) -> list[tuple[dict[str, str], Estimate]]:
+    """Return the parts that a question names, as the results file has them.
+
+    Returns:
+        Each part with its estimate; [] if the question names no parts, or the file lacks one.
+    """
+    if len(question.by) != 1:
+        return []
+    (facet,) = question.by
+    parts = []
+    for value in question.where.get(facet, ()):
+        part_question = Question(question.measure, {**question.where, facet: (value,)})
+        part_estimate = _estimate_in_file(run, part_question)
+        if part_estimate is None:
+            return []
+        parts.append(({facet: value}, shown_estimate(question.measure, part_estimate)))
+    return parts
 
 
 @dataclass(frozen=True)

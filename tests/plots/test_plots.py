@@ -231,15 +231,31 @@ def test_results_that_cannot_be_drawn_do_not_keep_the_mini_tasks_from_being_draw
     models: list[Model], folder: Path, tmp_path: Path
 ) -> None:
     """A published result of the paper's task, without samples, stands beside own mini results."""
-    (file,) = (folder / "gamma").glob("results_*")
-    text = file.read_text().replace("lieder_mini", "lieder_base")
-    (tmp_path / file.name).write_text(text.replace("gamma", "published"))
+    for file in (folder / "alpha").glob("results_*"):
+        text = file.read_text().replace("magnifico_mini", "magnifico_desc")
+        (tmp_path / file.name).write_text(text.replace("alpha", "published"))
     published = read_models([tmp_path])
-    assert list(published[0].runs) == ["lieder_base"]
-    figure = figure_of("lieder-requirements", [*published, *models])
-    assert figure.mini_tasks == ["lieder_mini"]
-    assert set(figure.values["model"]) == {model.label for model in models}
-    assert figure.missing == [f"{published[0].label}: {NoSamplesError.reason}"]
+    assert "magnifico_desc" in published[0].runs
+    with pytest.raises(OptionError, match=f"published: {NoSamplesError.reason}$"):
+        figure_of("magnifico-6", published)
+    figure = figure_of("magnifico-6", [*published, *models])
+    assert figure.mini_tasks == ["magnifico_mini"]
+    assert set(figure.values["model"]) == {"alpha", "beta"}
+    assert figure.missing == [f"published: {NoSamplesError.reason}"]
+
+
+def test_parts_that_are_metrics_are_drawn_without_samples(
+    models: list[Model], folder: Path, tmp_path: Path
+) -> None:
+    """A results file of others has rarely samples beside it; its values are the same."""
+    for file in folder.glob("*/results_*"):
+        shutil.copy(file, tmp_path)
+    without_samples = figure_of("lieder-requirements", read_models([tmp_path]))
+    with_samples = figure_of("lieder-requirements", models)
+    assert without_samples.missing == []
+    assert len(without_samples.values) == 5 * len(models)
+    columns = ["model", "part", "value", "low", "high"]
+    pd.testing.assert_frame_equal(without_samples.values[columns], with_samples.values[columns])
 
 
 def test_models_of_mini_tasks_that_are_not_drawn_are_named(
