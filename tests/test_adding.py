@@ -1,5 +1,6 @@
 """A benchmark outside the package: the example of docs/adding.md, known by its YAML alone."""
 
+import importlib.util
 import json
 import re
 import shutil
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.commands import Command
@@ -215,3 +217,45 @@ def test_plain_lm_eval_runs_the_example(lm_eval: Command) -> None:
     for sample in completed.samples("plurals"):
         endings.update(row["ending"] for row in sample["rows"])
     assert endings == {"s", "es"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        pytest.param("a,Right?,No,No", "question 1: the same option twice", id="same option"),
+        pytest.param("a,Right?,No,", "question 1: no wrong option", id="one option"),
+        pytest.param("a,Right?,,No", "question 1: no right", id="no answer"),
+        pytest.param("a,Right?,No,Yes,Why", "question 1: more cells", id="too many cells"),
+    ],
+)
+def test_a_question_that_cannot_be_scored_is_refused(
+    tmp_path: Path, cells: str, message: str
+) -> None:
+    """A quiz whose options were the same, or empty, was scored without a word."""
+    module = a_quiz(tmp_path, f"category,question,right,wrong_1\n{cells}\n")
+    with pytest.raises(DataError, match=message):
+        list(module.documents.__wrapped__(module.Options()))
+
+
+def test_questions_have_as_many_options_as_their_rows(tmp_path: Path) -> None:
+    """Columns may be added, and cells may be empty: a fifth option was left out in silence."""
+    heading = "category,question,right,wrong_1,wrong_2,wrong_3,wrong_4"
+    rows = "a,Which?,r,w,x,y,z\na,Right?,Yes,No,,,"
+    module = a_quiz(tmp_path, f"{heading}\n{rows}\n")
+    documents = module.documents.__wrapped__(module.Options())
+    assert [document["continuation"] for document in documents] == [
+        [" r", " w", " x", " y", " z"],
+        [" Yes", " No"],
+    ]
+
+
+def a_quiz(folder: Path, questions: str) -> Any:
+    """Return the module of a copy of the quiz with other questions."""
+    shutil.copy(QUIZ / "quiz.py", folder)
+    (folder / "questions.csv").write_text(questions)
+    spec = importlib.util.spec_from_file_location("a_quiz", folder / "quiz.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

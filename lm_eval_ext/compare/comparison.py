@@ -47,7 +47,8 @@ class Table:
         unit: The unit of the values.
         lower_is_better: Whether lower values are better.
         documents: The number of documents that were compared.
-        total: The number of documents of the task, where that is a trial.
+        total: The number of documents of the task, where that is a trial and all of its documents
+            count; of a part it is not known.
         clusters: The number of clusters of the compared documents.
         cluster: The word for a cluster.
         figures: The estimates by system, the best first (JSON has this key).
@@ -369,7 +370,7 @@ class _Comparison:
             unit=measure.unit,
             lower_is_better=measure.lower_is_better,
             documents=best.documents,
-            total=self.total,
+            total=self.total if best.documents == self._scored_documents else None,
             clusters=best.clusters,
             cluster=cluster_word,
             figures={name: estimates[name] for name in ranked},
@@ -387,6 +388,12 @@ class _Comparison:
             ),
             chance=chance,
         )
+
+    @property
+    def _scored_documents(self) -> int:
+        """The number of documents that all systems have answered."""
+        numbers = [set(table[DOCUMENT]) for table in self.table_by_system.values()]
+        return len(set.intersection(*numbers))
 
     def _on_shared_documents(self, question: Question) -> "dict[str, DataFrame]":
         """Return the systems' tables with the documents that all have a value for."""

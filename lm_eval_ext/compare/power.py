@@ -4,7 +4,7 @@ The spread comes from a pilot run, from stated rates, or from what was measured 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from lm_eval_ext.results.query import ScoreQuery, question_of, reference_run
 from lm_eval_ext.stats.intervals import ALPHA, LEAST_CLUSTERS
 from lm_eval_ext.stats.measures import Measure
 from lm_eval_ext.stats.power import clusters_needed, detectable_difference
+from lm_eval_ext.stats.statistics import NONE
 from lm_eval_ext.task_settings import task_settings
 from lm_eval_ext.text import counted
 
@@ -289,6 +290,7 @@ def _from_card(query: PowerQuery) -> Spread:
             f"{query.task} --limit {PILOT_DOCUMENTS} --log_samples --output_path results/NAME ...; "
             f"then give its results: lm-eval-ext power {query.task} results ..."
         )
+    _check_difference(query, metric, card.question_of(metric).measure)
     source = (
         f"measured: {typical.pairs} pairs of published models; a pilot of your own models "
         "says more (PATH)"
@@ -374,6 +376,7 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
         metric = metric_without_pilot(query)
     question = question_of(run, metric)
     _check_difference(query, metric, question.measure)
+    models = _models_with_value(models, runs, metric)
     report = compare(models, [task], ScoreQuery((metric,)), across_settings=query.across_settings)
     if not report.tables:
         raise DataError(report.refused[0])
@@ -416,6 +419,25 @@ def _from_pilot(query: PowerQuery, models: Sequence[Model]) -> Spread:
         trial=trial,
         share=min(1.0, table.documents / run.documents[0]),
     )
+
+
+def _models_with_value(
+    models: Sequence[Model], runs: Mapping[str, Run], metric: str
+) -> Sequence[Model]:
+    """Return the models that have a value, if two do: others would only shorten the pilot.
+
+    Only documents that all models answered are compared.
+    """
+    without_value = []
+    for label, run in runs.items():
+        score = run.scores.get(metric)
+        if score is not None and score.value is None:
+            without_value.append(label)
+    if len(runs) - len(without_value) < MIN_MODELS:
+        return models
+    for label in without_value:
+        _log.warning("left out: %s, whose %s is %s", label, metric, NONE)
+    return [model for model in models if model.label not in without_value]
 
 
 def _check_difference(query: PowerQuery, metric: str, measure: Measure) -> None:

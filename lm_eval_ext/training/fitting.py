@@ -83,6 +83,9 @@ def fit(
     _remove_incomplete_checkpoints(folder)
     newest = get_last_checkpoint(str(folder))
     _check_space(folder, model)
+    _tell_of_warm_up(arguments)
+    if newest:
+        tell(f"continuing from {Path(newest).name}")
     eval_steps = recipe.training.eval_steps if dev_examples else None
     with Activity("beginning to train") as activity:
         monitor = TrainingMonitor(activity, newest, eval_steps)
@@ -117,6 +120,19 @@ def fit(
     # The Trainer also logs how fast it was, which is no point of the curve.
     curve = [entry for entry in state.log_history if "train_runtime" not in entry]
     return Fit(curve, monitor.signal)
+
+
+def _tell_of_warm_up(arguments: "TrainingArguments") -> None:
+    """Say it if the learning rate is still rising in the last step, as in short trials."""
+    steps = arguments.max_steps
+    warm_up_steps = arguments.get_warmup_steps(steps)
+    if 0 < steps < warm_up_steps:
+        highest_rate = arguments.learning_rate * steps / warm_up_steps
+        tell(
+            f"the learning rate rises for {warm_up_steps:,} steps, so a training of {steps:,} "
+            f"ends at {highest_rate:.2g} and learns little (--set training.warmup_steps=... "
+            "chooses others)"
+        )
 
 
 def _is_finished(checkpoint: str, training: Training) -> bool:

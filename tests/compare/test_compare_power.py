@@ -44,6 +44,31 @@ def test_the_spread_of_several_models_is_the_mean_over_all_pairs(runs: Path) -> 
     assert seven_models.clusters == clusters_needed(0.05, variance, alpha=0.05 / 21)
 
 
+def test_a_model_without_a_value_does_not_shorten_the_pilot(
+    runs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was counted as measured, and cut the others to the few documents that it had answered."""
+    for name in ("good", "poor"):
+        shutil.copytree(runs / name, tmp_path / name)
+    without_value = shutil.copytree(runs / "good", tmp_path / "without")
+    for file in without_value.rglob("results_*.json"):
+        content = json.loads(file.read_text().replace('"good"', '"without"'))
+        content["results"]["lieder_mini"]["direct,none"] = math.nan
+        file.write_text(json.dumps(content))
+    for file in without_value.rglob("samples_lieder_mini*"):
+        lines = file.read_text().splitlines(keepends=True)
+        file.write_text("".join(lines[: len(lines) // 2]))
+    two_models = needed([runs / "good", runs / "poor"], **QUESTION)
+    assert needed([tmp_path], **QUESTION) == two_models
+    assert "left out: without, whose direct is N/A" in caplog.text
+
+
+def test_a_difference_beyond_the_range_is_refused_without_a_pilot() -> None:
+    """A difference of 5, meant as 5 points, got a number of items."""
+    with pytest.raises(LmEvalExtError, match=r"direct goes from 0 to 1; 5 points are 0.05$"):
+        needed([], task="lieder_fresh_base", difference=5)
+
+
 def test_stated_rates_need_no_runs() -> None:
     rates: dict[str, Any] = {"difference": 0.05, "rate": 0.8}
     items = needed([], task="lieder_base", **rates, icc=0.2, per_cluster=3)

@@ -138,12 +138,17 @@ def _detail(result: Rows | str, marked: Collection[int] = ()) -> Detail:
     shown_numbers = sorted(marked_first[:MOST_ROWS])
     table = [tuple(map(str, result.columns))]
     for number in shown_numbers:
-        table.append(tuple(str(value)[:_CELL_CHARACTERS] for value in result.rows[number]))
+        table.append(tuple(map(_cell_text, result.rows[number])))
     title = f"{_RETURNS}, 1 row" if count == 1 else f"{_RETURNS}, {count:,} rows"
     if count > len(shown_numbers):
         title += f" of which {len(shown_numbers)} are shown"
     marked_rows = tuple(index for index, number in enumerate(shown_numbers) if number in marked)
     return Detail(title, table=tuple(table), marked=marked_rows)
+
+
+def _cell_text(value: object) -> str:
+    """Return the beginning of a value, as SQL writes it if there is none."""
+    return "NULL" if value is None else str(value)[:_CELL_CHARACTERS]
 
 
 def _databases() -> dict[str, Path]:
