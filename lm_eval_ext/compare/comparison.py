@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lm_eval_ext.cards import Card
@@ -389,11 +390,11 @@ class _Comparison:
             chance=chance,
         )
 
-    @property
+    @cached_property
     def _scored_documents(self) -> int:
         """The number of documents that all systems have answered."""
-        numbers = [set(table[DOCUMENT]) for table in self.table_by_system.values()]
-        return len(set.intersection(*numbers))
+        documents = [set(table[DOCUMENT]) for table in self.table_by_system.values()]
+        return len(set.intersection(*documents))
 
     def _on_shared_documents(self, question: Question) -> "dict[str, DataFrame]":
         """Return the systems' tables with the documents that all have a value for."""

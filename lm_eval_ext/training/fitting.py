@@ -123,7 +123,7 @@ def fit(
 
 
 def _tell_of_warm_up(arguments: "TrainingArguments") -> None:
-    """Say it if the learning rate is still rising in the last step, as in short trials."""
+    """Warn of a training that ends while the learning rate still rises, as short trials do."""
     steps = arguments.max_steps
     warm_up_steps = arguments.get_warmup_steps(steps)
     if 0 < steps < warm_up_steps:

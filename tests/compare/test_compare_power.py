@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from support.made_runs import make
+from support.power_commands import power_command, unwrapped
 from typer.testing import CliRunner
 
 from lm_eval_ext.cli.app import app
@@ -135,12 +136,6 @@ def test_a_pilot_without_an_answer_is_refused(
         needed([runs], **{**QUESTION, **options})
 
 
-def power_command(runs: Path, task: str, *options: str) -> str:
-    """Return the output of ``lm-eval-ext power`` with a pilot of two models."""
-    pilot = [str(runs / "good"), str(runs / "poor")]
-    return CliRunner().invoke(app, ["power", task, *pilot, *options]).output
-
-
 def test_the_command_prints_a_summary_or_json(runs: Path) -> None:
     output = power_command(runs, "lieder_mini", "--difference", "0.2")
     title, needs, available, shows, *_ = output.splitlines()
@@ -252,11 +247,6 @@ def test_a_task_with_too_few_items_names_the_command_that_gives_the_number(runs:
     assert match, result.output
     assert f"""--metadata '{{"lieder_items": {match[1]}}}'""" in result.output
     assert "on lieder_mini: another task with items of the same kind" in unwrapped(result.output)
-
-
-def unwrapped(output: str) -> str:
-    """Return an output with its line breaks as spaces."""
-    return " ".join(output.split())
 
 
 def test_a_task_with_fixed_clusters_names_no_number_but_a_command(runs: Path) -> None:
@@ -533,35 +523,6 @@ def test_more_items_for_one_cluster_are_at_least_those_of_an_interval() -> None:
     assert "10 databases show" in power_without_pilot(*command[1:])
 
 
-@pytest.fixture(scope="module")
-def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two models on 40 of the 500 documents of COGS_PILOT, which has ten types."""
-    folder = tmp_path_factory.mktemp("trials")
-    make(folder / "good", [COGS_PILOT], seed=1, skill=0.9, name="good", limit=40)
-    make(folder / "poor", [COGS_PILOT], seed=2, skill=0.4, name="poor", limit=40)
-    return folder
-
-
-def test_a_trial_says_how_many_documents_are_needed_at_least(trials: Path) -> None:
-    """If documents do not depend on each other, the spread falls with the root of their number."""
-    whole_task = needed([trials], task=COGS_PILOT)
-    assert (whole_task.available, whole_task.items) == (10, 10)
-    assert whole_task.shows is not None
-    difference = round(whole_task.shows / 2, 3)
-    estimate = needed([trials], task=COGS_PILOT, difference=difference)
-    assert estimate.least_documents == math.ceil(40 * (whole_task.shows / difference) ** 2)
-    output = power_command(trials, COGS_PILOT, "--difference", f"{difference}")
-    least = estimate.least_documents
-    assert f"needed: at least {least} of the task's 500 documents, in its 10" in output
-    assert f"lm_eval --tasks {COGS_PILOT} --limit {least} --log_samples" in output
-    assert "cannot show it" not in output
-    assert "a trial of 40 of 500 documents" in unwrapped(output)
-    assert (
-        "10 generalization types with as many documents each as in this trial show: a difference "
-        f"of {whole_task.shows:.3g} or more"
-    ) in unwrapped(output), "otherwise it reads as a contradiction of what is needed"
-
-
 def test_a_ratio_without_a_value_names_a_metric_that_can_be_planned(tmp_path: Path) -> None:
     """A model without a right answer on the base forms has no relative performance."""
     make(tmp_path / "good", ["magnifico_mini"], seed=1, skill=0.9, name="good")
@@ -573,34 +534,6 @@ def test_a_ratio_without_a_value_names_a_metric_that_can_be_planned(tmp_path: Pa
     assert message.endswith("can be planned: --metric sql_execution_accuracy/novel")
     metric = "sql_execution_accuracy/novel"
     assert needed([tmp_path], task="magnifico_mini", difference=0.1, metric=metric).clusters
-
-
-def test_a_trial_that_shows_the_difference_needs_no_more_documents(trials: Path) -> None:
-    shows = needed([trials], task=COGS_PILOT).shows
-    assert shows is not None
-    estimate = needed([trials], task=COGS_PILOT, difference=1.01 * shows)
-    assert estimate.is_enough
-    assert estimate.least_documents is None
-
-
-def test_a_difference_that_all_documents_cannot_show_is_called_that(trials: Path) -> None:
-    output = power_command(trials, COGS_PILOT, "--difference", "0.001")
-    assert "this task cannot show it: it has too few generalization types" in output
-    assert re.search(r"all 500 documents are too few, too: at least [\d,]+ would be", output)
-    assert "only a larger difference can be shown" in output
-
-
-def test_a_metric_about_a_part_has_its_own_clusters(trials: Path) -> None:
-    """Of the ten types, some are lexical."""
-    lexical = needed([trials], task=COGS_PILOT, metric="exact_match/lexical")
-    assert lexical.available is not None
-    assert 6 <= lexical.available < 10
-
-
-def test_a_trial_of_fewer_documents_than_clusters_has_those_of_the_card(tmp_path: Path) -> None:
-    for name, skill in (("good", 0.9), ("poor", 0.4)):
-        make(tmp_path / name, [COGS_PILOT], seed=len(name), skill=skill, name=name, limit=8)
-    assert needed([tmp_path], task=COGS_PILOT).available == 10
 
 
 def test_a_rate_for_documents_of_many_scores_is_called_too_cautious() -> None:

@@ -247,7 +247,7 @@ def test_results_that_cannot_be_drawn_do_not_keep_the_mini_tasks_from_being_draw
 def test_parts_that_are_metrics_are_drawn_without_samples(
     models: list[Model], folder: Path, tmp_path: Path
 ) -> None:
-    """A results file of others has rarely samples beside it; its values are the same."""
+    """Others rarely publish samples with their results; the values are the same without."""
     for file in folder.glob("*/results_*"):
         shutil.copy(file, tmp_path)
     without_samples = figure_of("lieder-requirements", read_models([tmp_path]))
